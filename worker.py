@@ -36,6 +36,7 @@ from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.mcp.of_settings import tool_servers
+from activities.mcp.server_tools import KnownSpecs, ServerTools, of_servers
 from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
@@ -81,19 +82,20 @@ def build(
     cached: int = CACHED_WORKFLOWS,
     workflows: Sequence[type] = WORKFLOWS,
     fault: Callable[[str], None] = no_fault,
+    servers: ServerTools | None = None,
 ) -> Worker:
     """Build a worker for the settings' task queue; does not start it.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there.
+    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer.
     """
     worker = Worker(
         client,
         task_queue=settings.task_queue,
         identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
         workflows=workflows,
-        activities=_activities(client, settings, tools, indexed, fault),
+        activities=_activities(client, settings, tools, indexed, fault, servers),
         workflow_runner=_runner(client),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
@@ -122,11 +124,13 @@ def _stores_here(client: Client) -> bool:
 
 
 def _activities(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
-) -> list[Callable[..., object]]:
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
+    servers: ServerTools | None,
+) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call."""
     tools = with_receivers(tools, settings.http_allow)
-    specs = {name: tool.spec for name, tool in tools.items()}
+    own = {name: tool.spec for name, tool in tools.items()}
+    specs = KnownSpecs(own, servers) if servers else own
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
@@ -135,6 +139,7 @@ def _activities(
     plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
+        *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
         _checker(settings, specs, indexed).check_plan,
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
@@ -198,12 +203,14 @@ async def serve(
     async with AsyncExitStack() as workers:
         servers = tool_servers(settings, connection.address)
         await workers.enter_async_context(servers)  # first, as they end after the steps that use them
-        running = _workers(connection.client, settings, tools, indexed, fault)
+        served = await of_servers(servers, settings.state_dir, tools, _say)
+        running = _workers(connection.client, settings, tools, indexed, fault, served)
         for each in running:
             await workers.enter_async_context(each)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, len(tools)))
+        count = len(tools) + (len(served.specs) if served else 0)
+        _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, count))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
     presence.cancel()
@@ -212,12 +219,13 @@ async def serve(
 
 
 def _workers(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None]
-) -> list[Worker]:
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
+    served: ServerTools | None,
+) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    others = [build(client, each, tools, indexed=indexed, workflows=(), fault=fault) for each in bound]
-    return [build(client, settings, tools, indexed=indexed, fault=fault), *others]
+    others = [build(client, each, tools, indexed=indexed, workflows=(), fault=fault, servers=served) for each in bound]
+    return [build(client, settings, tools, indexed=indexed, fault=fault, servers=served), *others]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -99,9 +99,15 @@ async def send_decision(client: Client, plan: str, verb: Verb, choice: Choice) -
     return answer if isinstance(answer, str) else sentence(choice.step_id, Decision.model_validate(answer))
 
 
-async def control(client: Client, plan: str, verb: Control, by: str = "", via: Via = "", verified: bool = False) -> str:
-    """Begin, pause or unpause a plan, or clear its session; returns and raises as `send_decision`."""
-    message = authored(by, via, verified=verified)
+async def control(
+    client: Client, plan: str, verb: Control, by: str = "", via: Via = "", verified: bool = False,
+    version: int | None = None,
+) -> str:  # fmt: skip
+    """Begin, pause or unpause a plan, or clear its session; returns and raises as `send_decision`.
+
+    `version`: of the plan that was reviewed, to begin no other.
+    """
+    message = authored(by, via, verified=verified) | ({} if version is None else {"version": version})
     answer = await delivered(client, plan, "control", {"action": verb, **message}, Signal(verb, message))
     return answer if isinstance(answer, str) else str(answer["text"])
 

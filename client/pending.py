@@ -72,7 +72,7 @@ async def _pending_in_all(
     unserved: list[str] = []
     failed: list[PlanError] = []
     if plan is not None:
-        for item in await _of_plan(client, plan, patience):
+        for item in await of_plan(client, plan, patience):
             yield item
         return
     if candidates is None:
@@ -113,16 +113,23 @@ async def _of(client: Client, listed: Listed, patience: float) -> list[Pending] 
     return _all_of(view, listed.plan_id, listed.queue)
 
 
-async def _of_plan(client: Client, plan: str, patience: float, *, children: bool = True) -> list[Pending]:
+async def of_plan(client: Client, plan: str, patience: float, *, children: bool = True) -> list[Pending]:
     """The pending decisions of one plan, which the server's index need not know yet. Raises as `ask`.
 
     `children`: with those of the plans below it.
     """
     view = await ask_view(client, plan, BriefView, "plan", BRIEF, patience=patience)
     queue = (await describe(client, plan)).task_queue
+    return await of_view(client, plan, view, queue, patience, children=children)
+
+
+async def of_view(
+    client: Client, plan: str, view: BriefView, queue: str, patience: float, *, children: bool = True
+) -> list[Pending]:
+    """The same of a plan whose view and task queue are known. Raises as `ask`, for the plans below it."""
     found = _all_of(view, plan_id(plan), queue)
     for child in asking(view.steps) if children else []:
-        found += await _of_plan(client, child, patience, children=False)
+        found += await of_plan(client, child, patience, children=False)
     return found
 
 

@@ -123,6 +123,12 @@ def races_among(steps: Sequence[Step]) -> list[Problem]:
     return races(steps, written_by_shell)
 
 
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema of plan files."""
+    found = Plan.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
 def _content(path: str) -> bytes:
     try:
         if path == STDIN:

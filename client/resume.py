@@ -54,11 +54,14 @@ async def interrupt(client: Client, plan: str, by: str = "", *, via: Via = "", v
         await client.get_workflow_handle(workflow_id(plan)).signal("interrupt", message, rpc_timeout=RPC_TIMEOUT)
 
 
-async def resume(client: Client, plan: str, by: str = "", changes: Sequence[Replacement] = ()) -> Started:
+async def resume(
+    client: Client, plan: str, by: str = "", changes: Sequence[Replacement] = (), *, waivers: bool = True
+) -> Started:
     """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
     The new run has an id of its own (`x-r2`), returned in `plan_id`. `changes` are of its steps that run, or of the
-    plan's budget. Also resumes agents, without changes. Raises Refused: NOT_ENDED, ALREADY_RESUMED (continue the later
+    plan's budget. Also resumes agents, without changes. `waivers`: False if no person continues it, as in `unwaived`.
+    Raises Refused: NOT_ENDED, ALREADY_RESUMED (continue the later
     run instead), NOTHING_TO_DO, TOO_MANY_RUNS, UNKNOWN_STEP, TOO_LATE, BAD_EDIT, NOT_A_PLAN.
     """
     later = (await links(client, plan)).resumed_by
@@ -72,6 +75,7 @@ async def resume(client: Client, plan: str, by: str = "", changes: Sequence[Repl
         lambda run, new_id, now: resumption.resumed(run, new_id, now, by, changes),
         by,
         is_changed=bool(changes),
+        waivers=waivers,
     )
 
 
@@ -83,21 +87,32 @@ async def rerun(
     only: str | None = None,
     changes: Sequence[Replacement] = (),
     by: str = "",
+    waivers: bool = True,
 ) -> Started:
     """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
 
-    Exactly one of the two is given. `changes` replace arguments in the new run. Raises Refused: BAD_USAGE, NOT_ENDED,
-    UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and NOT_A_PLAN for an agent.
+    Exactly one of the two is given. `changes` replace arguments in the new run. `waivers` as for `resume`. Raises
+    Refused: BAD_USAGE, NOT_ENDED, UNKNOWN_STEP, BAD_EDIT, NOT_DONE (`only` needs the results of its dependencies), and
+    NOT_A_PLAN for an agent.
     """
     if (start_at is None) == (only is None):
         raise Refused(
             "name either the step to start from (--from STEP) or the only step to run (--only STEP)", "BAD_USAGE"
         )
     if only is not None:
-        return await _new_run(client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes))
+        return await _new_run(
+            client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), waivers=waivers
+        )
     return await _new_run(
-        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes)
-    )
+        client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes),
+        waivers=waivers,
+    )  # fmt: skip
+
+
+def unwaived(run: Run) -> Run:
+    """A new run that no person started, as one of an agent over MCP: whatever the plan waives asks after all."""
+    options = run.options.model_copy(update={"waivers": False, "approve_all": False, "owns": []})
+    return run.model_copy(update={"options": options, "owns": [], "remembered": {}})
 
 
 async def links(client: Client, plan: str) -> Links:
@@ -130,6 +145,7 @@ async def _new_run(
     by: str | None = None,
     *,
     is_changed: bool = False,
+    waivers: bool = True,
 ) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
@@ -146,8 +162,11 @@ async def _new_run(
         new_id, now, queue = run_id(base, number), datetime.now(UTC), description.task_queue
         try:
             if run is None:
-                return await _resume_agent(client, AgentRun.model_validate(state), new_id, now, queue, by)
-            return await start_run(client, make(run, new_id, now), queue)
+                agent = AgentRun.model_validate(state)
+                agent.run = agent.run if waivers else unwaived(agent.run)
+                return await _resume_agent(client, agent, new_id, now, queue, by)
+            new = make(run, new_id, now)
+            return await start_run(client, new if waivers else unwaived(new), queue)
         except PlanExists:  # another client took this number in the meantime
             continue
     raise Refused(f"plan '{base}' has reached the limit of {MAX_RUNS} runs; start it as a new plan", "TOO_MANY_RUNS")

@@ -194,9 +194,14 @@ async def unpause(client: Client, plan: str, by: str = "", *, via: Via = "", ver
     return await decisions.control(client, plan, "unpause", by, via, verified)
 
 
-async def begin(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
-    """Begin a plan that is in review. Returns and raises as `approve`."""
-    return await decisions.control(client, plan, "begin", by, via, verified)
+async def begin(
+    client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False, version: int | None = None
+) -> str:
+    """Begin a plan that is in review. Returns and raises as `approve`.
+
+    `version`: of the plan that was reviewed; the plan refuses (STALE_VERSION) if it has another one now.
+    """
+    return await decisions.control(client, plan, "begin", by, via, verified, version)
 
 
 async def clear_session(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
@@ -225,11 +230,11 @@ async def stamps(client: Client, plan: str, paths: Sequence[str] | None = None) 
     return {path: Stamp.model_validate(stamp) for path, stamp in found.items()}
 
 
-async def cancel(client: Client, plan: str) -> None:
+async def cancel(client: Client, plan: str, *, once: bool = False) -> None:
     """Request cancellation: running steps clean up, nothing else starts. Returns at once; `wait` for the end.
 
-    A plan that rolls back or has a `finally` does that first; cancelled once more, it ends without. Raises PlanClosed
-    if the plan has already ended.
+    A plan that rolls back or has a `finally` does that first; cancelled once more, it ends without. `once`: a plan that
+    is being cancelled already is left to do so. Raises PlanClosed if the plan has already ended.
     """
     description = await describe(client, plan)
     if description.status is not WorkflowExecutionStatus.RUNNING:
@@ -238,6 +243,8 @@ async def cancel(client: Client, plan: str) -> None:
     handle = client.get_workflow_handle(workflow_id(plan))
     with about(plan):
         if description.raw_description.workflow_extended_info.cancel_requested:  # Temporal delivers only one
+            if once:
+                return
             await handle.signal("abandon", {}, rpc_timeout=RPC_TIMEOUT)
         else:
             await handle.cancel(rpc_timeout=RPC_TIMEOUT)

@@ -66,6 +66,7 @@ class Call(Value):
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
+    definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
 
 
 STDOUT: Final = 1
@@ -210,6 +211,9 @@ class Return(Value):
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    definition: ToolSpec | None = Field(
+        default=None, description="Of a failed call: its server's tool as the worker found it, if it had changed."
+    )
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )

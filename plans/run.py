@@ -90,6 +90,11 @@ class Options(Value):
     by: str = Field(default="", max_length=200, description="Who started it.")
     waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
     known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
+    known_tools: dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=64)]] = Field(
+        default_factory=dict,
+        max_length=2_000,
+        description="Definitions of the tools of servers that the plan was checked with before its start, by name.",
+    )
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",
@@ -138,6 +143,9 @@ class Run(State):
     kept: Kept = Field(default_factory=Kept, description="Steps inside them that an earlier run has done.")
     decisions: dict[str, Decision] = Field(default_factory=dict)
     remembered: dict[str, str] = Field(default_factory=dict, description="Calls approved for the run, and by whom.")
+    tools_changed: dict[str, str] = Field(
+        default_factory=dict, description="Tools of servers that changed since the plan was checked, and how."
+    )
     edited: dict[str, str] = Field(default_factory=dict, description="By step, the mark of `execution.approvals`.")
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")

@@ -27,6 +27,8 @@ from plans.run import Run, Status
 
 CONTENT = "plan:"
 """Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""
+DEFINITION = "tool:"
+"""Key in `StepCall.values` of what a server's tool was when the plan was checked."""
 _DOMAIN = "plans: call of a step, 1"
 """First part of what is hashed: another form of the digest gets another number."""
 
@@ -53,6 +55,8 @@ class StepCall(NamedTuple):
     def kind(self) -> str:
         """What `remember` covers, in words: tool, network access, queue and workspace, whatever the arguments."""
         where = f" on queue {self.queue}" if self.queue else ""
+        if DEFINITION in self.values:
+            where = f" as it is now ({self.values[DEFINITION]['sha256'][:12]}){where}"
         return f"{self.tool}{' with network' if self.network else ''}{where} in {self.workspace or 'the workspace'}"
 
 
@@ -84,6 +88,9 @@ def args_hash(args: Mapping[str, Any]) -> str:
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
     found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
+    spec = run.facts.tools.get(step.tool)
+    if spec is not None and spec.definition:
+        found[DEFINITION] = {"sha256": spec.definition}
     if step.tool == PLAN and (content := loaded(run.steps[step.id].child, filled.args)):
         found[CONTENT] = {"sha256": content}
     return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found)

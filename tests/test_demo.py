@@ -6,12 +6,15 @@ import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 from runtime.background_worker import stop_workers
 from runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.slow
 async def test_the_demo_ends_with_a_completed_plan_a_link_and_a_report(environ: dict[str, str], tmp_path: Path) -> None:
     try:
         demo = await asyncio.create_subprocess_exec(

@@ -55,6 +55,7 @@ def test_what_is_installed_for_ci_may_not_be_missing_there(
         end(what, f"{what} is not here", environ)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "environ", "counted"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import AsyncIterator, Collection
 
+import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
@@ -45,6 +46,7 @@ async def test_the_sandbox_loads_again_what_defines_a_workflow_and_nothing_else(
     assert await loaded_again(PASSED_THROUGH) == DEFINING
 
 
+@pytest.mark.slow
 async def test_a_module_missing_from_the_list_is_caught() -> None:
     less = [name for name in PASSED_THROUGH if name not in ("workflows.inputs", "plans")]
     assert {"workflows.inputs", "plans.run", "plans.model"} <= await loaded_again(less)

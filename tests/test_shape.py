@@ -20,6 +20,7 @@ def tree(root: Path, **files: str) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_the_tree_is_within_its_limits() -> None:
     measured = shape.measure(ROOT)
     assert len(measured.modules) > 200

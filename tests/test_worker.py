@@ -18,6 +18,7 @@ from temporalio.worker import Worker
 
 from tests.driving import CEILING
 from tests.host import has_crashed
+from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,6 +81,7 @@ async def test_it_says_what_it_listens_to_and_stops_when_asked(
             assert (process.returncode, errors) == (0, b"")
 
 
+@pytest.mark.slow
 async def test_a_running_step_may_finish_within_the_grace(
     environ: dict[str, str], temporal_client: Client, queue: str, workspace: Path
 ) -> None:
@@ -98,6 +100,7 @@ async def test_a_running_step_may_finish_within_the_grace(
     await plan.terminate()
 
 
+@pytest.mark.slow
 async def test_a_second_signal_ends_it_at_once(
     environ: dict[str, str], temporal_client: Client, queue: str, workspace: Path
 ) -> None:
@@ -112,6 +115,7 @@ async def test_a_second_signal_ends_it_at_once(
     await plan.terminate()
 
 
+@pytest.mark.slow
 async def test_flags_come_before_the_environment(environ: dict[str, str], queue: str, state_dir: Path) -> None:
     example = str(ROOT / "examples/tools/word_count.py")
     async with worker_process(environ, "--queue", f"{queue}-2", "--tools", example) as process:
@@ -121,16 +125,16 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
 @pytest.mark.parametrize(
     ("flags", "variables", "code", "name"),
     [
-        (["--max-activities", "many"], {}, 2, "BAD_SETTING:PLANS_MAX_ACTIVITIES"),
+        only_nightly(["--max-activities", "many"], {}, 2, "BAD_SETTING:PLANS_MAX_ACTIVITIES"),
         (["--workspace", "/no/such"], {}, 2, "BAD_SETTING:PLANS_WORKSPACE"),
-        (["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
-        (["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
-        ([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
-        ([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING:PLANS_STATE_DIR"),
-        ([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
+        only_nightly(["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
+        only_nightly(["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
+        only_nightly([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
+        only_nightly([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING:PLANS_STATE_DIR"),
+        only_nightly([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
         (["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
-        ([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
-        (["--no-such-flag"], {}, 2, "--no-such-flag"),
+        only_nightly([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
+        only_nightly(["--no-such-flag"], {}, 2, "--no-such-flag"),
     ],
 )
 async def test_what_it_cannot_start_with_is_named_and_has_its_exit_code(

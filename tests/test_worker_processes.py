@@ -16,6 +16,7 @@ from temporalio.client import Client
 from runtime import daemon
 from runtime.task_queues import listeners
 from tests.driving import Plans, step
+from tests.nightly import only_nightly
 from tests.test_worker import line, worker_process
 from tests.waiting import until
 
@@ -52,6 +53,7 @@ async def test_several_processes_share_a_queue_and_one_that_dies_is_replaced(
         assert not [pid for pid in second if daemon.began(pid)]
 
 
+@pytest.mark.slow
 async def test_the_processes_end_when_the_one_that_keeps_them_is_killed(
     environ: dict[str, str], temporal_client: Client, queue: str
 ) -> None:
@@ -71,14 +73,15 @@ async def test_processes_that_cannot_start_say_so_and_end_with_its_exit_code(env
         assert process.returncode == 3
 
 
-async def test_a_number_of_processes_that_is_none_is_refused(environ: dict[str, str]) -> None:
-    for number in ("0", "65", "many"):
-        async with worker_process(environ, "--processes", number) as process:
-            _, errors = await asyncio.wait_for(process.communicate(), 60)
-            assert "1 to 64" in errors.decode()
-            assert process.returncode == 2
+@pytest.mark.parametrize("number", ["0", only_nightly("65"), only_nightly("many")])
+async def test_a_number_of_processes_that_is_none_is_refused(environ: dict[str, str], number: str) -> None:
+    async with worker_process(environ, "--processes", number) as process:
+        _, errors = await asyncio.wait_for(process.communicate(), 60)
+        assert "1 to 64" in errors.decode()
+        assert process.returncode == 2
 
 
+@pytest.mark.slow
 async def test_two_workers_with_different_directories_each_take_the_steps_bound_to_them(
     environ: dict[str, str], temporal_client: Client, queue: str, workspace: Path, tmp_path: Path
 ) -> None:

@@ -49,9 +49,9 @@ async def draft(run: Run) -> Drafted:
     tools = list(run.facts.tools.values())
     snapshot = await _snapshot(run)
     templates = _templates(run, snapshot)
-    prompt = planning_prompt(planning_system(tools), run.request, snapshot.text, templates)
+    prompt = planning_prompt(planning_system(tools, about=run.request), run.request, snapshot.text, templates)
     rejected: list[Draft] = []
-    question = Question("plan", prompt, Expected(kind="plan", tools=tools), "write the plan")
+    question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=run.request), "write the plan")
     try:
         return Drafted(await answered(run, question, _judge(run, run.plan, rejected)), [])
     except Unanswered as error:
@@ -70,7 +70,7 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
     tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
     user = joined([request_section(run.request), decomposition_end()])
-    prompt = Prompt(system=decomposition_system(tools), user=user)
+    prompt = Prompt(system=decomposition_system(tools, about=run.request), user=user)
     question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
         tasks = await answered(run, question, _tasks)
@@ -84,10 +84,11 @@ async def redraft(run: Run, feedback: str) -> Plan:
     """Have the LLM revise the current plan according to the feedback. Raises Unanswered."""
     tools, plan, snapshot = list(run.facts.tools.values()), as_it_stands(run), await _snapshot(run)
     statuses = {name: run.steps[name].status.value for name in begun(run)}
-    goal, system = run.request or plan.title, planning_system(tools)
+    goal = run.request or plan.title
+    system = planning_system(tools, about=goal)
     templates = _templates(run, snapshot)
     prompt = regenerate_prompt(system, goal, snapshot.text, plan, feedback, statuses, history(run), templates)
-    question = Question("plan", prompt, Expected(kind="plan", tools=tools), "revise the plan")
+    question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=goal), "revise the plan")
     return await answered(run, question, _judge(run, plan, []))
 
 

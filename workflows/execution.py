@@ -43,6 +43,7 @@ from plans.flow.progress import WAS_CANCELLED, Further, Settle, handler_for
 from plans.log import LogKind
 from plans.model import DEFAULT_PARALLEL, Step
 from plans.run import PlanStatus, Run, Status
+from plans.server_tools import tool_changes
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
 from workflows import list_items, timers, tool_call
@@ -164,10 +165,8 @@ class Execution:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         now = workflow.now()  # the same in the whole workflow task
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, now)):
-            if self._sent > timers.ACTIVATION_BYTES and self._handles:
-                return  # the rest starts in a later turn: a handle is in flight, so there will be one
-            if self._rest.is_due():
-                return
+            if (self._sent > timers.ACTIVATION_BYTES and self._handles) or self._rest.is_due():
+                return  # the rest starts in a later turn: a handle or a timer is in flight, so there will be one
             if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
                 self._act_on(next(iter(self.schedule.ready)), now)
 
@@ -182,9 +181,7 @@ class Execution:
             case Fail(code, message):
                 self._end(step_id, failed(code, message, now))
             case Ask(call, voids):
-                if voids:
-                    approvals.void(self.run, step_id, now)
-                self._ask(step, call, now)
+                self._ask(step, call, now, voids)
             case Delegate(args):
                 self.schedule.start(step_id, now)
                 self._watch(step_id, self.children.start(step, args))
@@ -235,7 +232,9 @@ class Execution:
         self._handles[step_id] = handle
         handle.add_done_callback(lambda done: self._finished.append((step_id, done)))
 
-    def _ask(self, step: Step, call: StepCall, now: datetime) -> None:
+    def _ask(self, step: Step, call: StepCall, now: datetime, voids: bool = False) -> None:
+        if voids:
+            approvals.void(self.run, step.id, now)
         deadline = approvals.deadline_of(self.run, step, now)
         self.schedule.ask(step.id, now, deadline)
         approvals.ask(self.run, step.id, call.args, digest_of(call))
@@ -273,10 +272,11 @@ class Execution:
         outcome, left = of_activity(error, now, started), left_behind(error)
         note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
+        tool_changes.take(self.run, step, left.definition, now)
         match after_failure(self.schedule, step_id, outcome.result):
-            case Ask(call):
+            case Ask(call, voids):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
-                return self._ask(step, call, now)
+                return self._ask(step, call, now, voids)
         return self._end(step_id, outcome)
 
     def end(self, step_id: str, outcome: Outcome) -> None:

@@ -197,10 +197,10 @@ class MessageHandlers:
         run: Run | None = None
         try:
             run = self._started().run
-            action = read(ControlPlan, arguments).action
-            if action in _SIGNED:
+            message = read(ControlPlan, arguments)
+            if message.action in _SIGNED:
                 signed.check(run, "control", arguments)
-            check_control(run, action)
+            check_control(run, message.action, message.version)
         except PlanError as error:
             raise refusal(error, run) from error
 
@@ -266,7 +266,7 @@ class MessageHandlers:
     def _control(self, action: Action, message: Control) -> str:
         """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""
         execution, now = self._started(), workflow.now()
-        check_control(execution.run, action)
+        check_control(execution.run, action, message.version)
         if action not in _SIGNED:
             message = message.model_copy(update={"verified": False})  # anybody can have sent it
         text = _LOG_TEXTS[action] + (f" by {who_of(execution.run, message)}" if message.by else "")

@@ -12,6 +12,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from plans.activity_io import WORKER_LOST, Attempt, Return
 from plans.errors import Undecodable
 from plans.log import LogKind
+from plans.model import ToolSpec
 from plans.run import Result, Run, Status
 from plans.step_state import Outcome, StepState
 from plans.views.live import ended_text
@@ -90,6 +91,7 @@ def left_behind(error: BaseException) -> Return:
         left = Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:
         left = Return(duration=0.0)
+    left = left.model_copy(update={"definition": _definition(reported.get("definition"))})
     attempts = {name: reported[name] for name in ("attempts", "moreAttempts") if name in reported}
     try:
         told = Return.model_validate({"duration": 0.0, **attempts})
@@ -112,6 +114,14 @@ def _reported(cause: BaseException | None) -> dict[str, Any]:
     else:
         details = cause.last_heartbeat_details[:1] if isinstance(cause, TimeoutError) else ()
     return details[0] if details and isinstance(details[0], dict) else {}
+
+
+def _definition(found: Any) -> ToolSpec | None:
+    """The definition of a tool that a failed attempt found instead of the one it was given."""
+    try:
+        return None if found is None else ToolSpec.model_validate(found)
+    except ValidationError:
+        return None
 
 
 def _number(found: Any, otherwise: float) -> float:

@@ -30,6 +30,7 @@ from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run, own_steps
+from plans.server_tools import tool_changes
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
 from workflows import completion, drafting, resume_check, search_attributes, signed
@@ -107,8 +108,10 @@ class PlanWorkflow(WaitingHandlers):
             raise InvalidPlan(problems)
         plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
-        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns.
-        self._execution.run.owns = plan.owns if workflow.info().parent is None else request.options.owns
+        # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns. One that an
+        # agent starts over MCP waives nothing, so it owns nothing.
+        counts = workflow.info().parent is None and request.options.waivers
+        self._execution.run.owns = plan.owns if counts else request.options.owns
 
     def _requested(self, request: PlanRequest, text: str) -> Run:
         """A Run without steps, for a plan that the LLM will write."""
@@ -135,6 +138,7 @@ class PlanWorkflow(WaitingHandlers):
             await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
         run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        tool_changes.since_start(run, workflow.now())
         signed.judge(run, self._proof)
         if run.resumes:
             await resume_check.compare_files(run)

@@ -65,6 +65,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         large=values.large if filled.deferred else {},
         composed=values.composed if filled.deferred else {},
         quoting=spec.quoting if filled.deferred else {},
+        definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
     )
 

@@ -81,6 +81,7 @@ def tool_activity(
 
 async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
     site.check(call.workspace)
+    tool = await tool.current(context)
     args = await filled(tool, call, values)
     keywords = _checked(tool, args, call, context)
     async with site.around(tool, context, as_texts(args)):
@@ -197,6 +198,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
+        "definition": context.definition and context.definition.model_dump(mode="json", exclude_defaults=True),
     }
     return {name: value for name, value in left.items() if value}
 

@@ -173,7 +173,7 @@ async def compose(
 def _composed(
     request: LlmRequest, question: AgentQuestion, said: Conversation, tools: Mapping[str, ToolSpec], window: int
 ) -> Composed:
-    expected = expected_of(question, tools)
+    expected = expected_of(question, tools, said.request)
 
     def messages(of: Conversation) -> Messages:
         return messages_of(question, of, tools)

@@ -77,6 +77,8 @@ class ToolContext:
     """Files written or deleted that a concurrent step may have changed instead."""
     shared_with: list[str] = field(default_factory=list)
     """The steps that may have done so."""
+    definition: ToolSpec | None = None
+    """Of a server's tool: what it is now, if that is not what the call was decided on."""
     trace: str = ""
     """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     more_files: int = 0
@@ -188,6 +190,10 @@ class Tool:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
+
+    async def current(self, context: ToolContext) -> Tool:  # noqa: ARG002
+        """The tool as it is for this attempt: itself, unless it is one that may change. Raises ToolError."""
+        return self
 
     def keywords(self, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
         """A plan's arguments as keyword arguments of the function. Raises pydantic.ValidationError if invalid."""

@@ -5,7 +5,10 @@ This module imports none of them: if any are missing, `plan` names them and says
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfiles")
@@ -14,10 +17,19 @@ NEEDED = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfi
 
 def main() -> None:
     """Run `plan`; if libraries are missing, name them on standard error and exit with 2."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the libraries take a second to load
+    try:
+        run = _loaded()
+    except KeyboardInterrupt:
+        os._exit(130)
+    run()
+
+
+def _loaded() -> Callable[[], None]:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         sys.stderr.write(f"plan needs {', '.join(missing)}; install them: pip install 'plans-that-survive[cli]'\n")
         sys.exit(2)
     from client.cli.app import main as run
 
-    run()
+    return run

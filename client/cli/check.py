@@ -15,7 +15,7 @@ from client.children.checking import check_children
 from client.cli import environment, output
 from client.cli.options import AsJson, File
 from client.local_tools import known_tools
-from client.plan_file import PlanFile, check, load
+from client.plan_file import PlanFile, check, load, plan_schema
 from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
 from plans.definition.scopes import walk
 from plans.definition.validation import errors
@@ -57,12 +57,6 @@ def schema(as_json: AsJson = False) -> None:
     """Print the JSON Schema of plan files, for editors."""
     del as_json  # the output is always JSON
     output.show_json(plan_schema())
-
-
-def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of plan files."""
-    found = Plan.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
 
 
 def tools(

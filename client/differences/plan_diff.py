@@ -77,7 +77,7 @@ def plan_diff(old: Plan, new: Plan) -> PlanDiff:
     before, after = dict(walk(old)), dict(walk(new))
     moved = _moved(list(before), list(after))
     found = list(_steps(before, after, moved))
-    head = list(_fields(_head(old), _head(new)))
+    head = list(field_changes(_head(old), _head(new)))
     return PlanDiff(head=head, steps=found[:MAX_STEPS], more=max(0, len(found) - MAX_STEPS))
 
 
@@ -89,10 +89,10 @@ def _steps(before: Mapping[str, Step], after: Mapping[str, Step], moved: set[str
             yield _removed(gone[0], before[gone.pop(0)])
         shown = {"step_id": path, "tool": step.tool, "description": exact(step.description)}
         if path not in before:
-            fields = list(_fields({}, _own(step)))
+            fields = list(field_changes({}, _own(step)))
             yield StepChange(**shown, kind="added", after=_before(path, list(after)), fields=fields)
             continue
-        fields = list(_fields(_own(before[path]), _own(step)))
+        fields = list(field_changes(_own(before[path]), _own(step)))
         if fields or path in moved:
             place = {"moved": True, "after": _before(path, list(after))} if path in moved else {}
             yield StepChange(**shown, kind="changed" if fields else "moved", fields=fields, **place)
@@ -101,12 +101,13 @@ def _steps(before: Mapping[str, Step], after: Mapping[str, Step], moved: set[str
 
 
 def _removed(path: str, step: Step) -> StepChange:
-    fields = list(_fields(_own(step), {}))
+    fields = list(field_changes(_own(step), {}))
     about = exact(step.description)
     return StepChange(step_id=path, kind="removed", tool=step.tool, description=about, fields=fields)
 
 
-def _fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldChange]:
+def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldChange]:
+    """The fields that differ, those of `old` first."""
     for path in dict.fromkeys([*old, *new]):
         if path not in old or path not in new or old[path] != new[path]:
             was = _text(old[path]) if path in old else None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
+from client.errors import BadPlanId, PlanNotFound
 from plans.errors import InvalidPlan, PlanError
 from plans.views.safe_text import safe
 
@@ -21,11 +22,6 @@ MAX_PROBLEMS = 100
 """Problems of a plan that are reported at once."""
 MAX_TEXT = 20_000
 """Characters of an error's text."""
-
-
-def result_of(error: ToolError) -> CallToolResult:
-    """The result of a call that failed."""
-    return told(error_of(error))
 
 
 def error_of(error: ToolError) -> PlanError:
@@ -40,6 +36,17 @@ def error_of(error: ToolError) -> PlanError:
         return PlanError(str(error), "UNKNOWN_TOOL")
     LOG.error("a tool failed unexpectedly", exc_info=cause)
     return PlanError(f"{type(cause).__name__}; this is a bug, the log of the server has more", "UNEXPECTED")
+
+
+def resource_error(error: ResourceError) -> ResourceError:
+    """The error of reading a resource, with the code and sentence of ours that the library wrapped."""
+    cause = error.__cause__
+    while cause is not None and not isinstance(cause, PlanError):
+        cause = cause.__cause__
+    if cause is None:
+        return error
+    text = f"{cause.code}: {safe(cause.message)[:MAX_TEXT]}"
+    return ResourceNotFoundError(text) if isinstance(cause, (PlanNotFound, BadPlanId)) else ResourceError(text)
 
 
 def told(error: PlanError) -> CallToolResult:

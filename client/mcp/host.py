@@ -15,7 +15,9 @@ from typing import Any, TypedDict
 
 from mcp.server.mcpserver import Context
 
+from client.mcp.decisions.rules import Deciding
 from client.requests.connected import Connected, with_worker
+from client.web.live.hub import Hub
 from plans.errors import PlanError
 from plans.execution.messages import Via
 from runtime.connect import Connection, reach
@@ -79,6 +81,14 @@ class Host:
     """Whether agents may approve, deny, answer and send events: `plan mcp --may-approve`."""
     templates: tuple[str, ...] = ()
     """Names of saved templates that are offered as tools of their own."""
+    deciding: Deciding = "here"
+    """What people may decide when the agent's client asks them: `plan mcp --decide`."""
+    starting: set[str] = field(default_factory=lambda: {"plan_start", "plan_make"})
+    """Tools that start a plan and name it in `planId`: a client that takes tasks gets one instead of their answer."""
+    tasks_only: frozenset[str] = frozenset()
+    """Those of them that are refused to other clients."""
+    hub: Hub = field(default_factory=Hub)
+    """Watches plans for everybody who looks at them; the web page passes in its own."""
     calling: Callable[[Request], Caller] | None = None
     """Who makes a request; none: the person who started the server, on this machine."""
     connecting: Callable[[], Awaitable[Connection]] | None = None

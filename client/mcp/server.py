@@ -6,24 +6,35 @@ as the library fixes extensions when the server is made. Errors of tools become 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import metadata
 from typing import Any
 
+from mcp.server.context import ServerMiddleware
 from mcp.server.extension import Extension
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool
+from pydantic import AnyUrl
 
-from client.mcp import errors
-from client.mcp.host import Host
-from client.mcp.tools import showing, starting
+from client.mcp import errors, prompts, resources
+from client.mcp.decisions import asking
+from client.mcp.host import Forbidden, Host
+from client.mcp.tasks.extension import Tasks
+from client.mcp.tasks.listen import TaskNotifications
+from client.mcp.templates.calling import Templates
+from client.mcp.tools import checking, controlling, deciding, editing, files, following, showing, starting
 from plans.errors import PlanError
 
 Register = Callable[[MCPServer[Any], Host], None]
 
-AREAS: tuple[Register, ...] = (starting.register, showing.register)
-EXTENSIONS: tuple[Callable[[Host], Extension], ...] = ()
+AREAS: tuple[Register, ...] = (
+    checking.register, starting.register, showing.register, following.register, editing.register, controlling.register,
+    files.register, deciding.register, asking.register, resources.register, prompts.register,
+)  # fmt: skip
+EXTENSIONS: tuple[Callable[[Host], Extension], ...] = (Tasks,)
+MIDDLEWARE: tuple[Callable[[Host], ServerMiddleware[Any]], ...] = (TaskNotifications,)
 
 NAME = "plans"
 INSTRUCTIONS = """Durable plans of tool steps on Temporal. A plan keeps running when you, this server or the machine \
@@ -38,33 +49,56 @@ class PlanServer(MCPServer[Any]):
     none.
     """
 
+    templates: Templates | None = None
+
     async def list_tools(self) -> list[Tool]:
-        """The tools, with schemas that say that there are no other arguments."""
-        return [
+        """The tools, with schemas that say that there are no other arguments; then those of templates."""
+        own = [
             tool.model_copy(update={"input_schema": {**tool.input_schema, "additionalProperties": False}})
             for tool in await super().list_tools()
         ]
+        names = {tool.name for tool in own}
+        offered = await self.templates.tools() if self.templates else []
+        return [*own, *(tool for tool in offered if tool.name not in names)]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; an error becomes a result with `isError`."""
         try:
-            _refuse_unknown(await self.list_tools(), name, arguments)
+            tools = {tool.name: tool for tool in await self.list_tools()}
+            _refuse_unknown(tools, name, arguments)
+            if self.templates and context and all(each.name != name for each in await super().list_tools()):
+                found = await self.templates.call(name, arguments, context)
+                if found is not None:
+                    return found
             return await super().call_tool(name, arguments, context)
         except PlanError as error:
             return errors.told(error)
         except ToolError as error:
-            return errors.result_of(error)
+            return errors.told(errors.error_of(error))
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource; an error of ours keeps its code and sentence."""
+        try:
+            return await super().read_resource(uri, context)
+        except ResourceError as error:
+            raise errors.resource_error(error) from error
 
 
-def _refuse_unknown(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> None:
-    """Raise PlanError for arguments that the tool does not have."""
-    for tool in tools:
-        if tool.name == name and (unknown := sorted(arguments.keys() - tool.input_schema.get("properties", {}).keys())):
-            has = ", ".join(tool.input_schema.get("properties", {}))
-            text = f"{name} has no argument {', '.join(map(repr, unknown))[:500]}; it has {has or 'none'}"
-            raise PlanError(text, "BAD_ARGUMENTS")
+def _refuse_unknown(tools: Mapping[str, Tool], name: str, arguments: Mapping[str, Any]) -> None:
+    """Raise PlanError for a tool that there is not, or arguments that it does not have."""
+    if name not in tools and name in deciding.DECIDING:
+        text = "an agent cannot approve, deny, answer or begin; plan_pending says where a person does"
+        raise Forbidden(f"{text}. The person may let agents decide: plan mcp --may-approve")
+    if name not in tools:
+        raise PlanError(f"there is no tool {name[:100]!r}; tools/list has those there are", "UNKNOWN_TOOL")
+    own = tools[name].input_schema.get("properties", {})
+    if unknown := sorted(arguments.keys() - own.keys()):
+        text = f"{name} has no argument {', '.join(map(repr, unknown))[:500]}; it has {', '.join(own) or 'none'}"
+        raise PlanError(text, "BAD_ARGUMENTS")
 
 
 def build(host: Host) -> MCPServer[Any]:
@@ -75,8 +109,10 @@ def build(host: Host) -> MCPServer[Any]:
         instructions=INSTRUCTIONS,
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
+        middleware=[each(host) for each in MIDDLEWARE],
         log_level="WARNING",
     )
+    server.templates = Templates(host)
     for register in AREAS:
         register(server, host)
     return server

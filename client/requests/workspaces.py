@@ -50,8 +50,12 @@ def asking_in(
     settings: Settings,
     *,
     approve_all: bool = False,
+    unwaived: str = "",
 ) -> list[Asking]:
-    """The steps of a plan that will wait for a person when it runs in a directory of this machine."""
+    """The steps of a plan that will wait for a person when it runs in a directory of this machine.
+
+    `unwaived`: what waives nothing in it, beside the settings.
+    """
     from activities.provenance.shell_writes import written_by_shell  # lazily: most commands need no parser of shells
 
     ground = Ground(
@@ -59,7 +63,8 @@ def asking_in(
         exists=lambda name: os.path.lexists(workspace / name),
         written_by_shell=written_by_shell,
         names=ProtectedNames(settings.protected),
-        strict=settings.approvals == "strict",
+        strict=bool(unwaived) or settings.approvals == "strict",
+        rule=unwaived or "PLANS_APPROVALS=strict",
     )
     return will_ask(plan, ground, approve_all=approve_all)
 

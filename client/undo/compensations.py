@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from client.errors import PlanExists
 from client.ids import plan_id
-from client.resume import links
+from client.resume import links, unwaived
 from client.rpc import ask
 from client.start import Started, start_run
 from client.undo.files import ended
@@ -33,11 +33,14 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
     return [] if run is None else preview(run, step_id)
 
 
-async def compensate(client: Client, plan: str, step_id: str | None = None, *, yes: bool = False) -> Started | None:
+async def compensate(
+    client: Client, plan: str, step_id: str | None = None, *, yes: bool = False, waivers: bool = True
+) -> Started | None:
     """Start the plan that undoes an ended one, or only one of its steps; None if nothing is left to undo.
 
-    Returns at once; `wait` for its end. `yes`: no undo awaits approval. One that is under way is returned as it is.
-    Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has taken over the steps).
+    Returns at once; `wait` for its end. `yes`: no undo awaits approval. `waivers` as for `resume`. One that is under
+    way is returned as it is. Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has
+    taken over the steps).
     """
     name, description = plan_id(plan), await ended(client, plan)
     earlier = [each async for each in undo_plans(client, plan)]
@@ -53,7 +56,7 @@ async def compensate(client: Client, plan: str, step_id: str | None = None, *, y
     new_id = run_id(base, len(earlier) + 1) if earlier else base
     try:
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
-        return await start_run(client, new, description.task_queue)
+        return await start_run(client, new if waivers else unwaived(new), description.task_queue)
     except PlanExists:
         text = f"another undo of plan '{name}' has just begun: plan watch {new_id}"
         raise Refused(text, "UNDO_RUNNING") from None

@@ -46,10 +46,12 @@ async def undo_whole(
     *,
     partly: bool = False,
     yes: bool = False,
+    waivers: bool = True,
 ) -> Undone:
     """Undo an ended plan, or one step of it. `to_its_end` waits for the plan that runs the undos, if there are any.
 
-    `yes`: no undo awaits approval. Raises as `client.runs.compensate` and `client.runs.undo`.
+    `yes`: no undo awaits approval. `waivers`: as for `client.runs.compensate`, as which and as `client.runs.undo` it
+    raises.
     """
     await ended(client, plan)
     calls, undo_plan = await compensations(client, plan, step), ""
@@ -57,7 +59,7 @@ async def undo_whole(
         trial = await _files(client, plan, step, dry_run=True, partly=False)
         if trial.refused:
             return Undone(trial, calls)
-    if calls and (started := await compensate(client, plan, step, yes=yes)) is not None:
+    if calls and (started := await compensate(client, plan, step, yes=yes, waivers=waivers)) is not None:
         undo_plan = started.plan_id
         if not (await to_its_end(started)).is_completed and not partly:
             return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)

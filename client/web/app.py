@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import cast
 
 from starlette.applications import Starlette
@@ -14,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from client.mcp.http.endpoint import McpEndpoint, endpoint
 from client.web import assets
 from client.web.access import Guard
 from client.web.access import pages as login
@@ -61,19 +63,34 @@ UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
-def application(service: Service) -> Starlette:
-    """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use."""
-    routes = [route for area in AREAS for route in area]
+def application(service: Service, mcp: McpEndpoint | None = None) -> Starlette:
+    """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use.
+
+    `mcp`: the MCP server to mount; None: that of the settings, if they want one. It runs as long as the application's
+    lifespan.
+    """
+    mcp = mcp or endpoint(service)
+    routes = [*(mcp.routes() if mcp else []), *(route for area in AREAS for route in area)]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, access=service.access, refused=_refused)],
+        middleware=[Middleware(Guard, access=service.access, refused=_refused, entrance=mcp.entrance if mcp else None)],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
+        lifespan=lambda _app: _running(mcp),
     )
     app.router.redirect_slashes = False
     app.state.service = service
     return app
+
+
+@asynccontextmanager
+async def _running(mcp: McpEndpoint | None) -> AsyncIterator[None]:
+    if mcp is None:
+        yield
+        return
+    async with mcp.running():
+        yield
 
 
 async def _refused(request: Request, status: int, reason: str) -> Response:

@@ -220,11 +220,11 @@ def messages_of(question: AgentQuestion, said: Conversation, tools: Mapping[str,
     specs = offered(question.tools, tools, question.asked)
     notice = "" if question.problems else question.notice
     if question.asked == "tasks":
-        system, end = decomposition_system(specs, said.guides), decomposition_end()
+        system, end = decomposition_system(specs, said.guides, said.request), decomposition_end()
     elif question.asked == "simple" or question.tasks is None:
-        system, end = simple_system(specs, said.guides), simple_end(said.has_begun, notice)
+        system, end = simple_system(specs, said.guides, said.request), simple_end(said.has_begun, notice)
     else:
-        system, end = complex_system(specs, said.guides), complex_end(question.tasks, notice)
+        system, end = complex_system(specs, said.guides, said.request), complex_end(question.tasks, notice)
     correction = correction_section(question.left) if question.problems else ""
     return said.messages(system, joined([end, correction]))
 
@@ -240,8 +240,10 @@ def repeated(answer: Parsed, text: str) -> str:
     return answer_line({"reasoning": reasoning if isinstance(reasoning, str) else "", **fields})
 
 
-def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec], *, text_only: bool = False) -> Expected:
-    """The expected answer. `tools`: the worker's tools by name.
+def expected_of(
+    question: AgentQuestion, tools: Mapping[str, ToolSpec], about: str = "", *, text_only: bool = False
+) -> Expected:
+    """The expected answer. `tools`: the worker's tools by name; `about`: the request.
 
     `text_only`: for an answer that is in history as text, judged as when it was recorded: `plan_actions` took a reason.
     """
@@ -250,7 +252,7 @@ def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec], *, text_
         schema = PLAN_ACTIONS_TOOL.args_schema | {"required": ["reason"]}
         strict = PLAN_ACTIONS_TOOL.model_copy(update={"args_schema": schema})
         specs = [strict if spec.name == PLAN_ACTIONS else spec for spec in specs]
-    return Expected(kind=question.asked, tools=specs)
+    return Expected(kind=question.asked, tools=specs, about=about)
 
 
 def as_text(value: Any) -> str:

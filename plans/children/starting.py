@@ -99,6 +99,7 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         approve_all=parent.options.approve_all,
         waivers=waivers_count(parent, step),
         known_plans=parent.options.known_plans,
+        known_tools=parent.options.known_tools,
         owns=parent.owns,
         by=parent.options.by,
         notify=effective(parent, is_child=parent.parent is not None),

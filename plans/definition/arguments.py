@@ -11,23 +11,41 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
+from plans.definition import bounded_schema
+from plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
 from plans.definition.locations import MAX_FIELD
 from plans.definition.near_names import Hints
 from plans.expressions.references import Reference, find, is_literal
 from plans.model import ToolSpec
+
+MAX_APPLIED = 100_000
+"""Keywords, matches and errors of one check of a server's schema."""
+MAX_NAMED = 30
+"""Arguments that a message names."""
 
 
 def argument_problems(
     spec: ToolSpec, args: Mapping[str, Any], known: Container[str] = (), hints: Hints | None = None
 ) -> list[tuple[str, str]]:
     """Problems of arguments that may contain references, as (field, sentence), in a stable order."""
-    errors = list(spec.validator.iter_errors(dict(args)))
+    try:
+        errors = _errors(spec, dict(args))
+    except (TooMuch, Unbounded):
+        return [("args", f"these arguments cannot be checked against the schema of {spec.name} in bounded time")]
     if not errors:
         return []  # the common case; searching long texts for references costs more than everything else here
     pending = _Pending(reference for reference in find(dict(args)) if not is_literal(reference, known))
     hints = hints or Hints()
     found = [sentence for error in errors if not pending.awaits(error) for sentence in _sentences(spec, error, hints)]
     return sorted(set(found))
+
+
+def _errors(spec: ToolSpec, args: dict[str, Any]) -> list[ValidationError]:
+    """The errors of the arguments. A server's schema is applied with a limit, the same at each replay."""
+    if not spec.server:
+        return list(spec.validator.iter_errors(args))
+    left = iter(range(MAX_APPLIED))
+    return list(bounded_schema.errors(spec.args_schema, args, lambda: next(left, None) is not None, MAX_MATCH))
 
 
 class _Pending:
@@ -56,7 +74,8 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
     path = ".".join(["args", *(str(part)[:MAX_FIELD] for part in error.absolute_path)])[:MAX_FIELD]
     instance: Any = error.instance
     if error.validator == "required":
-        name = error.message.split("'")[1]
+        required: Any = error.validator_value
+        name = next(each for each in required if error.message.startswith(repr(each)))
         return [(f"{path}.{name}", f"{spec.name} needs '{name}'; add it")]
     if error.validator == "additionalProperties":
         schema: Any = error.schema
@@ -68,12 +87,16 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         options: Any = error.validator_value
         kinds = " or ".join(str(option.get("type", "value")) for option in options)
         return [(path, f"{_short(instance)} is not of type {kinds}, or out of bounds")]
+    if spec.server:  # the library's message repeats what the server wrote into its schema, such as a list of values
+        limit = error.validator_value
+        named = f" {limit}" if isinstance(limit, int | float) else ""
+        return [(path, f"{_short(instance)} does not fit `{error.validator}{named}` of the tool's schema")]
     return [(path, " ".join(error.message.split())[:300])]
 
 
 def _unknown(spec: ToolSpec, name: str, known: list[str], hints: Hints) -> str:
     near = hints.near(name, known)
-    hint = f"did you mean '{near}'?" if near else f"it takes {', '.join(known) or 'nothing'}"
+    hint = f"did you mean '{near}'?" if near else f"it takes {', '.join(known[:MAX_NAMED]) or 'nothing'}"
     return f"{spec.name} has no argument '{name}'; {hint}"
 
 

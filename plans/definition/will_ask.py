@@ -50,7 +50,9 @@ class Ground:
     written_by_shell: ShellWrites
     names: ProtectedNames = field(default_factory=ProtectedNames)
     strict: bool = False
-    """PLANS_APPROVALS=strict: nothing is waived."""
+    """Nothing is waived."""
+    rule: str = "PLANS_APPROVALS=strict"
+    """What waives nothing, if it is strict."""
 
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
@@ -78,7 +80,7 @@ def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> 
     if step.requires_approval is True:
         return "REQUIRED", "the plan says `requiresApproval: true`", True
     if spec.asks_by_default(step.args, _carries(node, spec)):
-        way = "PLANS_APPROVALS=strict waives nothing" if ground.strict else "`requiresApproval: false` waives it"
+        way = f"{ground.rule} waives nothing" if ground.strict else "`requiresApproval: false` waives it"
         return "TOOL", f"{step.tool} asks by default with these arguments; {way}", True
     if step.tool in _WRITES:
         return _of_file(plan, node, ground, uses)
@@ -100,7 +102,8 @@ def _of_file(plan: Plan, node: _Node, ground: Ground, uses: _Uses) -> tuple[str,
         return "PROTECTED", f"{name} ({found.title}) may {found.why}; `owns:` does not cover it", True
     if step.tool != "write_file" or uses.knows(node, name) or (is_owned(plan.owns, name) and not ground.strict):
         return "", "", True
-    text = f"writes over {name}, which the plan neither made nor read; list it in `owns:`, or read it first"
+    way = "read it first" if ground.strict else "list it in `owns:`, or read it first"
+    text = f"writes over {name}, which the plan neither made nor read; {way}"
     return "OVERWRITES", text, step.queue is None and ground.exists(name)
 
 

@@ -38,12 +38,16 @@ stands for the plan's `defaults.approval`."""
 
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
-    asks = stated(run, step)
+    asks, has_changed = stated(run, step), step.tool in run.tools_changed
     if run.facts.strict_approvals:
-        return asks is True or _asks_by_default(run, step, call)
+        return asks is True or has_changed or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
-    if run.options.approve_all or remembered.by_item(run, step, call):
+    if remembered.by_item(run, step, call):
+        return False
+    if has_changed:
+        return asks is True or not remembered.by_tool(run, call)
+    if run.options.approve_all:
         return False
     if asks is None:
         return _asks_by_default(run, step, call) and not remembered.by_tool(run, call)
@@ -60,9 +64,11 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     if run.facts.strict_approvals or step.id in run.denied:
         return False
     asks = stated(run, step)
-    if run.options.approve_all or asks is False or remembered.by_item(run, step, call):
+    if remembered.by_item(run, step, call):
         return True
-    return asks is None and remembered.by_tool(run, call)
+    if (run.options.approve_all or asks is False) and step.tool not in run.tools_changed:
+        return True
+    return asks is not True and remembered.by_tool(run, call)
 
 
 def stated(run: Run, step: Step) -> bool | None:
@@ -83,6 +89,8 @@ def refused_waiver(run: Run, step: Step) -> str:
         return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
+    if step.tool in run.tools_changed:
+        return "its tool is not as it was when the plan was checked"
     no_waivers = not run.options.waivers or is_inside(step.id, run.edited)
     if no_waivers or (step.approval is None and DEFAULTS in run.edited):
         return "it is not what the plan was started with, but an edit"

@@ -85,6 +85,7 @@ class Control(Value):
     """Payload of the signals that begin, pause, unpause, interrupt or abandon a plan, or clear its session."""
 
     by: str = Field(default="", max_length=200)
+    version: int | None = Field(default=None, strict=True, description="Of `begin`: the plan as it was reviewed.")
     via: Via = Field(default="", description="Where the person spoke.")
     verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
@@ -242,8 +243,11 @@ def check_size(message: dict[str, Any], max_bytes: int = MAX_BYTES) -> str:
     return text
 
 
-def check_control(run: Run, action: Action) -> None:
-    """Raises Refused if the action is not possible in the plan's present status."""
+def check_control(run: Run, action: Action, version: int | None = None) -> None:
+    """Raises Refused if the action is not possible in the plan's present status.
+
+    `version`: of the plan that was reviewed; another one is not begun.
+    """
     status = run.status
     if status in ENDED:
         raise Refused(f"the plan has ended ({status})", "PLAN_CLOSED")
@@ -254,6 +258,9 @@ def check_control(run: Run, action: Action) -> None:
         raise Refused(text, "CLOSING")
     if action == "begin" and status is not PlanStatus.REVIEW:
         raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
+    if action == "begin" and version is not None and version != run.plan.version:
+        text = f"the plan is at version {run.plan.version} now, and version {version} was reviewed; review it again"
+        raise Refused(text, "STALE_VERSION")
     if action == "begin" and run.problems:
         texts = "; ".join(problem.text for problem in run.problems[:5])
         raise Refused(f"the plan has problems; fix them first: {texts}", "INVALID_PLAN")

@@ -29,6 +29,7 @@ from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
 from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
+from plans.server_tools.tool_changes import TOOL_CHANGED, unfit
 from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 from plans.waiting import events, questions
 from plans.waiting.events import WAIT_FOR
@@ -204,8 +205,14 @@ def _asking(run: Run, step: Step) -> Ask | None:
 
 
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
-    """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know."""
+    """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know.
+
+    Or if the tool is another one than was decided about, and takes the step's arguments all the same.
+    """
     run, step = schedule.run, schedule.step(step_id)
+    if failure.code == TOOL_CHANGED and step.tool in run.tools_changed and schedule.may_start(step_id):
+        call = upcoming(run, step).call
+        return None if unfit(run, step, call.args) else Ask(call, voids=step_id in run.decisions)
     if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
         return None
     if not schedule.may_start(step_id):

@@ -71,7 +71,7 @@ def prompt(run: Run, step: Step, failure: Result) -> Prompt:
     error = f"{failure.code}: {failure.error}"
     goal = run.request or run.plan.title
     known = [dict(node.bindings) for name in reversed(around) if (node := run.outline.nodes[name]).bindings]
-    system = planning_system(tools(run, step))
+    system = planning_system(tools(run, step), about=goal)
     return recovery_prompt(system, goal, tried, error, history(run, step.id), rest, known)
 
 

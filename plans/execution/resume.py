@@ -28,6 +28,7 @@ from plans.flow.undone import unclosed, undone_steps
 from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plans.server_tools.listed_tools import definitions
 from plans.waiting import answers
 
 INTERRUPTED = "interrupted"
@@ -143,7 +144,7 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     new, names = run.model_copy(deep=True), again.names
     plan = other.plan
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
-    new.options = run.options.model_copy(update={"review": False})
+    new.options = run.options.model_copy(update={"review": False, "known_tools": definitions(run.facts.tools)})
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
         new.plan = new.plan.model_copy(update={"budget": plan.budget.model_copy(update={"ask": True})})
         new.ledger = new.ledger.model_copy(update={"refused": False})

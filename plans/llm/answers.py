@@ -34,6 +34,7 @@ from plans.llm.schemas import (
     simple_schema,
 )
 from plans.model import Plan, Step, ToolSpec, Value
+from plans.server_tools.chosen_tools import Offered
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200
@@ -49,6 +50,7 @@ class Expected(Value):
     kind: Kind
     tools: list[ToolSpec] = Field(default_factory=list, description="Tools that the answer may use.")
     failed: str = Field(default="", description="For a recovery: name of the failed step's tool.")
+    about: str = Field(default="", description="The request, by which tools of servers are chosen for the prompt.")
 
     @property
     def specs(self) -> dict[str, ToolSpec]:
@@ -109,17 +111,18 @@ def as_json(answer: Parsed) -> dict[str, Any]:
 
 def schema_of(expected: Expected) -> Schema:
     """The JSON Schema of an expected answer."""
+    offered = Offered.of(expected.tools, expected.about)
     match expected.kind:
         case "simple":
-            return simple_schema(expected.tools)
+            return simple_schema(offered)
         case "complex":
-            return complex_schema(expected.tools)
+            return complex_schema(offered)
         case "tasks":
             return decomposition_schema()
         case "plan":
-            return plan_schema(expected.tools)
+            return plan_schema(offered)
         case "recovery":
-            return recovery_schema(expected.tools, expected.specs.get(expected.failed))
+            return recovery_schema(offered, expected.specs.get(expected.failed))
 
 
 def parse_simple(text: str, tools: Tools) -> SimpleAnswer | AnswerProblem:

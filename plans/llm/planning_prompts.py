@@ -36,13 +36,16 @@ ERROR_CHARACTERS = 4_000
 TEMPLATES_CHARACTERS = 20_000
 
 
-def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """The system prompt of all planning requests: role, tools, rules, control flow, guidelines, output format."""
+def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = (), about: str = "") -> str:
+    """The system prompt of all planning requests: role, tools, rules, control flow, guidelines, output format.
+
+    `about`: the request, by which the tools of servers are chosen if there are too many.
+    """
     specs = list(tools)
     return joined(
         [
             section("ROLE", _ROLE),
-            section("AVAILABLE TOOLS", tools_text(specs)),
+            section("AVAILABLE TOOLS", tools_text(specs, about)),
             section("RULES", _RULES),
             section("CONTROL FLOW", control_flow(spec.name for spec in specs)),
             section("GUIDELINES", _GUIDELINES),

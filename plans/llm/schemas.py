@@ -9,13 +9,15 @@ contain the field instructions: when to fill a field, not only what it means.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator
+from jsonschema.validators import extend
 
 from plans.model import Step, ToolSpec
 from plans.model.step_fields import asked, offered
+from plans.server_tools.chosen_tools import Offered
 
 Schema = dict[str, Any]
 
@@ -44,14 +46,17 @@ COMPLEX_FIELDS: Mapping[str, tuple[str, str]] = {
 """Fields of an answer in complex mode, with description and instruction (seed 002)."""
 
 
-def simple_schema(tools: Iterable[ToolSpec]) -> Schema:
+Tools = Offered | Iterable[ToolSpec]
+
+
+def simple_schema(tools: Tools) -> Schema:
     """The schema of an answer in simple mode."""
     confidence = {"type": ["string", "null"], "enum": ["high", "medium", "low", None]}
     shapes = {"tool_calls": _calls(tools), "answer": _NULLABLE_TEXT, "confidence": confidence}
     return _object({name: shapes[name] | {"description": instruction(SIMPLE_FIELDS, name)} for name in SIMPLE_FIELDS})
 
 
-def complex_schema(tools: Iterable[ToolSpec]) -> Schema:
+def complex_schema(tools: Tools) -> Schema:
     """The schema of an answer in complex mode."""
     calls = _calls(tools)
     shapes = {name: calls if name == "tool_calls" else _NULLABLE_TEXT for name in COMPLEX_FIELDS}
@@ -64,7 +69,7 @@ def decomposition_schema() -> Schema:
     return _object({"tasks": {"type": "array", "items": {"type": "string"}, "description": text}})
 
 
-def plan_schema(tools: Iterable[ToolSpec]) -> Schema:
+def plan_schema(tools: Tools) -> Schema:
     """The schema of a plan."""
     return _object(
         {
@@ -78,7 +83,7 @@ def plan_schema(tools: Iterable[ToolSpec]) -> Schema:
     )
 
 
-def recovery_schema(tools: Iterable[ToolSpec], failed: ToolSpec | None) -> Schema:
+def recovery_schema(tools: Tools, failed: ToolSpec | None) -> Schema:
     """The schema of a recovery. `failed`: the failed step's tool; None if new arguments are not allowed."""
     actions = {"type": "string", "enum": ["retry", "skip", "insert", "abort"], "description": "What to do"}
     args = {"anyOf": [_args(failed, True), {"type": "null"}]} if failed else {"type": "null"}
@@ -103,7 +108,17 @@ def instruction(fields: Mapping[str, tuple[str, str]], name: str) -> str:
 
 def loosened(value: Any, schema: Mapping[str, Any]) -> Any:
     """Convert strict arguments to the tool's own schema: drop nulls of optional fields, decode JSON texts."""
-    return _loosened(value, Draft202012Validator(schema))
+    return _loosened(value, _Patternless(schema))
+
+
+def _ignored(*_: Any) -> None:
+    """A keyword that is not applied."""
+
+
+_Patternless: Any = extend(  # type: ignore[no-untyped-call]
+    Draft202012Validator, dict.fromkeys(("pattern", "patternProperties", "uniqueItems"), _ignored)
+)
+"""What may take long with a hostile schema is left to `argument_problems`, which has a limit."""
 
 
 _NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
@@ -111,6 +126,10 @@ _ASKED = tuple(asked(Step).items())
 _OFFERED = offered(Step)
 _STEP: Schema = Step.model_json_schema()["$defs"]["Step"]["properties"]
 _CALL = ("tool", "args")
+_ARGS = "The arguments, a JSON object"
+_TEXTS, _DATA = ("description", "examples", "default"), ("const", "enum", "required")
+MAX_WORD = 64
+"""Characters of a value that a server's schema lists; others are in the prompt only, as data."""
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
@@ -123,22 +142,24 @@ def _object(properties: Mapping[str, Schema]) -> Schema:
     }
 
 
-def _calls(tools: Iterable[ToolSpec]) -> Schema:
-    variants = [
-        _object({"tool": {"type": "string", "enum": [spec.name]}, "args": _args(spec, False)})
-        for spec in sorted(tools, key=lambda spec: spec.name)
-    ]
+def _calls(tools: Tools) -> Schema:
+    chosen = tools if isinstance(tools, Offered) else Offered.of(tools, "")
+    variants = [_object({"tool": _one_of([spec]), "args": _args(spec, False)}) for spec in chosen.whole]
+    if chosen.named:
+        variants.append(_object({"tool": _one_of(chosen.named), "args": _json_text(_ARGS)}))
     return {"type": "array", "items": {"anyOf": variants} if variants else _object({})}
 
 
-def _steps(tools: Iterable[ToolSpec]) -> Schema:
-    variants = [_step(spec) for spec in sorted(tools, key=lambda spec: spec.name)]
+def _steps(tools: Tools) -> Schema:
+    chosen = tools if isinstance(tools, Offered) else Offered.of(tools, "")
+    variants = [_step(_one_of([spec]), _args(spec, True)) for spec in chosen.whole]
+    variants += [_step(_one_of(chosen.named), _json_text(_ARGS))] if chosen.named else []
     items = {"anyOf": [*variants, _block()]} if variants else _object({})
     return {"type": "array", "items": items, "description": "The steps"}
 
 
-def _step(spec: ToolSpec) -> Schema:
-    own = {"tool": {"type": "string", "enum": [spec.name]}, "args": _args(spec, True)}
+def _step(tool: Schema, args: Schema) -> Schema:
+    own = {"tool": tool, "args": args}
     fields = {name: own.get(name) or _field(name) | {"description": field.about} for name, field in _ASKED}
     return _object(fields | _texts(of_blocks=False))
 
@@ -147,6 +168,10 @@ def _block() -> Schema:
     """A step without a tool. What it contains is text: not all strict endpoints take a schema that contains itself."""
     fields = {name: _field(name) | {"description": field.about} for name, field in _ASKED if name not in _CALL}
     return _object(fields | _texts(of_blocks=True) | _texts(of_blocks=False))
+
+
+def _one_of(tools: Sequence[ToolSpec]) -> Schema:
+    return {"type": "string", "enum": [spec.name for spec in tools]}
 
 
 def _texts(*, of_blocks: bool) -> dict[str, Schema]:
@@ -164,8 +189,28 @@ def _field(name: str) -> Schema:
 
 def _args(spec: ToolSpec, references: bool) -> Schema:
     """The strict schema of a tool's arguments. `references`: any value may also be a string (a reference)."""
-    strict = _strict(spec.args_schema, references)
-    return strict if strict.get("type") == "object" else _json_text("The arguments, a JSON object")
+    strict = _strict(_unsaid(spec.args_schema) if spec.server else spec.args_schema, references)
+    return strict if strict.get("type") == "object" else _json_text(_ARGS)
+
+
+def _unsaid(schema: Any) -> Any:
+    """A server's schema without its texts: a prompt shows them where they are marked as data, and nowhere else."""
+    if isinstance(schema, list):
+        return [_unsaid(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    made: Schema = {}
+    for name, each in schema.items():
+        if name == "properties" and isinstance(each, Mapping):
+            made[name] = {key: _unsaid(part) for key, part in each.items()}
+        elif name not in _TEXTS and (name != "enum" or _are_words(each)):
+            made[name] = each if name in _DATA else _unsaid(each)
+    return made
+
+
+def _are_words(values: Any) -> bool:
+    texts = [each for each in values if isinstance(each, str)] if isinstance(values, list) else []
+    return all(len(each) <= MAX_WORD and len(each.split()) <= 1 for each in texts)
 
 
 def _strict(schema: Any, references: bool) -> Schema:

@@ -52,6 +52,12 @@ class ToolSpec(Value):
     durable: bool = Field(
         default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
     )
+    server: str = Field(default="", description="The MCP server that has the tool (mcp.toml); empty: the worker.")
+    own_name: str = Field(default="", description="Of a server's tool: what the server calls it.")
+    definition: str = Field(
+        default="", description="Of a server's tool: SHA-256 of its name, description, schemas and hints as listed."
+    )
+    asks_because: str = Field(default="", description="Why its calls need approval, if not for what they say.")
 
     @cached_property
     def validator(self) -> Draft202012Validator:

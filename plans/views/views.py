@@ -160,7 +160,7 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
     if step.id in run.decisions:
         view["decision"] = decision_view(run.decisions[step.id])
     if step.id in run.waiting.answers:
-        view["answer"] = run.waiting.answers[step.id].model_dump(mode="json", include={"by", "time", "source"})
+        view["answer"] = run.waiting.answers[step.id].view()
     if state.failure:
         view["failure"] = result_view(state.failure)
     if state.notes:

@@ -17,7 +17,7 @@ class Spoken(Protocol):
 
     @property
     def via(self) -> str:
-        """Where they spoke: web, link; empty: by command or program."""
+        """Where they spoke: web, link, mcp; empty: by command or program."""
 
     @property
     def verified(self) -> bool:

@@ -22,7 +22,7 @@ class Answered(Value):
     source: Literal["signal", "update", "timeout"] = Field(
         default="signal", description="timeout: its time limit passed, and the default was taken."
     )
-    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property
@@ -38,6 +38,11 @@ class Answer(Answered):
     used: bool = Field(default=False, description="The step has completed with it.")
     digest: str = Field(default="", description="Of the question it is about; empty: it was not known as a whole.")
 
+    def view(self) -> dict[str, Any]:
+        """Who answered and when, as JSON data: what is known of how the name came in only if there is something."""
+        known = {name for name in ("via", "verified") if getattr(self, name)}
+        return self.model_dump(mode="json", include={"by", "time", "source"} | known)
+
 
 class Event(Value):
     """An event that was sent to the plan."""
@@ -48,7 +53,7 @@ class Event(Value):
     by: str = ""
     time: datetime
     size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
-    via: str = Field(default="", description="Where the person spoke: web, link; empty: by command or program.")
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
     verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
 
     @property

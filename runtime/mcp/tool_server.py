@@ -76,6 +76,12 @@ class ToolServer(Value):
     network: bool = Field(default=False, description="Whether the program may use the network.")
     read: list[str] = Field(default_factory=list, max_length=100, description="Further paths that it may read.")
     tools: list[str] = Field(default_factory=list, max_length=1_000, description="Patterns of tools; none: all.")
+    approval: dict[Text, Literal["never", "always"]] = Field(
+        default_factory=dict, max_length=1_000, description="By tool, whether it asks; default: always."
+    )
+    repeatable: list[Text] = Field(
+        default_factory=list, max_length=1_000, description="Tools that may be called again when a call was lost."
+    )
     deny: list[str] = Field(default_factory=list, max_length=1_000, description="Patterns of tools that are left out.")
 
     @property

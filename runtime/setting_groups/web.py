@@ -70,6 +70,12 @@ def _issuer(text: str) -> str:
     return text
 
 
+def _names(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+
+
 def _networks(value: object) -> object:
     if not isinstance(value, str):
         return value
@@ -111,6 +117,15 @@ class WebSettings(BaseModel):
     """Minutes without a request after which a person must log in again."""
     web_session_hours: int = Field(default=12, ge=1, le=720)
     """Hours after which a person must log in again in any case."""
+    web_mcp: bool = True
+    """Whether agents reach the MCP server at /mcp of the page."""
+    web_mcp_audience: str | None = Field(default=None, min_length=1, max_length=1_000)
+    """What the issuer calls the MCP server in access tokens, if not by its address."""
+    web_mcp_templates: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """Saved templates that the page's MCP server offers as tools of their own, comma separated; `all`."""
+
+    web_mcp_decide: Literal["here", "questions", "elsewhere"] = "here"
+    """What people decide through the clients of their agents: everything, only answers to questions, nothing."""
 
     def web_problem(self) -> dict[str, str]:
         """By variable, why these settings do not make a login; empty if they do. For whoever serves the page."""
@@ -120,6 +135,9 @@ class WebSettings(BaseModel):
             return {"PLANS_WEB_OIDC_CLIENT_ID": "the issuer needs it; set the client id that it gave to this page"}
         if self.web_oidc_client_id and not self.web_oidc_issuer:
             return {"PLANS_WEB_OIDC_ISSUER": "PLANS_WEB_OIDC_CLIENT_ID needs the issuer that gave it; set it"}
+        if self.web_mcp_audience and self.web_mcp_audience == self.web_oidc_client_id:
+            text = "this is the page's client id: ID tokens would count as access tokens; name another audience"
+            return {"PLANS_WEB_MCP_AUDIENCE": text}
         if self.web_proxy_header and not self.web_proxy_from:
             return {"PLANS_WEB_PROXY_FROM": "PLANS_WEB_PROXY_HEADER needs the addresses of the proxy; set them"}
         return {}

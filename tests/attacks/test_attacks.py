@@ -17,7 +17,7 @@ from tests.attacks.workers import WorkerSide
 from tests.lacking import require_sandbox
 from tests.nightly import sampled
 
-SAMPLE = 40
+SAMPLE = 20
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
 
 

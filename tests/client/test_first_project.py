@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 import yaml
 
-from client.cli.check import plan_schema
 from client.first_project.create import EDITOR, PLAN, SCHEMA, TOOL, NoProject, create
+from client.plan_file import plan_schema
 
 ROOT = Path(__file__).parents[2]
 

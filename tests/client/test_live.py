@@ -104,6 +104,7 @@ async def test_a_watcher_sees_each_failed_attempt_while_the_step_runs_and_a_late
     assert stored == late
 
 
+@pytest.mark.slow
 async def test_a_tool_of_ones_own_reports_percent_which_the_watcher_sees_before_it_ends(
     temporal_client: Client, start: Start, workspace: Path
 ) -> None:

@@ -220,6 +220,7 @@ async def test_a_worker_that_does_not_know_the_update_gets_the_signal(
         assert (await runs.wait(temporal_client, plan)).is_completed
 
 
+@pytest.mark.slow
 async def test_more_decisions_at_once_than_the_server_takes_updates_all_count(
     temporal_client: Client, worker: Worker, start: Start
 ) -> None:

@@ -84,6 +84,7 @@ async def test_csv_cleanup_gives_the_expected_table_and_report(run: Run, copy: C
     assert not (orders / "merged.json").exists()
 
 
+@pytest.mark.slow
 async def test_csv_cleanup_works_on_data_elsewhere_and_can_be_run_again(run: Run, copy: Callable[[str], Path]) -> None:
     orders = copy("csv-cleanup")
     for _ in range(2):
@@ -126,6 +127,7 @@ async def test_a_release_that_fails_is_taken_back_and_reported(run: Run, tmp_pat
     assert_as_expected("rollback", tmp_path)
 
 
+@pytest.mark.slow
 async def test_a_hostile_tag_name_is_no_command(run: Run, tmp_path: Path) -> None:
     station = made_by("release-notes/make_history.sh", tmp_path / "station")
     plan_file = EXAMPLES / "release-notes/plan.yaml"
@@ -144,6 +146,7 @@ async def test_build_and_test_gives_a_program_that_runs_and_a_report(run: Run, c
     assert packed.strip() == "22 words, 3 sentences, reading ease 99.4"
 
 
+@pytest.mark.slow
 async def test_build_and_test_stops_at_a_failed_test_and_packs_nothing(run: Run, copy: Callable[[str], Path]) -> None:
     project = copy("build-and-test")
     (project / "tests/test_broken.py").write_text("raise SystemExit(3)\n")

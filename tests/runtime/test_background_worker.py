@@ -37,6 +37,7 @@ async def test_it_listens_when_ensured_and_a_second_call_finds_it(settings: Sett
     assert first.identity in await listeners(connection.client, settings.task_queue)
 
 
+@pytest.mark.slow
 async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settings, connection: Connection) -> None:
     first = await ensure_worker(settings, connection)
     assert first
@@ -48,6 +49,7 @@ async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settin
     assert second.pid != first.pid
 
 
+@pytest.mark.slow
 async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever_its_settings(
     settings: Settings, connection: Connection
 ) -> None:
@@ -59,6 +61,7 @@ async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever
     assert second != first
 
 
+@pytest.mark.slow
 async def test_other_code_means_another_worker_for_everybody(settings: Settings, connection: Connection) -> None:
     first = await ensure_worker(settings.with_flags(approvals="strict"), connection)
     assert first
@@ -69,6 +72,7 @@ async def test_other_code_means_another_worker_for_everybody(settings: Settings,
     assert second.pid != first.pid
 
 
+@pytest.mark.slow
 async def test_other_settings_mean_another_worker_while_the_first_finishes_its_steps(
     settings: Settings, connection: Connection, workspace: Path
 ) -> None:

@@ -44,6 +44,7 @@ async def test_two_commands_at_once_start_one_server(embedded: Settings) -> None
     assert (await reach(embedded)).origin is Origin.EMBEDDED
 
 
+@pytest.mark.slow
 async def test_two_servers_started_at_once_have_ports_of_their_own(
     embedded: Settings, tmp_path: Path, caches: dict[str, str]
 ) -> None:
@@ -68,6 +69,7 @@ async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
     assert kept.workflow_type == "Nobody"
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_is_on_disk_and_takes_one_write(embedded: Settings) -> None:
     await server.ensure(embedded)
     client = (await reach(embedded)).client
@@ -90,6 +92,7 @@ async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded:
     assert await server.ensure(embedded) == running
 
 
+@pytest.mark.slow
 async def test_the_record_of_a_dead_server_is_passed_over(embedded: Settings) -> None:
     Server(pid=os.getpid(), began="long ago", address="127.0.0.1:1", ui="").write(embedded.state_dir / "server.json")
     assert (await server.ensure(embedded)).pid != os.getpid()

@@ -1,8 +1,8 @@
 """Modes in which workflow tests run: `plain`; `short`, continue-as-new after ten events; `uncached`, always replaying.
 
-An uncached worker replays the history at every workflow task. By default a test runs in `plain`, and in `short` as well
-if it is marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all
-modes. The mark `modes` restricts a test to the modes it can run in. PLANS_TEST_MODES selects modes, comma-separated.
+An uncached worker replays the history at every workflow task. By default a test runs in `plain`, or in `short` if it is
+marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all modes. The
+mark `modes` restricts a test to the modes it can run in. PLANS_TEST_MODES selects modes, comma-separated.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MODES = {mode.name: mode for mode in (Mode("plain"), Mode("short", history_limit
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
     config.addinivalue_line("markers", "modes(*names): the only modes that the test can run in")
-    config.addinivalue_line("markers", "crosses_runs: with a short history in the default run as well")
+    config.addinivalue_line("markers", "crosses_runs: with a short history in the default run")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -60,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def modes(possible: Sequence[str], crosses_runs: bool, chosen: Sequence[str] | None) -> list[str]:
     """The modes a test runs in. `possible`: those it supports; `chosen`: those selected for this test run, if any."""
-    wanted = chosen or (["plain", "short"] if crosses_runs else ["plain"])
+    wanted = chosen or (["short"] if crosses_runs else ["plain"])
     return [name for name in possible if name in wanted] or list(possible[:1])
 
 

@@ -201,6 +201,7 @@ async def test_long_arguments_and_hostile_results_make_sound_prompts(serve: Serv
     assert agents.wholes[-1].index("<<<DATA") < agents.wholes[-1].index("=== INSTRUCTIONS ===\nobey")
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_model_reads_all_the_output_of_a_command_that_failed(serve: Serving) -> None:
     counts = "".join(f"{number}\n" for number in range(1, 60_001))

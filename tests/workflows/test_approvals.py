@@ -134,6 +134,7 @@ async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str,
     assert any("no decision within" in entry["text"] for entry in view["log"])
 
 
+@pytest.mark.slow
 async def test_a_decision_in_time_stops_the_clock(plans: Plans) -> None:
     plan = await plans.start([gate(approval={"timeout": 5.0, "onTimeout": "deny"}, seconds=5.5)])
     await plan.until_asked("gate")

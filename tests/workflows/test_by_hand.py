@@ -20,6 +20,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from tests.driving import Plans, Started, step, terminated, work
+from tests.nightly import sampled
 from tests.waiting import until
 
 JSON = {"encoding": b"json/plain"}
@@ -69,7 +70,7 @@ async def ended_by_hand(plans: Plans, client: Client, how: str, payload: Payload
 
 
 @pytest.mark.modes("plain")
-@pytest.mark.parametrize("kind", RESULTS)
+@pytest.mark.parametrize("kind", sampled(RESULTS, 2))
 async def test_a_result_that_somebody_made_ends_the_step(plans: Plans, temporal_client: Client, kind: str) -> None:
     payload, code = RESULTS[kind]
     plan = await ended_by_hand(plans, temporal_client, "ok", payload)

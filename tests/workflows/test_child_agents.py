@@ -19,7 +19,7 @@ from examples.scripted_llm.script import Script
 from plans.agents.history import Entry
 from plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, View, step, terminated, work
-from tests.nightly import sampled
+from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 from workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
@@ -116,7 +116,7 @@ async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
     return entries if len(entries) == len(names) else {}
 
 
-@pytest.mark.parametrize("stopped_by", ["interrupt", "cancel"])
+@pytest.mark.parametrize("stopped_by", ["interrupt", only_nightly("cancel")])
 @pytest.mark.crosses_runs
 async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_none_of_its_calls(
     serve: Serving, stopped_by: str
@@ -259,7 +259,7 @@ async def test_a_cancelled_plan_cancels_its_agent(serve: Serving) -> None:
 
 
 @pytest.mark.modes("plain")
-@pytest.mark.parametrize("seed", sampled(range(20), 5))
+@pytest.mark.parametrize("seed", sampled(range(20), 2))
 async def test_wherever_a_plan_with_an_agent_is_interrupted_no_call_of_the_agent_is_made_twice(
     serve: Serving, seed: int
 ) -> None:

@@ -64,23 +64,23 @@ async def test_updates_sent_while_the_runs_change_are_all_answered(plans: Plans)
 
 @pytest.mark.modes("short")
 async def test_timers_go_on_where_they_were(plans: Plans) -> None:
-    rule = {"timeout": 4.0, "onTimeout": "approve"}
+    rule = {"timeout": 2.5, "onTimeout": "approve"}
     steps: list[dict[str, Any]] = [
-        {"id": "nap", "tool": "sleep", "args": {"seconds": 4.0}},
+        {"id": "nap", "tool": "sleep", "args": {"seconds": 2.5}},
         work("gate", requiresApproval=True, approval=rule),
         *CHAIN,
     ]
     plan = await plans.start(steps)
     view = await plan.ended()
     assert view["status"] == "completed"
-    assert _seconds(step(view, "nap")) >= 3.9
+    assert _seconds(step(view, "nap")) >= 2.4
     assert any("no decision within" in entry["text"] for entry in view["log"])
     wanted = EventType.EVENT_TYPE_TIMER_STARTED
     runs = [
         [_length(event) for event in history.events if event.event_type == wanted] for history in await plan.histories()
     ]
     assert sum(bool(lengths) for lengths in runs) > 1
-    assert all(length < 4.0 for lengths in runs[1:] for length in lengths), "a timer began anew"
+    assert all(length < 2.5 for lengths in runs[1:] for length in lengths), "a timer began anew"
 
 
 @pytest.mark.modes("short")

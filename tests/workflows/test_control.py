@@ -92,6 +92,19 @@ async def test_a_control_that_cannot_count_is_refused_with_its_code_and_leaves_n
     assert (await plan.ended())["status"] == "completed"
 
 
+async def test_a_draft_is_begun_only_at_the_version_that_was_reviewed(plans: Plans) -> None:
+    plan = await plans.start([work("a")], {"review": True})
+    await plan.until(lambda view: view["status"] == "review", "review")
+    edit = {"edits": [{"op": "set", "stepId": "a", "path": "description", "value": "other"}]}
+    await plan.handle.execute_update("edit", edit)
+    assert await _refusal(plan, {"action": "begin", "version": 1}) == "STALE_VERSION"
+    await plan.signal("begin", {"version": 1})
+    view = await plan.until_logged("refused", "STALE_VERSION")
+    assert view["status"] == "review"
+    await plan.handle.execute_update("control", {"action": "begin", "version": 2})
+    assert (await plan.ended())["status"] == "completed"
+
+
 async def _refusal(plan: Started, *message: Any) -> str | None:
     with pytest.raises(WorkflowUpdateFailedError) as refused:
         await plan.handle.execute_update("control", args=message)

@@ -12,6 +12,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from tests.driving import Plans, count, step
+from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, reviewed, talking, write
@@ -59,7 +60,7 @@ BAD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", sampled(BAD, 3))
 @pytest.mark.modes("plain")
 async def test_a_bad_answer_is_corrected(idle: Plans, make_worker: MakeWorker, kind: str) -> None:
     async with talking(make_worker, BAD[kind], GOOD) as llm:
@@ -71,7 +72,7 @@ async def test_a_bad_answer_is_corrected(idle: Plans, make_worker: MakeWorker, k
         assert (await plan.ended())["status"] == "completed"
 
 
-@pytest.mark.parametrize("kind", BAD)
+@pytest.mark.parametrize("kind", sampled(BAD, 3))
 @pytest.mark.modes("plain")
 async def test_bad_answers_without_end_leave_a_draft_that_says_why(
     idle: Plans, make_worker: MakeWorker, kind: str
@@ -139,7 +140,7 @@ async def test_what_is_changed_while_the_llm_writes_the_plan_waits_for_it(idle: 
 
 
 @pytest.mark.modes("plain")
-@pytest.mark.parametrize("update", ["edit", "regenerate"])
+@pytest.mark.parametrize("update", ["edit", only_nightly("regenerate")])
 async def test_a_change_that_comes_together_with_the_plan_is_made(
     idle: Plans, make_worker: MakeWorker, update: str
 ) -> None:

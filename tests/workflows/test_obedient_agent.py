@@ -149,6 +149,7 @@ async def test_an_approval_does_not_open_an_address(
     assert sink.asked == []
 
 
+@pytest.mark.slow
 async def test_control_with_the_sink_in_the_list_and_approval_the_secret_arrives(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server
 ) -> None:

@@ -9,13 +9,16 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, statuses, step, work
+from tests.driving import WAITS, Plans, statuses, step, work
 
 
 @pytest.mark.modes("plain", "uncached")
 async def test_a_chain_of_quick_steps_ends_long_before_the_slow_step_beside_it(plans: Plans) -> None:
-    steps = [work("slow", seconds=5.0), work("a"), work("b", "a"), work("c", "b"), work("d", "slow", "c")]
-    view = await plans.run(steps)
+    steps = [work("slow", args=WAITS), work("a"), work("b", "a"), work("c", "b"), work("d", "slow", "c")]
+    plan = await plans.start(steps)
+    await plan.until_status("c", "completed")
+    plans.go()
+    view = await plan.ended()
     assert view["status"] == "completed"
     ends = [name for what, name, _ in plans.ledger if what == "end"]
     assert ends == ["a", "b", "c", "slow", "d"]
@@ -23,7 +26,7 @@ async def test_a_chain_of_quick_steps_ends_long_before_the_slow_step_beside_it(p
 
 
 async def test_independent_steps_run_at_the_same_time_up_to_the_limit(plans: Plans) -> None:
-    steps = [work(f"s{number}", seconds=1.0) for number in range(9)]
+    steps = [work(f"s{number}", seconds=0.4) for number in range(9)]
     view = await plans.run(steps, maxParallel=3)
     assert set(statuses(view).values()) == {"completed"}
     assert _most_at_once(plans.ledger) == 3

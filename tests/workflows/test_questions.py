@@ -139,6 +139,7 @@ async def test_a_pause_an_edit_and_an_interrupt_leave_the_question_as_it_is_aske
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.slow
 async def test_ten_thousand_events_leave_the_newest_and_a_plan_that_still_answers(plans: Plans) -> None:
     plan = await plans.start([ask(), wait("wait", "ask", match="n > `9000`")])
     await plan.until_asked("ask")

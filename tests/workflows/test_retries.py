@@ -19,6 +19,7 @@ from tests.waiting import until
 COUNT = "date +%s.%N >> tries; exit 3"
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_failing_step_is_tried_three_times_after_one_second_and_two(plans: Plans) -> None:
     command = {"id": "fails", "tool": "run_command", "args": {"command": COUNT}, "requiresApproval": False}

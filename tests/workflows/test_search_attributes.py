@@ -85,6 +85,7 @@ async def test_a_server_without_our_search_attributes_runs_plans_all_the_same(
     assert statuses(view) == {"a": "completed", "b": "completed"}
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_server_that_knows_some_search_attributes_indexes_by_these_and_no_waiting_plan_is_missed(
     temporal_binary: Path, tmp_path: Path, make_worker: MakeWorker, workspace: Path, queue: str, environ: dict[str, str]

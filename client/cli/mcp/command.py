@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,14 +18,20 @@ MayApprove = Annotated[
 Templates = Annotated[
     str, typer.Option("--templates", metavar="NAMES", help="Offer these saved templates as tools, by commas.")
 ]
+Decide = Annotated[
+    Literal["here", "questions", "elsewhere"],
+    typer.Option(
+        "--decide", help="What people decide in the agent's client: all (here), only answers (questions), nothing."
+    ),
+]
 
 
-def mcp(may_approve: MayApprove = False, templates: Templates = "") -> None:
+def mcp(may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here") -> None:
     """Serve plans to an agent over MCP, on standard input and output."""
     from client.mcp.host import Host
     from client.mcp.server import build
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
     names = tuple(filter(None, (name.strip() for name in templates.split(","))))
-    host = Host(environment.settings(), environment.environ(), who(), may_approve, names)
+    host = Host(environment.settings(), environment.environ(), who(), may_approve, names, decide)
     asyncio.run(build(host).run_stdio_async())

@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from client.cli import output
-from client.cli.check import plan_schema
 from client.cli.options import AsJson
 from client.first_project.create import EDITOR, PLAN, SCHEMA, TOOL, create, editor_setting
+from client.plan_file import plan_schema
 from plans.views.safe_text import line
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's directory; made if it does not exist.")]

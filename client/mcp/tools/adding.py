@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Any
 
 from mcp.server.mcpserver import MCPServer
-from mcp.types import CallToolResult, ToolAnnotations
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic.alias_generators import to_camel
 
-Method = Callable[..., Awaitable[CallToolResult]]
+Method = Callable[..., Awaitable[CallToolResult | InputRequiredResult]]
 
 
 class Kind(Enum):
@@ -46,7 +46,7 @@ def _exposed(method: Method) -> Method:
     signature = inspect.signature(method, eval_str=True)
     names = {to_camel(name): name for name in signature.parameters}
 
-    async def call(**given: Any) -> CallToolResult:
+    async def call(**given: Any) -> CallToolResult | InputRequiredResult:
         return await method(**{names[name]: value for name, value in given.items()})
 
     parameters = [each.replace(name=to_camel(each.name)) for each in signature.parameters.values()]

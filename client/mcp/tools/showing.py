@@ -1,8 +1,9 @@
-"""Seeing plans: plan_show, plan_pending."""
+"""Seeing plans: plan_list, plan_show, plan_pending."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -13,11 +14,33 @@ from client import runs
 from client.mcp.host import Host, Request
 from client.mcp.replies import reply
 from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.views import MAX_STEPS, Awaited, Shown, shown
+from client.mcp.tools.views import MAX_STEPS, Awaited, PlanId, Shown, StepId, shown
+from client.mcp.tools.waiting import Wait, news
 from client.mcp.where import Where, where
 from plans.model import Value
+from plans.run import PlanStatus
+from plans.views.safe_text import line
 
-PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]
+MAX_LISTED = 200
+MAX_CHARACTERS = 100_000
+"""Of the JSON of pending decisions in one answer."""
+
+
+class PlanListed(Value):
+    """One plan."""
+
+    plan_id: str
+    title: str
+    status: PlanStatus
+    waiting: list[str] | None = Field(default=None, description="Steps that await a person, if the server knows.")
+    started_at: datetime
+    ended_at: datetime | None = None
+
+
+class ListShown(Value):
+    """Plans, newest first."""
+
+    plans: list[PlanListed]
 
 
 class PendingShown(Value):
@@ -35,31 +58,63 @@ class Showing:
 
     host: Host
 
+    async def plan_list(
+        self,
+        ctx: Request,
+        running: Annotated[bool, Field(description="Only plans that have not ended.")] = False,
+        limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = 20,
+    ) -> Annotated[CallToolResult, ListShown]:
+        """List plans, newest first."""
+        del ctx
+        here = await self.host.connected(worker=False)
+        listed = [each async for each in runs.list_plans(here.client, running=running, limit=limit)]
+        names = set(PlanListed.model_fields)
+        rows = [PlanListed.model_validate(each.model_dump(include=names, by_alias=False)) for each in listed]
+        text = "\n".join(f"{each.plan_id} {each.status} {line(each.title)}" for each in rows) or "There are no plans."
+        return reply(ListShown(plans=rows), text)
+
     async def plan_show(
-        self, ctx: Request, plan_id: PlanId, from_step: Annotated[int, Field(ge=0, description="First step.")] = 0
+        self,
+        ctx: Request,
+        plan_id: PlanId,
+        step_id: Annotated[StepId | None, Field(description="Also show this step: arguments, result, files.")] = None,
+        from_step: Annotated[int, Field(ge=0, description="First step of the list; see `next`.")] = 0,
+        wait: Wait = 0,
+        since: Annotated[
+            int | None, Field(ge=0, description="With `wait`: until the plan has an event after this number (`seq`).")
+        ] = None,
     ) -> Annotated[CallToolResult, Shown]:
-        """Show where a plan stands: its status, its steps, and what awaits a person."""
+        """Show where a plan stands: status, steps, what awaits a person, and what came of it once it has ended. With
+        `wait`, wait for that first."""
         del ctx
         here = await self.host.connected()
-        return reply(*await shown(here, plan_id, from_step))
+        await news(here, plan_id, wait, since)
+        return reply(*await shown(here, plan_id, from_step, step_id))
 
     async def plan_pending(
-        self, ctx: Request, plan_id: PlanId | None = None
+        self, ctx: Request, plan_id: Annotated[PlanId | None, Field(description="Only of this plan.")] = None
     ) -> Annotated[CallToolResult, PendingShown]:
-        """List the decisions that plans await, with the whole call that each is about; of all plans, or of one."""
+        """List the decisions that plans await, with the whole call that each is about, and where a person decides."""
         del ctx
         here = await self.host.connected()
         silent: list[str] = []
         found = [Awaited.of(each) async for each in runs.pending(here.client, silent.append, plan=plan_id)]
-        listed = found[:MAX_STEPS]
+        listed, size = list[Awaited](), 0
+        for each in found[:MAX_STEPS]:
+            size += len(each.model_dump_json())
+            if listed and size > MAX_CHARACTERS:
+                break
+            listed.append(each)
         place = where(here, plan_id or listed[0].plan_id) if listed else None
-        shown = PendingShown(pending=listed, more=len(found) - len(listed), silent=silent, decide=place)
-        rows = [f"{each.plan_id} {each.step_id}: {each.kind} of {each.tool}" for each in listed] or ["Nothing awaits."]
-        return reply(shown, "\n".join(rows + silent + ([place.text] if place else [])))
+        view = PendingShown(pending=listed, more=len(found) - len(listed), silent=silent[:20], decide=place)
+        rows = [f"{each.plan_id} {line(each.step_id)}: {each.kind} of {each.tool}" for each in listed]
+        rows = rows or ["Nothing awaits a person."]
+        return reply(view, "\n".join(rows + view.silent + ([place.text] if place else [])))
 
 
 def register(server: MCPServer[Any], host: Host) -> None:
     """Add the tools."""
     tools = Showing(host)
+    add(server, tools.plan_list, "List plans", Kind.READS)
     add(server, tools.plan_show, "Show a plan", Kind.READS)
     add(server, tools.plan_pending, "Decisions that plans await", Kind.READS)

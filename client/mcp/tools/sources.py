@@ -6,19 +6,36 @@ Files and workspaces are those below the directories that the server was started
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from client.mcp.host import Forbidden
 from client.plan_file import PlanFile, load
 from client.requests.plan_request import Flags, Request, prepared
 from client.requests.roots import Roots
 from client.templates.known import Known, plan_file_of
 from plans.definition.parsing import MAX_BYTES, Unreadable
 from plans.errors import InvalidPlan, PlanError
+from plans.expressions.opaque import PLAN
 from plans.model import Problem
 from runtime.plan_files.text import data_of
 from runtime.settings import Settings
+
+PlanGiven = Annotated[
+    dict[str, Any] | str | None,
+    Field(description="The plan: an object, or its text in JSON or YAML. Give this, `file` or `template`."),
+]
+FileGiven = Annotated[
+    str | None, Field(max_length=4_096, description="Path of a plan file below the directories of this server.")
+]
+TemplateGiven = Annotated[str | None, Field(max_length=300, description="Name of a saved template, or NAME@VERSION.")]
+InputsGiven = Annotated[dict[str, Any] | None, Field(description="Values of the plan's inputs, by name.")]
+Workspace = Annotated[
+    str | None, Field(max_length=4_096, description="Directory that the tools work in; none: the server's own.")
+]
 
 GIVEN = "<given>"
 """The name of a plan that was passed in, where a file has its path."""
@@ -52,7 +69,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Inputs:
+class Chosen:
     """What an agent chooses beside the plan."""
 
     values: Mapping[str, Any]
@@ -62,8 +79,34 @@ class Inputs:
     review: bool = False
 
 
-def requested(source: Source, chosen: Inputs, settings: Settings) -> Request:
+def requested(source: Source, chosen: Chosen, settings: Settings) -> Request:
     """A checked plan, ready to start. Raises PlanRefused with every problem, PlanError."""
     workspace = Roots.of(settings).workspace(chosen.workspace or "")
     flags = Flags(workspace, False, chosen.max_parallel, chosen.review, (), chosen.id, chosen.values)
-    return prepared(source.read(settings), flags, settings)
+    wanted = prepared(source.read(settings), flags, settings)
+    if not source.template:
+        refuse_other_queues(wanted.file.data, settings)
+    return wanted
+
+
+def refuse_other_queues(data: Any, settings: Settings) -> None:
+    """Raise Forbidden for steps on workers that the server was not started for: an LLM may not choose those either."""
+    others = [name for name in _queues(data) if name != settings.task_queue]
+    if others:
+        text = (
+            f"an agent may not choose a task queue ({', '.join(others[:10])[:500]}); leave `queue` out, or ask a person"
+        )
+        raise Forbidden(f"{text} to save the plan as a template")
+
+
+def _queues(data: Any) -> Iterator[str]:
+    """The task queues that a plan names, for itself, for steps, and for steps in the arguments of the tool `plan`."""
+    if isinstance(data, list):
+        for each in data:
+            yield from _queues(each)
+    elif isinstance(data, Mapping):
+        if isinstance(data.get("queue"), str):
+            yield data["queue"]
+        for name, value in data.items():
+            if name != "args" or data.get("tool") == PLAN:
+                yield from _queues(value)

@@ -1,4 +1,4 @@
-"""Starting plans: plan_start. What an agent starts counts as written by an LLM: nothing in it is waived."""
+"""Starting plans: plan_start, plan_make. What an agent starts counts as written by an LLM: nothing in it is waived."""
 
 from __future__ import annotations
 
@@ -9,28 +9,37 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
+from client import draft, runs
 from client.errors import PlanRefused
-from client.mcp.host import Host, Request
+from client.mcp.host import Caller, Host, Request
 from client.mcp.replies import reply
 from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.sources import Inputs, Source, requested
-from client.mcp.tools.views import Shown, shown
+from client.mcp.tools.sources import (
+    Chosen,
+    FileGiven,
+    InputsGiven,
+    PlanGiven,
+    Source,
+    TemplateGiven,
+    Workspace,
+    requested,
+)
+from client.mcp.tools.views import Shown, shown, text_of
+from client.mcp.tools.waiting import Wait, news
+from client.requests.connected import Connected
+from client.requests.llm import require_llm
+from client.requests.plan_request import Request as PlanRequest
+from client.requests.roots import Roots
+from client.requests.workspaces import named
+from client.runs import Started
+from plans.definition.template_calls import waived
+from plans.run import Options
 
-PlanGiven = Annotated[
-    dict[str, Any] | str | None,
-    Field(description="The plan: an object, or its text in JSON or YAML. Give this, `file` or `template`."),
-]
-FileGiven = Annotated[
-    str | None, Field(max_length=4_096, description="Path of a plan file below the directories of this server.")
-]
-TemplateGiven = Annotated[str | None, Field(max_length=300, description="Name of a saved template, or NAME@VERSION.")]
-InputsGiven = Annotated[dict[str, Any] | None, Field(description="Values of the plan's inputs, by name.")]
-Workspace = Annotated[
-    str | None, Field(max_length=4_096, description="Directory that the tools work in; none: the server's own.")
-]
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]
 MaxParallel = Annotated[int | None, Field(ge=1, le=100, description="Maximum number of steps at the same time.")]
+Review = Annotated[bool, Field(description="Start in review: it runs once a person has begun it.")]
+UNWAIVED = {"waivers": False, "approve_all": False, "known_plans": [], "owns": []}
+"""The options of whatever an agent starts."""
 
 
 @dataclass(frozen=True)
@@ -49,28 +58,74 @@ class Starting:
         workspace: Workspace = None,
         id: NewId = None,
         max_parallel: MaxParallel = None,
-        review: Annotated[bool, Field(description="Start in review: a person reads it, then `plan begin`.")] = False,
+        review: Review = False,
+        wait: Wait = 0,
     ) -> Annotated[CallToolResult, Shown]:
-        """Start a plan; it runs durably in the background, also after this server has ended. Returns its id at once."""
-        caller, settings = self.host.caller(ctx).to_operate(), self.host.settings
-        chosen = Inputs(inputs or {}, workspace, id, max_parallel, review)
-        wanted = requested(Source(plan, file, template), chosen, settings)
+        """Start a plan: given inline, as a file or as a saved template. It runs durably in the background, whether or
+        not this client or server goes on. Steps that need an approval await a person; nothing in the plan waives that.
+        """
+        caller = self.host.caller(ctx).to_operate()
+        chosen = Chosen(inputs or {}, workspace, id, max_parallel, review)
+        wanted = requested(Source(plan, file, template), chosen, self.host.settings)
         here = await self.host.connected(starts=True)
-        if wanted.unknown_tools and here.keeps_worker:
-            raise PlanRefused(wanted.unknown_tools, wanted.file)
-        options = wanted.options(settings, local=await here.is_local(), by=caller.name)
-        started = await runs.start(
-            here.client,
-            wanted.file.data,
-            options=options.model_copy(update={"waivers": False, "approve_all": False}),
-            plan_id=wanted.flags.id,
-            name=wanted.file.title,
-            queue=settings.task_queue,
+        started = await start(here, caller, wanted)
+        await news(here, started.plan_id, wait)
+        found, _ = await shown(here, started.plan_id)
+        found = found.model_copy(update={"warnings": _warnings(wanted)})
+        return reply(found, text_of(found))
+
+    async def plan_make(
+        self,
+        ctx: Request,
+        request: Annotated[str, Field(min_length=1, max_length=20_000, description="What the plan should achieve.")],
+        workspace: Workspace = None,
+        id: NewId = None,
+        wait: Wait = 0,
+    ) -> Annotated[CallToolResult, Shown]:
+        """Have this machine's LLM write a plan from a request in plain words. It stays in review until a person begins
+        it."""
+        caller, settings = self.host.caller(ctx).to_operate(), self.host.settings
+        place = Roots.of(settings).workspace(workspace or "")
+        here = await self.host.connected(starts=True)
+        require_llm(settings, own_worker=here.keeps_worker)
+        options = Options(
+            workspace=named(place, settings, local=await here.is_local()), review=True, by=caller.name, waivers=False
         )
+        fields = {"defaults": {"onFailure": "ask_llm"}}
+        started = await draft.make(
+            here.client, request, options=options, fields=fields, plan_id=id, queue=settings.task_queue
+        )
+        await news(here, started.plan_id, wait)
         return reply(*await shown(here, started.plan_id))
+
+
+async def start(here: Connected, caller: Caller, wanted: PlanRequest) -> Started:
+    """Start a checked plan for an agent, waiving nothing. Raises PlanRefused, and as `client.runs.start`."""
+    if wanted.unknown_tools and here.keeps_worker:
+        raise PlanRefused(wanted.unknown_tools, wanted.file)
+    settings = here.settings
+    options = wanted.options(settings, local=await here.is_local(), by=caller.name)
+    return await runs.start(
+        here.client,
+        wanted.file.data,
+        options=options.model_copy(update=UNWAIVED),
+        plan_id=wanted.flags.id,
+        name=wanted.file.title,
+        queue=settings.task_queue,
+    )
+
+
+def _warnings(wanted: PlanRequest) -> list[str]:
+    found = [problem.text for problem in [*wanted.warnings, *wanted.unknown_tools]]
+    if names := waived(wanted.plan):
+        found.append(f"these steps waive their approval, which only a person can do; they ask: {', '.join(names[:20])}")
+    if wanted.plan.owns:
+        found.append("`owns` does not count: only a person can let a plan replace files unasked")
+    return found[:100]
 
 
 def register(server: MCPServer[Any], host: Host) -> None:
     """Add the tools."""
     tools = Starting(host)
     add(server, tools.plan_start, "Start a plan", Kind.STARTS)
+    add(server, tools.plan_make, "Have a plan written", Kind.STARTS)

@@ -36,8 +36,14 @@ MAX_HEADERS, MAX_HEAD = 100, 32_768
 _ONCE = frozenset((b"host", b"origin", b"sec-fetch-site", b"sec-fetch-mode", b"sec-fetch-dest", b"content-length"))
 
 
-def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], host: str, origin: str) -> str | None:
-    """Why a request is not the page's own; None if it is, or if it opens a page. Names of headers are lower case."""
+def refusal(
+    method: str, headers: Iterable[tuple[bytes, bytes]], host: str, origin: str, *, by_program: bool = False
+) -> str | None:
+    """Why a request is not the page's own; None if it is, or if it opens a page. Names of headers are lower case.
+
+    `by_program`: the request proves by itself whose it is, and its cookies count for nothing. A program names no
+    origin; whatever names one is a browser, and must come from the page itself.
+    """
     given: dict[bytes, str] = {}
     for name, value in headers:
         if name in _ONCE and name in given:
@@ -45,10 +51,13 @@ def refusal(method: str, headers: Iterable[tuple[bytes, bytes]], host: str, orig
         given[name] = value.decode("latin-1")
     if given.get(b"host", "").lower() != host:
         return f"This is not the address of the page, which is {origin}."
-    if method not in METHODS:
-        return None  # the application answers: no page can do that
     site, is_safe = given.get(b"sec-fetch-site"), method in SAFE_METHODS
     claimed = given.get(b"origin")
+    if by_program:
+        is_own = claimed is None or claimed.lower() == origin
+        return None if is_own and site in (None, "same-origin", "none") else _FOREIGN
+    if method not in METHODS:
+        return None  # the application answers: no page can do that
     if claimed is not None and claimed.lower() != origin:
         return _FOREIGN
     if site in ("same-origin", "none") or (site is None and (is_safe or claimed is not None)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 from urllib.parse import urlencode
 
 from starlette.datastructures import MutableHeaders
@@ -38,13 +39,27 @@ class SlowBody(PlanError):
 Refuse = Callable[[Request, int, str], Awaitable[Response]]
 
 
+class Entrance(Protocol):
+    """A way in for programs: some addresses, and who sends a request there by what it carries, never by a cookie."""
+
+    stream_seconds: float
+    """Time after which an answer that is still being sent ends."""
+
+    def covers(self, path: str) -> bool:
+        """Whether an address is one of its own."""
+
+    async def admit(self, request: Request) -> Response | None:
+        """The answer to a request that goes no further; None lets it through, with its person."""
+
+
 class Guard:
     """ASGI middleware. `refused` makes the answer to a request that is not let through, of its status and reason."""
 
-    def __init__(self, app: ASGIApp, access: Access, refused: Refuse) -> None:
+    def __init__(self, app: ASGIApp, access: Access, refused: Refuse, entrance: Entrance | None = None) -> None:
         self._app = app
         self._access = access
         self._refused = refused
+        self._entrance = entrance
         self._added = HEADERS | (SECURE if access.is_secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -65,29 +80,33 @@ class Guard:
             await send(message)
 
         request = Request(scope)
-        answer = await self._answer(request)
+        entrance = self._entrance if self._entrance and self._entrance.covers(request.url.path) else None
+        answer = await self._answer(request, entrance)
         if answer is not None:
             return await answer(scope, receive, guarded)
-        if "text/event-stream" not in request.headers.get("accept", ""):
+        if "text/event-stream" not in request.headers.get("accept", "") and entrance is None:
             return await self._app(scope, _in_time(receive, self._access.body_seconds), guarded)
         try:
-            async with asyncio.timeout(self._access.stream_seconds):
-                await self._app(scope, receive, guarded)
+            async with asyncio.timeout((entrance or self._access).stream_seconds):
+                await self._app(scope, _in_time(receive, self._access.body_seconds), guarded)
         except TimeoutError:
             if begun:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         return None
 
-    async def _answer(self, request: Request) -> Response | None:
+    async def _answer(self, request: Request, entrance: Entrance | None) -> Response | None:
         """The answer to a request that goes no further; None lets it through."""
         access, target = self._access, request.scope["raw_path"] + request.scope["query_string"]
-        why = refusal(request.method, request.headers.raw, access.host, access.origin)
+        by_program = entrance is not None
+        why = refusal(request.method, request.headers.raw, access.host, access.origin, by_program=by_program)
         if why:
             return await self._refused(request, 403, why)
         if len(target) > MAX_TARGET:
             return await self._refused(request, 414, "The address is too long.")
         if len(request.headers) > MAX_HEADERS or sum(len(k) + len(v) for k, v in request.headers.raw) > MAX_HEAD:
             return await self._refused(request, 431, "The headers of the request are too large.")
+        if entrance is not None:
+            return await entrance.admit(request)
         if request.url.path.startswith(STATIC) and request.method in SAFE_METHODS:
             return None
         answer = access.entering(request)

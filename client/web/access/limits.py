@@ -67,6 +67,6 @@ def server_options() -> dict[str, Any]:
         "server_header": False,
         "access_log": False,
         "log_config": None,
-        "lifespan": "off",
+        "lifespan": "on",
         "timeout_graceful_shutdown": 1,
     }

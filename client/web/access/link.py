@@ -47,7 +47,7 @@ class SecretLink(Access):
 
     def __init__(self, secret: str, host: str, user: str, url: str | None = None, role: Role = Role.OPERATOR) -> None:
         super().__init__(url or f"http://{host}", Sessions(HOURS * 3_600, HOURS * 3_600))
-        self.secret, self.user, self._role = secret, user, role
+        self.secret, self.user, self.role = secret, user, role
         self.attempts = Attempts()
 
     def link(self, path: str = "/") -> str:
@@ -80,7 +80,7 @@ class SecretLink(Access):
         session = self.sessions.find(cookie, is_use=is_use(request))
         if session is None:
             return None
-        return Known(Person(session.name, frozenset({self._role})), session.csrf, cookie)
+        return Known(Person(session.name, frozenset({self.role})), session.csrf, cookie)
 
     def unknown(self, _request: Request) -> Unknown:
         """Ask for the link."""

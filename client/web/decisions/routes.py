@@ -24,6 +24,7 @@ from client.web.decisions.asked import asked_now, cards_of, news, schema_of_args
 from client.web.decisions.cards import answer_form, args_form, groups
 from client.web.decisions.inbox import Inbox, outcome
 from client.web.decisions.live import events
+from client.web.decisions.other_args import final_args, shown_once_more
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
 from client.web.schema_form import Field
@@ -117,19 +118,15 @@ async def _decided(request: Request, *, approved: bool) -> Response:
     step, comment = text_of(form, "step"), text_of(form, "comment").strip()[:MAX_COMMENT]
     choice = Choice(step_id=step, comment=comment, **person.author)
     choice = choice.model_copy(update={"remember": approved and bool(text_of(form, "always"))})
-    typed = Typed(comment=comment)
     try:
         if is_pattern(step):
             return await _decided_all(request, form, choice, approved=approved)
         choice = choice.model_copy(update=_about(form))
         if approved and text_of(form, "edited"):
-            typed, args = await _other_args(request, form, choice)
-            if typed.code != OK:
-                return await _shown(request, plan, step, typed)
-            choice = choice.model_copy(update={"args": args})
+            return await _with_other_args(request, form, choice)
         said = await _sent(request, plan, choice, approved=approved)
     except (Refused, PlanClosed, InvalidPlan) as error:
-        return await _shown(request, plan, step, replace(typed, notice=error.message, code=REFUSED))
+        return await _shown(request, plan, step, Typed(error.message, comment, code=REFUSED))
     return _done(request, form, plan, said)
 
 
@@ -142,16 +139,31 @@ async def _sent(request: Request, plan: str, choice: Choice, *, approved: bool) 
         return delivered(error)
 
 
-async def _other_args(request: Request, form: FormData, choice: Choice) -> tuple[Typed, Any]:
-    """The arguments typed into the form of the tool, and how the form looks with them; of status OK if they fit."""
-    service, plan = service_of(request), request.path_params["plan_id"]
-    asked = await asked_now(service, plan, choice.step_id)
+async def _with_other_args(request: Request, form: FormData, choice: Choice) -> Response:
+    """Approve with the arguments of a form, once they were shown. Raises Refused."""
+    service, plan, step = service_of(request), request.path_params["plan_id"], choice.step_id
+    asked = await asked_now(service, plan, step)
     if asked is None or (choice.digest and asked.digest != choice.digest):
-        return Typed(await news(service, plan, choice.step_id, asked), choice.comment, code=REFUSED), None
-    found = args_form(await schema_of_args(service, plan, asked.tool), asked.args).read(form.multi_items())
-    notice = "" if found.is_valid or not found.is_complete else "Nothing was approved: see the fields marked ✗."
-    code = OK if found.is_valid else INVALID
-    return Typed(notice, choice.comment, args=found.field, code=code, edits=True), found.value
+        notice = await news(service, plan, step, asked)
+        return await _shown(request, plan, step, Typed(notice, choice.comment, code=REFUSED))
+    schema, final = await schema_of_args(service, plan, asked.tool), final_args(form)
+    if final is None:
+        found = args_form(schema, asked.args).read(form.multi_items())
+        notice = "" if found.is_valid or not found.is_complete else "Nothing was approved: see the fields marked ✗."
+        if found.is_valid and found.value == asked.args:
+            notice = "Nothing was approved: these are the arguments of the call. Change them, or approve it as it is."
+        if not found.is_valid or notice:
+            typed = Typed(notice, choice.comment, args=found.field, code=INVALID, edits=True)
+            return await _shown(request, plan, step, typed)
+        return await shown_once_more(request, asked, found.value, choice.comment)
+    typed = Typed("", choice.comment, args=args_form(schema, final).field, edits=True)
+    if text_of(form, "back"):
+        return await _shown(request, plan, step, typed)
+    try:
+        said = await _sent(request, plan, choice.model_copy(update={"args": final}), approved=True)
+    except (Refused, PlanClosed, InvalidPlan) as error:
+        return await _shown(request, plan, step, replace(typed, notice=error.message, code=REFUSED))
+    return _done(request, form, plan, said)
 
 
 def delivered(error: NoWorker) -> str:

@@ -57,10 +57,12 @@ async def rerun(request: Request) -> Response:
     """Run a step of an ended plan again in a new run."""
     form, by = await form_of(request), person_of(request).name
     name, step = request.path_params["plan_id"], text_of(form, "step").strip()
-    chosen = {"only": step} if text_of(form, "how") == "only" else {"start_at": step}
-    return await _act(
-        request, "rerun", form, lambda client, changes: runs.rerun(client, name, by=by, changes=changes, **chosen)
-    )
+    only, start_at = (step, None) if text_of(form, "how") == "only" else (None, step)
+
+    def start(client: Client, changes: list[Replacement]) -> Awaitable[Started]:
+        return runs.rerun(client, name, only=only, start_at=start_at, by=by, changes=changes)
+
+    return await _act(request, "rerun", form, start)
 
 
 async def _act(
@@ -76,7 +78,7 @@ async def _act(
     return done(request, f"/plans/{quote(started.plan_id, safe='')}", f"{started.plan_id} continues {before}.")
 
 
-async def _shown(request: Request, what: str, typed: dict[str, str], error: PlanError | None = None) -> Response:
+async def _shown(request: Request, what: str, typed: dict[str, Any], error: PlanError | None = None) -> Response:
     client, name = await service_of(request).client(), request.path_params["plan_id"]
     view = await runs.show(client, name)
     later = (await runs.links(client, name)).resumed_by

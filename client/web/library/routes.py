@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from client.web.library import agents, schedules, templates
+from client.web.library import agents, connect, schedules, templates
 
 routes = [
     Route("/templates", templates.listed),
@@ -27,4 +27,7 @@ routes = [
     Route("/agents/rebuild", agents.rebuild, methods=["POST"]),
     Route("/agents/{agent_id}", agents.show),
     Route("/tools", agents.tools),
+    Route("/connect", connect.show),
+    Route("/connect", connect.reveal, methods=["POST"]),
+    Route("/connect/renew", connect.renew, methods=["POST"]),
 ]

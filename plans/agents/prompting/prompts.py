@@ -53,20 +53,24 @@ READ_RESULT_TOOL = ToolSpec(
 )
 
 
-def simple_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
-    """The system prompt of simple mode; `tools` includes PLAN_ACTIONS_TOOL if complex mode may be chosen."""
-    return _system(_SIMPLE_ROLE, tools, SIMPLE_FIELDS, guides)
+def simple_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = (), about: str = "") -> str:
+    """The system prompt of simple mode; `tools` includes PLAN_ACTIONS_TOOL if complex mode may be chosen.
+
+    `about`, here and below: the request, by which the tools of servers are chosen if there are too many.
+    """
+    return _system(_SIMPLE_ROLE, tools, SIMPLE_FIELDS, guides, about)
 
 
-def complex_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
+def complex_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = (), about: str = "") -> str:
     """The system prompt of complex mode."""
-    return _system(_COMPLEX_ROLE, tools, COMPLEX_FIELDS, guides)
+    return _system(_COMPLEX_ROLE, tools, COMPLEX_FIELDS, guides, about)
 
 
-def decomposition_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()) -> str:
+def decomposition_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = (), about: str = "") -> str:
     """The system prompt of the first request in complex mode, which splits the user's request into tasks."""
     answer = section("ANSWER FORMAT", '{"tasks": ["objective", "..."]}')
-    return joined([section("RULES", _DECOMPOSE_ROLE), section("TOOLS", tools_text(tools)), answer, guidance(guides)])
+    listed = section("TOOLS", tools_text(tools, about))
+    return joined([section("RULES", _DECOMPOSE_ROLE), listed, answer, guidance(guides)])
 
 
 def request_section(request: str) -> str:
@@ -127,7 +131,7 @@ Answer with one JSON object in the format below and nothing else.
 
 
 def _system(
-    role: str, tools: Iterable[ToolSpec], fields: Mapping[str, tuple[str, str]], guides: Sequence[Guide]
+    role: str, tools: Iterable[ToolSpec], fields: Mapping[str, tuple[str, str]], guides: Sequence[Guide], about: str
 ) -> str:
     rows = ["One JSON object with these fields; a field that is not needed is null or left out:"]
     rows += [f"- {name}: {instruction(fields, name)}" for name in fields]
@@ -135,7 +139,7 @@ def _system(
     return joined(
         [
             section("RULES", role),
-            section("TOOLS", tools_text(tools)),
+            section("TOOLS", tools_text(tools, about)),
             section("ANSWER FORMAT", "\n".join(rows)),
             guidance(guides),
         ]

@@ -36,6 +36,8 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
         return
     if run.literal:
         yield "an agent's model chose this call"
+    if step.tool in run.tools_changed:
+        yield run.tools_changed[step.tool]
     if step.id in run.denied:
         yield "it was denied in the run before"
     if approvals.stated(run, step) is True and step.id not in run.denied:
@@ -48,6 +50,8 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
         yield f"{step.tool} asks: {' '.join(said.split())[:CUT]}"
     spec = facts.tools.get(step.tool)
     if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
+        if spec.asks_because:
+            yield f"{step.tool} asks: {spec.asks_because}"
         how = " with such arguments" if spec.approval_exempt else ""
         yield f"{step.tool} asks by default{how}{', and no waiver counts here' if facts.strict_approvals else ''}"
     yield from _origin(run, step)

@@ -96,7 +96,7 @@ def _in_full(run: Run, step_id: str) -> dict[str, Any]:
     if step_id in run.decisions:
         found["decision"] = decision_view(run.decisions[step_id])
     if step_id in run.waiting.answers:
-        found["answer"] = run.waiting.answers[step_id].model_dump(mode="json", include={"by", "time", "source"})
+        found["answer"] = run.waiting.answers[step_id].view()
     if state.child is not None:
         found["child"] = child_view(state.child)
     return {name: value for name, value in found.items() if value not in ([], {}, "", 0, None)} | agent_asks(

@@ -23,6 +23,7 @@ from runtime.server import Server
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
+from tests.nightly import only_nightly
 
 LINGERS = 1.3
 """Longer than the first heartbeat, so that the last one meets the client's throttle."""
@@ -52,7 +53,7 @@ async def outcome(handle: WorkflowHandle[Any, Return]) -> ApplicationError:
     return caught.value.cause.cause
 
 
-@pytest.mark.parametrize("lingers", [0.0, LINGERS])
+@pytest.mark.parametrize("lingers", [0.0, only_nightly(LINGERS)])
 async def test_a_failing_tool_is_tried_as_often_as_the_step_says(
     temporal_client: Client, queue: str, attempts: Attempts, lingers: float
 ) -> None:

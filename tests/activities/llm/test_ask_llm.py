@@ -21,7 +21,7 @@ async def test_every_kind_of_answer_ends_as_it_must_within_its_calls(
     case: Case, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    with asking([{"reply": case.reply, "times": 0}], tmp_path, timeout=1 if "hang" in case.name else 20) as scene:
+    with asking([{"reply": case.reply, "times": 0}], tmp_path, timeout=0.3 if "hang" in case.name else 20) as scene:
         end = await scene.until_final()
         ends = ("problem" if end.problem else "ok") if isinstance(end, LlmAnswer) else end.type
         text = end.problem if isinstance(end, LlmAnswer) else end.message

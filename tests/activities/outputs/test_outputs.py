@@ -124,6 +124,7 @@ async def test_output_beyond_the_limit_fails_the_step_and_kills_the_command(atte
     assert exact.large.streams["stdout"] == 3 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [48, only_nightly(256)])
 async def test_a_gigabyte_of_output_ends_at_the_limit_with_less_than_100_mb_of_memory(
     attempts: Attempts, limit: int

@@ -325,6 +325,7 @@ async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(host:
     assert value["stdout"] == "200\n"
 
 
+@pytest.mark.slow
 @levels("bwrap", "landlock", "off")
 async def test_a_command_that_takes_the_last_room_of_a_disk_is_ended(host: Host, level: Mode) -> None:
     fill = "mkdir {name}; for i in $(seq {count}); do head -c 1000000 /dev/zero > {name}/$i; sleep 0.02; done; echo all"

@@ -54,6 +54,7 @@ async def test_what_is_no_text_is_not_read_or_edited(attempts: Attempts, data: b
     assert (attempts.workspace / "x").read_bytes() == data
 
 
+@pytest.mark.slow
 async def test_a_huge_file_is_refused_without_reading_it_all(attempts: Attempts) -> None:
     with (attempts.workspace / "x").open("wb") as file:
         file.truncate(2 * 1024**3)

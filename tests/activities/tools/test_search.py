@@ -85,6 +85,7 @@ async def test_a_name_that_is_no_text_does_not_spoil_the_list(attempts: Attempts
     assert [entry["name"] for entry in await attempts.value("list_directory")] == [r"bad\xff.txt"]
 
 
+@pytest.mark.slow
 async def test_too_many_files_are_refused(attempts: Attempts) -> None:
     for number in range(MAX_ENTRIES + 1):
         os.mknod(attempts.workspace / str(number))

@@ -17,6 +17,7 @@ from activities.sandbox.process import environment
 from activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
+from tests.nightly import sampled
 
 ESCAPES = {
     "background": "sleep 300 & echo $! >> pids",
@@ -136,7 +137,7 @@ async def test_nothing_outlives_its_command(attempts: Attempts, way: str) -> Non
     assert alive(attempts.workspace) == []
 
 
-@pytest.mark.parametrize("way", ESCAPES)
+@pytest.mark.parametrize("way", sampled(ESCAPES, 1))
 async def test_nothing_outlives_a_cancel(attempts: Attempts, way: str) -> None:
     environment = attempts.environment()
     call = attempts.call({"command": f"{ESCAPES[way]}\n{WRITTEN} echo ready > ready; sleep 300"})

@@ -23,6 +23,7 @@ from examples.scripted_llm.server import ScriptedLlm
 from plans.agents.history import AgentEvent
 from runtime.settings import Settings
 from tests.client.cli.command import CEILING, plan, written
+from tests.nightly import only_nightly
 from tests.waiting import until
 from worker import build
 
@@ -116,7 +117,9 @@ async def test_a_terminated_agent_is_not_shown_as_running(
     await temporal_client.get_workflow_handle(f"agent-open-{queue}").terminate()
 
 
-@pytest.mark.parametrize(("key", "status"), [("i", "cancelled"), ("c", "cancelled"), ("l", "running")])
+@pytest.mark.parametrize(
+    ("key", "status"), [("i", "cancelled"), only_nightly("c", "cancelled"), only_nightly("l", "running")]
+)
 async def test_ctrl_c_on_a_terminal_asks_what_is_to_become_of_the_plan(
     environ: Environ, worker: Worker, tmp_path: Path, key: str, status: str
 ) -> None:

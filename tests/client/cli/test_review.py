@@ -49,6 +49,7 @@ async def at_rest(screen: Terminal) -> int:
     return drawn[-1]
 
 
+@pytest.mark.slow
 async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_begins(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

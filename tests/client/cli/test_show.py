@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from temporalio.worker import Worker
 
 from tests.client.cli.command import plan, written
@@ -107,6 +108,7 @@ async def test_who_comes_late_is_told_what_was_asked_then_and_what_was_made_of_i
     assert events[-1]["result"]["value"]["stdout"] == "edited\n"
 
 
+@pytest.mark.slow
 async def test_the_list_names_task_and_creation_of_a_plan_and_of_the_run_that_resumes_it(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:

@@ -40,6 +40,7 @@ async def test_a_step_is_edited_in_the_form_of_its_tool(open_screen: Open) -> No
         assert view.changes[0].by == "bob"
 
 
+@pytest.mark.slow
 async def test_what_the_plan_refuses_is_said_at_its_field_and_stays_typed(open_screen: Open) -> None:
     async with open_screen(*STEPS, {"id": "nap", "tool": "sleep", "args": {"seconds": 1}}) as screen:
         await screen.choose("nap")
@@ -128,6 +129,7 @@ async def test_a_change_by_another_reviewer_is_seen_at_once(open_screen: Open) -
         await screen.until_shown("list: skipped")
 
 
+@pytest.mark.slow
 async def test_two_reviewers_edit_one_step_and_nothing_typed_is_lost(open_screen: Open) -> None:
     async with open_screen() as screen:
         await screen.open_form("path  text, required")
@@ -170,6 +172,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         assert not (workspace / "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_screen: Open) -> None:
     async with open_screen(WRITE, {**REMOVE, "dependsOn": ["write"]}) as screen:
 
@@ -296,6 +299,7 @@ async def test_no_row_is_wider_than_the_terminal(open_screen: Open, size: tuple[
         assert len(screen.text.splitlines()) <= size[1]
 
 
+@pytest.mark.slow
 async def test_a_question_is_answered_with_y_until_the_answer_fits(open_screen: Open) -> None:
     ask = {"id": "ask", "tool": "ask", "args": {"question": "Which colour?", "choices": ["red", "blue"]}}
     async with open_screen(ask) as screen:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.review.conftest import STEPS, Open, Screen
+from tests.nightly import sampled
 
 PICTURES = Path(__file__).parent / "pictures"
 Scene = Callable[[Screen], Awaitable[None]]
@@ -56,7 +57,7 @@ SCENES = [at_first, form, tools, waiting, refused]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["80x24", "120x40"])
-@pytest.mark.parametrize("scene", SCENES, ids=[scene.__name__ for scene in SCENES])
+@pytest.mark.parametrize("scene", sampled(SCENES, 2), ids=[scene.__name__ for scene in SCENES])
 async def test_the_screen_looks_as_it_did(open_screen: Open, scene: Scene, size: Sequence[int]) -> None:
     name = f"{getattr(scene, '__name__', '')}-{size[0]}x{size[1]}"
     async with open_screen(*STEPS, size=tuple(size)) as screen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from temporalio.client import Client
 
 from activities.tools.registry import load_tools
@@ -20,6 +21,7 @@ async def ask_for_a_list(screen: Screen, key: str) -> None:
     await screen.press(key)
 
 
+@pytest.mark.slow
 async def test_a_plan_is_regenerated_with_feedback_and_the_difference_shown(
     temporal_client: Client, settings: Settings, start_unserved: Start
 ) -> None:

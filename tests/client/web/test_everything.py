@@ -71,6 +71,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
 NOT_THERE = {
     "init": "it makes files of a project in the terminal's directory",
     "web": "it is the page",
+    "mcp": "an agent starts it, on standard input and output",
     "up": "whoever serves the page runs server and worker",
     "down": "it would end the page's own server and worker",
     "worker": "whoever serves the page runs workers",

@@ -53,6 +53,7 @@ def test_a_check_of_each_shape_takes_at_most_two_seconds_per_megabyte(shape: str
     assert growth(of_check(shape), 500_000) < 6
 
 
+@pytest.mark.slow
 def test_control_the_measure_finds_a_quadratic_check() -> None:
     def sized(size: int) -> Callable[[], object]:
         literals = ["sh " * (size // 3), ""]

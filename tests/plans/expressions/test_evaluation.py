@@ -39,7 +39,7 @@ BOMBS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("expression", BOMBS)
+@pytest.mark.parametrize("expression", sampled(BOMBS, 8))
 def test_an_expression_that_explodes_is_refused_with_a_code_and_a_way_out(expression: str) -> None:
     budget = Budget()
     with pytest.raises(BadExpression) as caught:

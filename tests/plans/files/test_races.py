@@ -13,6 +13,7 @@ from activities.provenance.shell_writes import written_by_shell
 from plans.files.races import CODE, MAX_RACES, races
 from plans.model import Problem, Step
 from tests.growth import growth
+from tests.nightly import only_nightly
 
 
 def step(name: str, tool: str, after: str = "", **args: Any) -> Step:
@@ -160,10 +161,10 @@ def of_size(count: int, shape: str) -> list[Step]:
 @pytest.mark.parametrize(
     "shape",
     [
-        "a chain that writes one file",
+        only_nightly("a chain that writes one file"),
         "side by side, each its own file",
-        "side by side, with conditions that may exclude each other",
-        "a tree of commands",
+        only_nightly("side by side, with conditions that may exclude each other"),
+        only_nightly("a tree of commands"),
     ],
 )
 def test_large_plans_are_judged_in_time_that_grows_with_their_size(shape: str) -> None:

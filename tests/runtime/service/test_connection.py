@@ -43,6 +43,7 @@ async def both_free(running: Server) -> None:
     await until(lambda: server.free_ports(*running.ports) == running.ports, "the ports are free")
 
 
+@pytest.mark.slow
 async def test_a_killed_server_comes_back_on_its_recorded_ports_and_so_does_a_stopped_one(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await killed(first)

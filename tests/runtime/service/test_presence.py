@@ -135,6 +135,7 @@ async def test_time_in_which_a_worker_did_not_run_does_not_count_as_away(
         assert process.returncode is None
 
 
+@pytest.mark.slow
 async def test_a_worker_in_the_foreground_says_that_its_directory_is_gone_and_stays(
     environ: dict[str, str], state_dir: Path
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -62,10 +62,7 @@ class OidcAccess(Access):
         session = self.sessions.find(cookie, is_use=is_use(request))
         if session is None:
             return None
-        role = self._roles.role(session.name, session.groups)
-        if role is None:
-            raise Forbidden(f"{session.name} may not use this page; its operator gives roles with PLANS_WEB_ROLES.")
-        return Known(Person(session.name, frozenset({role}), verified=True), session.csrf, cookie)
+        return Known(self._person(session.name, session.groups), session.csrf, cookie)
 
     def unknown(self, _request: Request) -> Unknown:
         """Send to the login."""
@@ -112,14 +109,22 @@ class OidcAccess(Access):
         if "error" in query or not query.get("code"):
             raise LoginFailed(f"The issuer refused the login: {query.get('error', 'no code')[:100]}.")
         claims = await self.provider.claims(query["code"], self.origin + CALLBACK, verifier, nonce)
-        name, groups = self._name_of(claims), self._groups_of(claims)
-        if self._roles.role(name, groups) is None:
-            raise Forbidden(f"{name} may not use this page; its operator gives roles with PLANS_WEB_ROLES.")
+        name, groups = self.person_of(claims).name, self._groups_of(claims)
         self.sessions.end(request.cookies.get(self.cookie, ""))
         session = self.sessions.begin(name, groups, verified=True)
         response = self.enter(RedirectResponse(own_path(back), 303), session)
         response.delete_cookie(self._under_way, httponly=True, secure=self.is_secure, samesite="lax")
         return response
+
+    def person_of(self, claims: Mapping[str, Any]) -> Person:
+        """The person of a token that is good, with the role of now. Raises LoginFailed without a name, Forbidden."""
+        return self._person(self._name_of(claims), self._groups_of(claims))
+
+    def _person(self, name: str, groups: Sequence[str]) -> Person:
+        role = self._roles.role(name, groups)
+        if role is None:
+            raise Forbidden(f"{name} may not use this page; its operator gives roles with PLANS_WEB_ROLES.")
+        return Person(name, frozenset({role}), verified=True)
 
     def _name_of(self, claims: Mapping[str, Any]) -> str:
         name = claims.get(self._name)

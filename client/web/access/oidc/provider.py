@@ -85,29 +85,50 @@ class Provider:
             raise LoginFailed(f"The issuer refused the login: {str(found.get('error', status))[:100]}. Log in again.")
         return found
 
-    async def _checked(self, id_token: str, nonce: str) -> Mapping[str, Any]:
+    async def access_claims(self, token: str, audience: str) -> Mapping[str, Any]:
+        """The claims of an access token that was made for `audience` (RFC 9068, RFC 8707). Raises LoginFailed.
+
+        An ID token is for the page's client id, and so never for `audience`. A token that is bound to a key (`cnf`,
+        RFC 9449) is refused: nothing here could check that its sender holds it.
+        """
+        found = await self._good(token, aud={"essential": True, "value": audience})
+        if str(found.header.get("typ", "JWT")).lower().removeprefix("application/") not in ("jwt", "at+jwt"):
+            raise LoginFailed("This is not an access token.")
+        if "cnf" in found.claims:
+            raise LoginFailed("The token is bound to a key, which this server cannot check.")
+        return found.claims
+
+    async def _good(self, text: str, **rules: jwt.ClaimsOption) -> jwt.Token:
+        """A token of the issuer, with a good signature, at this time. Raises LoginFailed."""
         try:
             keys, asked = await self._key_set(again=False)
             try:
-                token = jwt.decode(id_token, keys, algorithms=ALGORITHMS)
+                token = jwt.decode(text, keys, algorithms=ALGORITHMS)
             except (JoseError, ValueError):
                 # The issuer may have changed its keys since they were asked for.
                 keys, again = await self._key_set(again=True)
                 if again == asked:
                     raise
-                token = jwt.decode(id_token, keys, algorithms=ALGORITHMS)
-            rules = jwt.JWTClaimsRegistry(
+                token = jwt.decode(text, keys, algorithms=ALGORITHMS)
+            jwt.JWTClaimsRegistry(
+                now=None,
                 leeway=LEEWAY,
                 iss={"essential": True, "value": self.issuer},
-                aud={"essential": True, "value": self.client_id},
                 sub={"essential": True},
                 exp={"essential": True},
-                iat={"essential": True},
-                nonce={"essential": True, "value": nonce},
-            )
-            rules.validate(token.claims)
+                **rules,
+            ).validate(token.claims)
         except (JoseError, ValueError) as error:
             raise LoginFailed(f"The issuer's token is not good: {_reason(error)}. Log in again.") from error
+        return token
+
+    async def _checked(self, id_token: str, nonce: str) -> Mapping[str, Any]:
+        token = await self._good(
+            id_token,
+            aud={"essential": True, "value": self.client_id},
+            iat={"essential": True},
+            nonce={"essential": True, "value": nonce},
+        )
         audience, party = token.claims["aud"], token.claims.get("azp")
         if (isinstance(audience, list) and len(audience) > 1 and party is None) or party not in (None, self.client_id):
             raise LoginFailed("The issuer's token was given to another client. Log in again.")

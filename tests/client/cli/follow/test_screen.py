@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -119,6 +120,7 @@ async def test_a_key_approves_the_step_that_is_asked_for(
     assert not (workspace / "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -149,6 +151,7 @@ async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tm
     assert (workspace / "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
     environ: dict[str, str], temporal_client: Client, settings: Settings, tmp_path: Path
 ) -> None:
@@ -183,6 +186,7 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
         assert len(server.play.seen) == 8
 
 
+@pytest.mark.slow
 async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan_alone(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:

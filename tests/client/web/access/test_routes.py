@@ -19,7 +19,10 @@ from client.web.service import Service
 from runtime.settings import Settings
 
 URL = "https://plans.example"
-WITHOUT_LOGIN = {"/login", "/login/callback", "/logged-out", "/decide/{token}", "/static/{version}/{name:path}"}
+WITHOUT_LOGIN = {
+    "/login", "/login/callback", "/logged-out", "/decide/{token}", "/static/{version}/{name:path}",
+    "/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp",
+}  # fmt: skip
 """The routes that people without a login may use; a further one needs a reason."""
 PUBLIC_POSTS = {"/decide/{token}"}
 

@@ -122,22 +122,59 @@ async def test_a_form_that_does_not_say_what_it_decides_decides_nothing(
     assert found.decision is None
 
 
-async def test_other_arguments_are_typed_into_the_form_of_the_tool(
+async def test_other_arguments_that_do_not_fit_are_refused_at_their_field_with_what_was_typed(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:
     plan = await ask({**GATE, "args": {"seconds": 3600}})
-    page = await seen(ann, decision_url(plan, "gate"))
-    form = page.form("/approve", 1)
+    form = (await seen(ann, decision_url(plan, "gate"))).form("/approve", 1)
     assert form.value("a.seconds") == "3600"
-    refused = await form.send(ann, "Approve with", a__seconds="soon", comment="quick")
+    refused = await form.send(ann, "Show", a__seconds="soon", comment="quick")
     assert refused.status_code == 422
     again = Page(refused.text)
     assert "'soon' is not a number" in again.text
     assert again.form("/approve", 1).value("a.seconds") == "soon"
     assert again.form("/approve", 1).value("comment") == "quick"
-    assert (await again.form("/approve", 1).send(ann, "Approve with", a__seconds="0")).status_code == 303
+    shown = Page((await again.form("/approve", 1).send(ann, "Show", a__seconds="0")).text)
+    assert (await shown.form("/approve").send(ann, "Approve exactly")).status_code == 303
     found = await decided(temporal_client, plan, "gate")
     assert (found.approved, found.changed_args) == (True, True)
+
+
+async def test_other_arguments_are_typed_into_the_form_of_the_tool_and_shown_before_they_are_final(
+    ask: Ask, ann: httpx.AsyncClient, workspace: Path, temporal_client: Client
+) -> None:
+    (workspace / "a.txt").write_text("first\n")
+    plan = await ask(writing("a.txt", "second\n"))
+    form = (await seen(ann, decision_url(plan, "save"))).form("/approve", 1)
+    same = await form.send(ann, "Show")
+    assert (same.status_code, "these are the arguments of the call" in Page(same.text).text) == (422, True)
+    shown = await form.send(ann, "Show", a__content="third \u200b<b>\n", comment="better")
+    page = Page(shown.text)
+    assert (shown.status_code, page.form("/approve").value("comment")) == (200, "better")
+    for text in ("Nothing is approved yet", "third \\u{200b}<b>", "-first", "+third", "U+200B"):
+        assert text in page.text, text
+    assert "<b>" not in page.html
+    assert (await runs.show(temporal_client, plan)).step("save").decision is None  # type: ignore[union-attr]
+    back = Page((await page.form("/approve").send(ann, "Change it")).text)
+    assert back.form("/approve", 1).value("a.content").startswith("third")
+    assert (await page.form("/approve").send(ann, "Approve exactly")).status_code == 303
+    found = await decided(temporal_client, plan, "save")
+    assert (found.approved, found.comment) == (True, "better")
+    await until(lambda: (workspace / "a.txt").read_text() == "third \u200b<b>\n", "what was shown is written")
+
+
+async def test_other_arguments_for_a_call_that_changed_meanwhile_are_not_approved(
+    ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
+) -> None:
+    plan = await ask(writing("b.txt", "old"))
+    form = (await seen(ann, decision_url(plan, "save"))).form("/approve", 1)
+    final = Page((await form.send(ann, "Show", a__content="mine")).text).form("/approve")
+    unreadable = await final.send(ann, "Approve", final="[1")
+    assert (unreadable.status_code, "which arguments were shown" in Page(unreadable.text).text) == (409, True)
+    await command_edit(temporal_client, plan, "new")
+    late = await final.send(ann, "Approve exactly")
+    assert (late.status_code, "asks something else now" in Page(late.text).text) == (409, True)
+    assert (await runs.show(temporal_client, plan)).step("save").decision is None  # type: ignore[union-attr]
 
 
 async def test_always_approves_the_tool_for_the_rest_of_the_run_and_says_so(

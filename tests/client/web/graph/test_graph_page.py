@@ -22,7 +22,7 @@ MOST_VISIBLE = 150
 ELK = "elk-worker"
 
 
-@pytest.mark.parametrize(("size", "dark"), sampled([(size, dark) for size in SIZES for dark in (False, True)], 2))
+@pytest.mark.parametrize(("size", "dark"), sampled([(size, dark) for size in SIZES for dark in (False, True)], 1))
 async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, size: ViewportSize, dark: bool) -> None:
     line = time_line(view([ran("a", 0, 5), ran("b", 5, None)], startedAt=at(0)), BEGAN + timedelta(seconds=9))
     async with show(document(view(MAPPED)), size, dark=dark, line=line) as shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -21,6 +22,7 @@ async def events(client: Client, workflow: str) -> int:
     return [event.event_id async for event in client.get_workflow_handle(workflow).fetch_history_events()][-1]
 
 
+@pytest.mark.slow
 async def test_looking_at_the_graph_and_the_time_line_adds_nothing_to_the_history(
     settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: object
 ) -> None:

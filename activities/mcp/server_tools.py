@@ -1,0 +1,213 @@
+"""The tools of a worker's servers: listed at its start, looked at again in each attempt, and called.
+
+One activity serves them all, whatever their names, so that a tool which a server gets later needs no other worker. Each
+attempt compares the tool as its server lists it now with the definition that its call was decided on. If they differ,
+nothing is called (TOOL_CHANGED), and the workflow learns what the tool is now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from temporalio import activity
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+from activities.mcp.connections import ToolServers
+from activities.tools.tool import Tool, ToolContext
+from plans.activity_io import Call, Return
+from plans.definition.arguments import argument_problems
+from plans.errors import PlanError, ToolError
+from plans.model import ToolSpec
+from plans.server_tools.listed_tools import Listing, listing_of
+from plans.server_tools.tool_changes import TOOL_CHANGED
+from runtime.mcp.listings import config_of, read_listings, terms_of, write_listing
+
+Attempt = Callable[[Call], Awaitable[Return]]
+START_SECONDS = 10.0
+"""Seconds that a worker's start waits for its servers; those that take longer are listed meanwhile."""
+
+
+class ServerTools:
+    """What the servers of a worker offer now."""
+
+    def __init__(self, servers: ToolServers, state: Path, taken: Collection[str] = ()) -> None:
+        """`state`: the state directory; `taken`: names of the worker's own tools, which no server's tool gets."""
+        self.servers, self._state, self._taken = servers, state, frozenset(taken)
+        self.earlier: dict[str, ToolSpec] = {}
+        """All that were ever listed: a check that runs in a thread may ask for one that has just gone."""
+        self._first: asyncio.Task[None] | None = None
+        self.listings: Mapping[str, Listing] = read_listings(state, servers.servers)
+
+    @property
+    def specs(self) -> dict[str, ToolSpec]:
+        """The tools by name."""
+        found = (spec for listing in self.listings.values() for spec in listing.tools)
+        return {spec.name: spec for spec in found if spec.name not in self._taken}
+
+    async def begin(self) -> None:
+        """List all servers, as a worker starts. None of them can keep it from starting."""
+        self._first = asyncio.create_task(self.refresh())
+        await asyncio.wait([self._first], timeout=START_SECONDS)
+
+    @property
+    def troubles(self) -> list[str]:
+        """Why tools of servers are missing or may be out of date, a sentence for each server and each tool."""
+        found = [f"{name}: {each.error}" for name, each in self.listings.items() if each.error]
+        left_out = [
+            f"{name}: its tool {tool} is left out: {why}"
+            for name, each in self.listings.items()
+            for tool, why in each.left_out.items()
+        ]
+        return found + left_out
+
+    async def refresh(self, names: Collection[str] | None = None) -> None:
+        """List all servers, or those named, at the same time. One that does not answer keeps its last listing."""
+        chosen = [name for name in self.servers.servers if names is None or name in names]
+        await asyncio.gather(*(self._refresh(name) for name in chosen))
+
+    async def live(self, server: str, workspace: str) -> dict[str, ToolSpec]:
+        """The tools of one server as it lists them now. Raises ToolError as `ToolServers.list_tools`."""
+        return (await self._listed(server, workspace)).by_name
+
+    def tool(self, name: str) -> ServerTool:
+        """The tool of a name that begins like a server's. Raises ApplicationError for any other name."""
+        server = name.partition(".")[0]
+        if "." not in name or server not in self.servers.servers:
+            text = f"Activity function {name} is not registered on this worker, and no server of its mcp.toml has it"
+            raise ApplicationError(text, type="NotFoundError")
+        spec = self.specs.get(name)
+        unknown = {"name": name, "description": "", "args_schema": {"type": "object"}, "server": server}
+        return ServerTool.of(spec or ToolSpec.model_validate(unknown), self)
+
+    def activity(self, attempt_of: Callable[[Tool], Attempt]) -> Callable[..., Awaitable[Return]]:
+        """The activity of all these tools. `attempt_of`: one attempt of a tool."""
+
+        @activity.defn(dynamic=True)
+        async def server_tool(arguments: Sequence[RawValue]) -> Return:
+            found = self.tool(activity.info().activity_type)
+            call = activity.payload_converter().from_payload(arguments[0].payload, Call)
+            return await attempt_of(found)(call)
+
+        return server_tool
+
+    async def _refresh(self, name: str) -> None:
+        try:
+            await self._listed(name, "")
+        except PlanError as error:
+            last = self.listings.get(name)
+            now = datetime.now(UTC)
+            failed = {"error": error.message[:2_000], "tried": now}
+            empty = Listing(server=name, config=config_of(self.servers.servers[name]), time=now)
+            self._keep((last or empty).model_copy(update=failed))
+
+    async def _listed(self, name: str, workspace: str) -> Listing:
+        tools = await self.servers.list_tools(name, workspace)
+        server = self.servers.servers[name]
+        listing = listing_of(
+            name,
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
+            datetime.now(UTC),
+            terms=terms_of(server),
+            config=config_of(server),
+            offers=server.offers,
+            taken=self._taken,
+        )
+        self._keep(listing)
+        return listing
+
+    def _keep(self, listing: Listing) -> None:
+        last = self.listings.get(listing.server)
+        self.earlier |= listing.by_name
+        self.listings = {**self.listings, listing.server: listing}
+        same = {"time", "tried"}
+        if last is None or last.model_dump(exclude=same) != listing.model_dump(exclude=same) or not listing.error:
+            with suppress(OSError):  # a full disk: the worker has the listing, commands have an older one
+                write_listing(self._state, listing)
+
+
+class KnownSpecs(Mapping[str, ToolSpec]):
+    """The specs of a worker's own tools and of its servers' as they are listed now."""
+
+    def __init__(self, own: Mapping[str, ToolSpec], servers: ServerTools) -> None:
+        self._own, self._servers = own, servers
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        found = self._own.get(name) or self._servers.specs.get(name)
+        return found or self._servers.earlier[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._servers.specs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._own, *self._servers.specs])
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._servers.specs)
+
+
+async def of_servers(
+    servers: ToolServers, state: Path, own: Collection[str], say: Callable[[str], None]
+) -> ServerTools | None:
+    """What the servers of a starting worker offer; None if mcp.toml names none. `say` is given what is missing."""
+    if not servers.servers:
+        return None
+    found = ServerTools(servers, state, own)
+    await found.begin()
+    for trouble in found.troubles:
+        say(f"Tool server {trouble}")
+    return found
+
+
+class _NoModel(BaseModel):
+    """In place of the model of a function's arguments: a server's are checked by its schema."""
+
+
+@dataclass(frozen=True)
+class ServerTool(Tool):
+    """A tool of a server. Its function takes the arguments as they are."""
+
+    of_servers: ServerTools = field(kw_only=True)
+
+    @classmethod
+    def of(cls, spec: ToolSpec, servers: ServerTools) -> ServerTool:
+        """The tool with this spec."""
+        server = servers.servers.servers[spec.server]
+
+        async def call(args: dict[str, Any], context: ToolContext) -> Any:
+            return await servers.servers.call(spec.server, spec.own_name, args, context=context)
+
+        sees_files = server.is_local and server.workspace == "write"
+        return cls(spec, call, _NoModel, touches_files=sees_files, of_servers=servers)
+
+    def keywords(self, args: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+        """The arguments, which were checked against the schema."""
+        return {"args": dict(args), "context": context}
+
+    async def current(self, context: ToolContext) -> Tool:
+        """The tool as its server lists it now. Raises TOOL_CHANGED if the call was decided on for another one."""
+        found = (await self.of_servers.live(self.spec.server, context.workspace.root)).get(self.spec.name)
+        if found is None:
+            text = f"server '{self.spec.server}' does not have the tool {self.spec.name} any more; `plan tools` lists"
+            raise ToolError("MCP_NO_TOOL", f"{text} what there is")
+        if found.definition != context.call.definition:
+            context.definition = found
+            text = f"{self.spec.name} is not as it was when this call was decided on"
+            raise ToolError(TOOL_CHANGED, text + _unfit(found, context.call))
+        return ServerTool.of(found, self.of_servers)
+
+
+def _unfit(spec: ToolSpec, call: Call) -> str:
+    """The end of the sentence. Arguments that are filled in from large values are not looked at."""
+    later = {place[0] for place in call.deferred if place}
+    given = {name: value for name, value in call.args.items() if name not in later}
+    found = [(field, text) for field, text in argument_problems(spec, given) if field.split(".")[1] not in later]
+    said = "; ".join(f"{field}: {text}" for field, text in found[:5])
+    return f", and does not take its arguments: {said}" if said else "; a person decides whether to make it"

@@ -1,0 +1,64 @@
+"""A worker with a tool server whose tools and results a test changes as it goes: a real program in the sandbox."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from activities.mcp.of_settings import tool_servers
+from activities.mcp.server_tools import ServerTools, of_servers
+from activities.tools.registry import load_tools
+from runtime.settings import Settings
+from worker import build
+
+PROGRAM = Path(__file__).parent.parent / "activities" / "mcp" / "changing_server.py"
+
+
+def tool(name: str, *args: str, description: str = "Notes it.", **said: Any) -> dict[str, Any]:
+    """A tool as `tools/list` gives it, with these arguments, all texts and required."""
+    properties = {each: {"type": "string"} for each in args}
+    schema = {"type": "object", "properties": properties, "required": list(args), "additionalProperties": False}
+    return {"name": name, "description": description, "inputSchema": schema, **said}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The server `notes`, and where its worker runs."""
+
+    client: Client
+    settings: Settings
+    said: Path
+
+    @classmethod
+    def at(cls, client: Client, settings: Settings, place: Path, *tools: dict[str, Any], toml: str = "") -> Scene:
+        """A server with these tools. `toml`: more lines of its table in mcp.toml."""
+        scene = cls(client, settings, place / "said.json")
+        scene.says(*tools)
+        args = ["-I", "-S", str(PROGRAM), str(scene.said)]
+        table = f"[servers.notes]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n"
+        file = settings.state_dir / "mcp.toml"
+        file.write_text(f"{table}read = {json.dumps([str(PROGRAM), str(scene.said)])}\n{toml}\n")
+        file.chmod(0o600)
+        return scene
+
+    def says(self, *tools: dict[str, Any], **results: str) -> None:
+        """From now on the server has these tools, with these texts as results."""
+        self.said.write_text(json.dumps({"tools": tools, "results": results}))
+
+    @asynccontextmanager
+    async def worker(self, **changed: object) -> AsyncIterator[ServerTools]:
+        """A running worker; keyword arguments change settings."""
+        settings, tools = self.settings.with_flags(**changed), load_tools(())
+        said = list[str]()
+        async with tool_servers(settings) as servers:
+            served = await of_servers(servers, settings.state_dir, tools, said.append)
+            assert served is not None, said
+            async with build(self.client, settings, tools, indexed=True, servers=served):
+                yield served
