@@ -98,7 +98,7 @@ class ToolServer(Value):
     def problems(self) -> list[str]:
         """What is wrong with it, each with the key and what to do."""
         if bool(self.command) == bool(self.url):
-            return ["name either `command` (a program) or `url`"]
+            return ["command: name either `command` (a program) or `url`"]
         found = self._of_program() if self.is_local else self._of_url()
         return [problem for problem in found if problem]
 
