@@ -7,8 +7,8 @@ server asks of us is declined, but for the workspace it was granted: no model an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -52,6 +52,7 @@ class Connection:
         """`root`: the workspace the server is told of; empty: none."""
         self.over = asyncio.Event()
         self.calls = 0
+        """Those that use it now; it is not closed as idle meanwhile."""
         self.used = asyncio.get_running_loop().time()
         self._open_wire, self._root, self._seconds = open_wire, root, seconds
         self._wire: Wire | None = None
@@ -84,15 +85,10 @@ class Connection:
         place = Path(self._root)
         return ListRootsResult(roots=[Root(uri=place.as_uri(), name=place.name)] if self._root else [])
 
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Keep the connection from being closed as idle."""
-        self.calls += 1
-        try:
-            yield
-        finally:
-            self.calls -= 1
-            self.used = asyncio.get_running_loop().time()
+    def release(self) -> None:
+        """One of `calls` is over."""
+        self.calls -= 1
+        self.used = asyncio.get_running_loop().time()
 
     async def close(self) -> None:
         """End it; its processes are dead afterwards."""
@@ -104,10 +100,10 @@ class Connection:
             self._task.cancel()
             await asyncio.wait([self._task], timeout=END_SECONDS)
 
-    async def close_unless_alive(self) -> None:
+    async def close_unless_alive(self, seconds: float) -> None:
         """End a connection whose server does not answer any more."""
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(seconds):
                 await _ask(await self.client())
         except Exception:  # whatever it is, the server cannot be relied upon
             await self.close()

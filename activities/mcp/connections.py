@@ -8,7 +8,8 @@ failure. There are at most `MOST`; those that nobody used for `IDLE` seconds are
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from activities.attempt.errors import bounded, one_line
 from activities.attempt.redaction import Secrets
 from activities.mcp.calling import called
-from activities.mcp.connection import Connection, Wire
+from activities.mcp.connection import ANSWER_SECONDS, Connection, Wire
 from activities.mcp.flow import flooded, most_of_message
 from activities.mcp.log import ServerLog
 from activities.mcp.program import Site, start, unavailable
@@ -61,26 +62,35 @@ class ToolServers:
         state: Path,
         secrets: Secrets | None = None,
         idle: float = IDLE,
+        answer: float = ANSWER_SECONDS,
     ) -> None:
+        """`idle`, `answer`: seconds, see `IDLE` and `ANSWER_SECONDS`."""
         self.servers = servers
-        self._site, self._state, self._idle = site, state, idle
+        self._site, self._state, self._idle, self._answer = site, state, idle, answer
         self._secrets = secrets or Secrets([])
         self._open: dict[Key, Connection] = {}
         self._locks: dict[Key, asyncio.Lock] = {}
         self._trouble: dict[Key, Trouble] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._sweep: asyncio.Task[None] | None = None
+
+    @property
+    def open(self) -> int:
+        """Number of open connections."""
+        return sum(not each.is_ending for each in self._open.values())
 
     async def __aenter__(self) -> Self:
         if self.servers:
-            self._in_background(self._close_idle())
+            self._sweep = asyncio.create_task(self._close_idle())
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*(each.close() for each in self._open.values()), return_exceptions=True)
+        if self._sweep is not None:
+            self._sweep.cancel()
+        closing = [*self._tasks, *(each.close() for each in self._open.values())]
+        await asyncio.gather(*closing, return_exceptions=True)
         self._open.clear()
 
     async def list_tools(self, server: str, workspace: str = "") -> list[Tool]:
@@ -89,8 +99,7 @@ class ToolServers:
         Raises ToolError: MCP_UNAVAILABLE, MCP_LIMIT for more than can be right, MCP_PROTOCOL, MCP_TIMEOUT.
         """
         asked = self._of(server)
-        connection = await self._connected(server, workspace)
-        with connection.in_use():
+        async with self._connected(server, workspace) as connection:
             try:
                 async with asyncio.timeout(asked.timeout):
                     found = await _listed(server, connection)
@@ -122,18 +131,17 @@ class ToolServers:
         return await self._called(server, tool, args, context)  # nothing was sent: a new connection may do
 
     async def _called(self, name: str, tool: str, args: dict[str, Any], context: ToolContext) -> Any:
-        connection = await self._connected(name, context.workspace.root)
-        with connection.in_use():
+        async with self._connected(name, context.workspace.root) as connection:
             try:
                 return await called(connection, name, self._of(name), tool, args, context)
             except asyncio.CancelledError:
-                self._in_background(connection.close_unless_alive())
+                self._in_background(connection.close_unless_alive(self._answer))
                 raise
             except ToolError as error:
                 if error.code == "MCP_UNAVAILABLE":
                     await connection.close()
                 elif error.code in ("MCP_TIMEOUT", "MCP_LOST", "OUTCOME_UNKNOWN"):
-                    self._in_background(connection.close_unless_alive())
+                    self._in_background(connection.close_unless_alive(self._answer))
                 raise self._masked(error) from None
 
     def _of(self, server: str) -> ToolServer:
@@ -142,27 +150,43 @@ class ToolServers:
         except KeyError:
             raise unavailable(server, "the worker's file has no such server; add it, or correct its name") from None
 
-    async def _connected(self, name: str, workspace: str) -> Connection:
+    @asynccontextmanager
+    async def _connected(self, name: str, workspace: str) -> AsyncIterator[Connection]:
         """An open connection. Raises ToolError MCP_UNAVAILABLE, or why the server was disconnected while it began."""
         server = self._of(name)
         key = (name, workspace if server.workspace != "none" else "")
         async with self._locks.setdefault(key, asyncio.Lock()):
-            connection = self._open.get(key)
-            if connection is not None and connection.is_ending:
-                await connection.close()
-                connection = None
-            if connection is None:
-                await self._pause(key)
-                await self._make_room()
-                connection = Connection(partial(self._wire, name, key[1]), key[1], server.start_timeout)
-                self._open[key] = connection
-            try:
-                await connection.client()
-            except Exception as error:
+            connection = await self._begun(key, server)
+            connection.calls += 1
+        try:
+            await self._wait_for(connection, key)
+            yield connection
+        finally:
+            connection.release()
+
+    async def _wait_for(self, connection: Connection, key: Key) -> None:
+        """Wait until the server has answered."""
+        try:
+            await connection.client()
+        except Exception as error:
+            if self._open.get(key) is connection:
+                del self._open[key]
                 self._note_failure(key)
-                raise self._not_usable(name, connection, error) from None
-            self._trouble.pop(key, None)
-            return connection
+                self._in_background(connection.close())
+            raise self._not_usable(key[0], connection, error) from None
+        self._trouble.pop(key, None)
+
+    async def _begun(self, key: Key, server: ToolServer) -> Connection:
+        connection = self._open.get(key)
+        if connection is not None and connection.is_ending:
+            await connection.close()
+            connection = None
+        if connection is None:
+            await self._pause(key)
+            await self._make_room()
+            connection = Connection(partial(self._wire, key[0], key[1]), key[1], server.start_timeout)
+            self._open[key] = connection
+        return connection
 
     async def _wire(self, name: str, workspace: str) -> Wire:
         server = self._of(name)

@@ -51,11 +51,13 @@ class Pipes:
             group.start_soon(self._read, arrived)
             group.start_soon(self._write, leaving)
             group.start_soon(self._read_errors)
+            patience = 0.0
             try:
                 yield reading, writing
+                patience = 0.0 if self.problem else PATIENCE
             finally:
                 with anyio.CancelScope(shield=True):
-                    await self._running.end(0.0 if self.problem else PATIENCE)
+                    await self._running.end(patience)
                 group.cancel_scope.cancel()
                 for stream in (arrived, reading, writing, leaving):
                     stream.close()

@@ -3,7 +3,7 @@
 It sees the system's programs, the paths of `read` in mcp.toml, and of the plans' files what `workspace` grants:
 
 - none: a directory of its own in the cache, which is also its home; no plan's files;
-- read: the workspace, read-only, as its current directory; its own directory as above;
+- read: the workspace, read-only, as its current directory; a directory of its own for this workspace;
 - write: the workspace as commands have it, protected files read-only.
 
 It has no network unless mcp.toml grants it, and of the worker's environment what commands get and `env` names. A server
@@ -13,6 +13,7 @@ with access to workspaces has a process for each workspace, which sees no other.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Mapping
@@ -64,7 +65,7 @@ async def start(name: str, server: ToolServer, workspace: str, site: Site) -> Ru
 
 def order_of(name: str, server: ToolServer, workspace: str, site: Site) -> Order:
     """How the program runs. Raises ToolError."""
-    home = site.cache / HOMES / name
+    home = site.cache / HOMES / name / hashlib.sha256(workspace.encode()).hexdigest()[:16]
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -1,0 +1,128 @@
+"""Connections to servers: opened when needed, kept, opened again, and gone with the worker."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from plans.errors import ToolError
+from runtime.mcp.tool_server import ToolServer
+from tests.activities.mcp.serving import Serving, raw
+from tests.activities.processes import until
+from tests.nightly import only_nightly
+
+
+async def test_nothing_is_started_before_the_first_use(serving: Serving) -> None:
+    async with serving.servers(raw()):
+        assert not (serving.place / "cache").exists()
+        assert not (serving.place / "state" / "mcp").exists()
+
+
+@pytest.mark.parametrize(
+    ("server", "part"),
+    [
+        (raw("--dies"), "the last it printed was: no config, no service"),
+        (raw("--silent", start_timeout=0.3), "it did not answer within 0.3 seconds (startTimeout)"),
+        (ToolServer(command="no-such-program"), "`no-such-program` is not on the worker's PATH"),
+        (ToolServer(command="./here"), "`./here` is not a program with an absolute path"),
+        (raw(env={"A": "env:NOT_THERE"}), "the variable NOT_THERE is not set for the worker"),
+        (raw(env={"A": "file:not.there"}), "not.there cannot be read (FileNotFoundError)"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_says_why(serving: Serving, server: ToolServer, part: str) -> None:
+    async with serving.servers(server) as servers:
+        with pytest.raises(ToolError) as caught:
+            await servers.list_tools("x")
+    assert caught.value.code == "MCP_UNAVAILABLE"
+    assert part in caught.value.message
+
+
+async def test_a_server_that_does_not_answer_any_more_is_ended_and_started_again(
+    serving: Serving,
+) -> None:
+    async with serving.servers(raw(timeout=1.5), answer=0.3) as servers:
+        assert (await serving.error(servers, "deaf")).code == "MCP_TIMEOUT"
+        await until(lambda: servers.open == 0)
+        assert (await serving.call(servers, "echo", a=1)) == {"a": 1}
+
+
+async def test_unused_connections_are_closed_and_opened_by_the_next_call(serving: Serving) -> None:
+    async with serving.servers(raw(), idle=0.05) as servers:
+        await serving.call(servers, "echo")
+        await until(lambda: servers.open == 0)
+        assert await serving.call(servers, "echo", a=1) == {"a": 1}
+
+
+async def test_a_server_that_touches_files_has_a_process_for_each_workspace(serving: Serving) -> None:
+    other = serving.place / "other"
+    other.mkdir()
+    (other / "secret.txt").write_text("theirs")
+    (serving.workspace / "mine.txt").write_text("mine")
+    paths = {"paths": [str(other / "secret.txt"), str(serving.workspace / "mine.txt"), str(serving.workspace)]}
+    async with serving.servers({"x": raw(workspace="read"), "none": raw()}) as servers:
+        mine = await servers.call("x", "look", paths, context=serving.context())
+        theirs = await servers.call("x", "look", paths, context=serving.context(other))
+        none = await servers.call("none", "look", paths, context=serving.context())
+        assert servers.open == 3
+    assert [*mine["readable"].values()] == [False, True, True]
+    assert mine["cwd"] == str(serving.workspace)
+    assert [*theirs["readable"].values()] == [True, False, False]
+    assert [*none["readable"].values()] == [False, False, False]
+    for each in (mine, theirs, none):
+        assert not any(each["writable"].values())
+
+
+@pytest.mark.parametrize("how", ["closed", only_nightly("cancelled")])
+async def test_all_processes_of_a_server_end_with_the_worker(serving: Serving, how: str) -> None:
+    marker = f"{10_000 + abs(hash(str(serving.place))) % 80_000}.5"
+
+    async def use() -> None:
+        async with serving.servers(raw()) as servers:
+            await serving.call(servers, "pid", seconds=marker)
+            assert running(marker)
+            if how == "cancelled":
+                await asyncio.sleep(600)
+
+    work = asyncio.create_task(use())
+    if how == "cancelled":
+        await until(lambda: running(marker))
+        work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    assert not work.cancelled() or how == "cancelled"
+    await until(lambda: not running(marker))
+
+
+def running(marker: str) -> bool:
+    """Whether a process runs with this argument."""
+    import psutil
+
+    return any(marker in (each.info["cmdline"] or []) for each in psutil.process_iter(["cmdline"]))
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from tests.activities.mcp.serving import Serving, raw
+async def main():
+    serving = Serving(Path(sys.argv[1]))
+    async with serving.servers(raw()) as servers:
+        await serving.call(servers, "pid", seconds=sys.argv[2])
+        print("started", flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+async def test_all_processes_of_a_server_are_dead_when_its_worker_was_killed(serving: Serving) -> None:
+    marker = f"{10_000 + abs(hash(str(serving.place))) % 80_000}.25"
+    worker = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", KILLED, str(serving.place), marker, stdout=asyncio.subprocess.PIPE
+    )
+    assert worker.stdout is not None
+    assert await worker.stdout.readline() == b"started\n"
+    assert running(marker)
+    worker.kill()
+    await worker.wait()
+    await until(lambda: not running(marker))
