@@ -209,8 +209,8 @@ async def serve(
             await workers.enter_async_context(each)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        count = len(tools) + (len(served.specs) if served else 0)
-        _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, count))
+        greeting = _greeting(connection, settings, [*tools, *(served.specs if served else ())])
+        _say(("" if child is None else f"Worker {child}: ") + greeting)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
     presence.cancel()
@@ -264,10 +264,10 @@ async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
     return await Processes(command, processes, _say).run()
 
 
-def _greeting(connection: Connection, settings: Settings, tools: int) -> str:
+def _greeting(connection: Connection, settings: Settings, tools: Sequence[str]) -> str:
     return (
         f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
-        f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {tools} tools."
+        f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {len(tools)} tools."
     )
 
 
