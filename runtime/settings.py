@@ -28,6 +28,7 @@ from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from runtime.setting_groups.keys import KeySettings
 from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
@@ -66,7 +67,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(WebSettings):
+class Settings(WebSettings, KeySettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
