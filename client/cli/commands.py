@@ -62,6 +62,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),
+    "keys": ("keys.group:app", "Add a key that encrypts, list the keys, and check them."),
     "prune": ("prune:prune", "Remove stored values that no plan refers to."),
     "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
