@@ -95,7 +95,10 @@ CHANGES: dict[str, dict[str, Any]] = {
 async def test_who_may_only_look_changes_nothing(offline: Host) -> None:
     offline.calling = lambda _: Caller("vera", may_operate=False)
     async with agent_of(offline) as agent:
-        assert CHANGES.keys() == {tool.name for tool in (await agent.list_tools()).tools} - READS - {"plan_undo"}
+        assert CHANGES.keys() == {tool.name for tool in (await agent.list_tools()).tools} - READS - {
+            "plan_undo",
+            "plan_decide",
+        }
         for tool, arguments in CHANGES.items():
             code, text = await refused(agent, tool, **arguments)
             assert (code, "operator" in text) == ("FORBIDDEN", True), tool
