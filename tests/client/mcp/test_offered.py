@@ -12,8 +12,13 @@ from client.local_tools import known_tools
 from client.mcp.host import Caller, Host
 from client.mcp.tools.adding import Kind
 from client.mcp.tools.deciding import DECIDING
+from client.mcp.tools.sources import Chosen, Source, requested
+from client.mcp.tools.views import MAX_VALUE, Awaited
+from client.pending import Pending
 from client.plan_file import plan_schema
 from plans.definition.parsing import MAX_BYTES
+from plans.errors import InvalidPlan
+from plans.large_value import LargeValue
 from plans.llm.planning_prompts import planning_system
 from runtime.settings import Settings
 from tests.client.mcp.agents import agent_of, called, refused
@@ -192,3 +197,31 @@ async def test_the_prompt_teaches_what_our_own_planner_is_taught(offline: Host) 
     assert planning_system(known_tools(offline.settings).values()) in text
     assert "tidy up" in text
     assert "plan_check" in text
+
+
+def test_a_call_that_is_too_large_to_show_has_no_digest_to_decide_by() -> None:
+    item = Pending(plan_id="p", step_id="a", kind="approval", tool="t", args={"x": "y"}, digest="d")
+    assert Awaited.of(item).digest == "d"
+    large = Awaited.of(item.model_copy(update={"args": {"x": "y" * MAX_VALUE}}))
+    assert (large.digest, large.is_whole, len(large.args["cut"])) == ("", False, MAX_VALUE)
+    stored = {"s": LargeValue(sha256="0" * 64, bytes=1, preview="")}
+    assert Awaited.of(item.model_copy(update={"large": stored})).digest == ""
+
+
+async def test_instructions_say_who_decides(offline: Host) -> None:
+    async with agent_of(offline) as agent:
+        assert "You cannot approve" in str(agent.instructions)
+    offline.may_approve = True
+    async with agent_of(offline) as agent:
+        assert "cannot approve" not in str(agent.instructions)
+
+
+async def test_inputs_of_any_size_and_depth_are_refused_with_a_code(offline: Host) -> None:
+    deep: Any = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(InvalidPlan):
+        requested(Source(plan=DELETES), Chosen({"x": deep}), offline.settings)
+    async with agent_of(offline) as agent:
+        code, _ = await refused(agent, "plan_start", plan=DELETES, inputs={"x": "y" * (MAX_BYTES + 1)})
+    assert code == "BAD_INPUT"
