@@ -7,6 +7,7 @@ server asks of us is declined, but for the workspace it was granted: no model an
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
@@ -132,6 +133,7 @@ class Connection:
         from mcp.client import Client
         from mcp_types import Implementation
 
+        logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs what servers say, with tracebacks; errors tell
         ours = Implementation(name="plans-that-survive", version="1")
 
         async def tell_roots(context: ClientRequestContext) -> ListRootsResult:  # noqa: ARG001 - the library names it

@@ -56,6 +56,7 @@ class Pipes:
                 yield reading, writing
                 patience = 0.0 if self.problem else PATIENCE
             finally:
+                reading.close()  # first, so that the reader drops what still comes: it may be stuck with a message
                 with anyio.CancelScope(shield=True):
                     await self._running.end(patience)
                 group.cancel_scope.cancel()
@@ -76,6 +77,9 @@ class Pipes:
         finally:
             arrived.close()
             self.ended.set()
+        with suppress(OSError):  # its end is noticed only when all it wrote was read
+            while await self._running.stdout.read(READ_BYTES):
+                pass
 
     def last_words(self) -> str:
         """The last lines of its standard error."""

@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 from activities.mcp.log import FOLDER
 from activities.mcp.program import Site, unavailable
 from activities.mcp.web import Bearer
-from plans.errors import PlanError
+from plans.errors import PlanError, ToolError
 from runtime.atomic_file import write_whole
 from runtime.mcp.references import secret_of
 from runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
 
 if TYPE_CHECKING:
     from httpx2 import Auth
-    from mcp.client.auth import TokenStorage
-    from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 
 
 def auth_for(name: str, server: ToolServer, site: Site, state: Path) -> Auth | None:
@@ -44,7 +43,7 @@ def auth_for(name: str, server: ToolServer, site: Site, state: Path) -> Auth | N
 def _of_worker(url: str, oauth: OAuth, secret: str) -> Auth:
     from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 
-    return ClientCredentialsOAuthProvider(
+    provider = ClientCredentialsOAuthProvider(
         url,
         MemoryTokens(),
         client_id=oauth.client_id,
@@ -52,33 +51,53 @@ def _of_worker(url: str, oauth: OAuth, secret: str) -> Auth:
         scope=oauth.scope or None,
         issuer=oauth.issuer or None,
     )
+    provider.context.client_metadata = kept_scope(provider.context.client_metadata, oauth.scope)
+    return provider
 
 
-def _of_person(name: str, server: ToolServer, oauth: OAuth, secret: str, stored: TokenStorage) -> Auth:
+def _of_person(name: str, server: ToolServer, oauth: OAuth, secret: str, stored: StoredTokens) -> Auth:
     """Uses the tokens of a login, and renews them; it never asks a person itself."""
     from mcp.client.auth import OAuthClientProvider
 
     async def refuse(_: str) -> None:
-        raise unavailable(name, f"nobody is logged in, or not any more; run `plan mcp login {name}`")
+        raise _not_logged_in(name)
 
+    if not stored.are_there:
+        raise _not_logged_in(name)
     metadata = metadata_of(oauth, secret, REDIRECT)
     return OAuthClientProvider(server.url, metadata, stored, redirect_handler=refuse, callback_handler=None)
 
 
-def metadata_of(oauth: OAuth, secret: str, redirect: str) -> Any:
+def kept_scope(metadata: OAuthClientMetadata, scope: str) -> OAuthClientMetadata:
+    """The same with a scope that stays: the library replaces it by what the server lists, and by none otherwise."""
+    from mcp.shared.auth import OAuthClientMetadata
+
+    class Scoped(OAuthClientMetadata):
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name != "scope":
+                super().__setattr__(name, value)
+
+    return Scoped.model_validate(metadata.model_dump() | {"scope": scope}) if scope else metadata
+
+
+def _not_logged_in(name: str) -> ToolError:
+    return unavailable(name, f"a person has to log in to it, now or again; run `plan mcp login {name}`")
+
+
+def metadata_of(oauth: OAuth, secret: str, redirect: str) -> OAuthClientMetadata:
     """What the authorization server is told of us."""
     from mcp.shared.auth import OAuthClientMetadata
 
-    return OAuthClientMetadata.model_validate(
+    found = OAuthClientMetadata.model_validate(
         {
             "client_name": "plans-that-survive",
             "redirect_uris": [redirect],
             "grant_types": ["authorization_code", "refresh_token"],
             "response_types": ["code"],
             "token_endpoint_auth_method": "client_secret_post" if secret else "none",
-            "scope": oauth.scope or None,
         }
     )
+    return kept_scope(found, oauth.scope)
 
 
 class MemoryTokens:
@@ -111,6 +130,11 @@ class StoredTokens:
     def __init__(self, state: Path, name: str, url: str) -> None:
         self.path = state / FOLDER / f"{name}.tokens.json"
         self._url = url
+
+    @property
+    def are_there(self) -> bool:
+        """Whether somebody has logged in."""
+        return bool(self._read().get("tokens"))
 
     async def get_tokens(self) -> OAuthToken | None:
         """The tokens."""

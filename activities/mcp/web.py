@@ -1,7 +1,7 @@
 """Messages to and from a server at a URL, by streamable HTTP.
 
 Connections go to the address that was checked, as those of http_request: to public ones, to what PLANS_HTTP_ALLOW
-names, and to the hosts that mcp.toml itself names. The library follows redirects within the origin only. Answers are
+names, and to what mcp.toml opens. The library follows redirects within the origin only. Answers are
 limited in length, and compressed ones are refused, as a few bytes would become many. What goes wrong with one request
 is told as its error, so that it does not end the others that are under way.
 """
@@ -13,8 +13,9 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import anyio
 import httpx
@@ -129,7 +130,10 @@ class _Transport(httpx2.AsyncBaseTransport):
         try:
             return await self._answer(request, await self._inner.handle_async_request(sent))
         except ToolError as error:
-            return _instead(502, TOO_MUCH if error.code == "MCP_LIMIT" else NOT_SENT, error.message)
+            if error.code == "MCP_LIMIT":
+                return _instead(502, TOO_MUCH, error.message)
+            hint = "; or set `private = true` for this server in mcp.toml" if error.code == "ADDRESS_REFUSED" else ""
+            return _instead(502, NOT_SENT, error.message + hint)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.UnsupportedProtocol) as error:
             return _instead(502, NOT_SENT, f"it cannot be reached: {one_line(str(error)) or type(error).__name__}")
         except httpx.HTTPError as error:
@@ -148,7 +152,8 @@ class _Transport(httpx2.AsyncBaseTransport):
         if response.status_code >= 400 and response.status_code != 404 and self._is_call(request, body):
             text = f"it answered {response.status_code}: {one_line(body[:SHOWN].decode('utf-8', 'replace'))}"
             code = NOT_SENT if response.status_code in (401, 403, 429, 503) else GONE
-            body, headers = _error(code, text), [*headers, (b"Content-Type", b"application/json")]
+            others = [pair for pair in headers if pair[0].lower() != b"content-type"]
+            body, headers = _error(code, text), [*others, (b"Content-Type", b"application/json")]
         return httpx2.Response(response.status_code, headers=headers, content=body)
 
     def _is_call(self, request: httpx2.Request, body: bytes) -> bool:
@@ -210,11 +215,23 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 
 def _named(server: ToolServer) -> list[Receiver]:
-    """The hosts that the operator named for this server, each with its port."""
+    """What the operator opened for this server: an address, with its port, or a name in a private network.
+
+    A name alone opens nothing: whoever owns it could have it lead to any address.
+    """
     urls = [server.url, *([server.oauth.issuer] if server.oauth and server.oauth.issuer else [])]
-    found = [urlsplit(url) for url in urls]
-    hosts = [(f"[{each.hostname}]" if ":" in str(each.hostname) else each.hostname, each) for each in found]
-    return [Receiver.of(f"{host}:{each.port or _PORTS[each.scheme]}") for host, each in hosts]
+    return [found for url in urls if (found := _opened(urlsplit(url), private=server.private))]
+
+
+def _opened(url: SplitResult, *, private: bool) -> Receiver | None:
+    host, port = str(url.hostname), url.port or _PORTS[url.scheme]
+    try:
+        address = ip_address(host)
+    except ValueError:
+        if host == "localhost":
+            return Receiver.of(f"{host}:{port}")
+        return Receiver.of(host) if private else None
+    return Receiver.of(f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}")
 
 
 def _instead(status: int, code: int, text: str) -> httpx2.Response:

@@ -2,7 +2,7 @@
 
     [servers.files]
     command = "npx"
-    args = ["-y", "@modelcontextprotocol/server-filesystem@2026.7.10", "{workspace}"]
+    args = ["-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "{workspace}"]
     workspace = "write"
     network = true
 

@@ -64,6 +64,7 @@ class ToolServer(Value):
     )
     token: Reference | None = Field(default=None, description="Reference to a bearer token for the URL.")
     oauth: OAuth | None = Field(default=None, description="How to get a token for the URL.")
+    private: bool = Field(default=False, description="Whether the name in the URL leads into a private network.")
     timeout: float = Field(default=60.0, gt=0, le=86_400, allow_inf_nan=False, description="Seconds of one call.")
     start_timeout: float = Field(default=30.0, gt=0, le=600, allow_inf_nan=False, description="Seconds to its answer.")
     max_result: int = Field(
@@ -97,7 +98,7 @@ class ToolServer(Value):
     def problems(self) -> list[str]:
         """What is wrong with it, each with the key and what to do."""
         if bool(self.command) == bool(self.url):
-            return ["name either `command` (a program) or `url`"]
+            return ["command: name either `command` (a program) or `url`"]
         found = self._of_program() if self.is_local else self._of_url()
         return [problem for problem in found if problem]
 
@@ -110,6 +111,7 @@ class ToolServer(Value):
             "args: {workspace} needs `workspace = \"read\"` or \"write\"" if self._names_a_hidden_workspace else "",
             "token: is for a `url`; a program gets it as a variable: env" if self.token else "",
             "oauth: is for a `url`" if self.oauth else "",
+            "private: is for a `url`" if self.private else "",
         ]  # fmt: skip
 
     def _of_url(self) -> list[str]:

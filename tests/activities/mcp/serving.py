@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from activities.attempt.redaction import Secrets
 from activities.mcp.connections import ToolServers
 from activities.mcp.program import Site
+from activities.network.address_policy import AddressPolicy
 from activities.sandbox.sandbox import Sandbox, choose
 from activities.tools.tool import ToolContext
 from activities.workspace.effect_log import Effects
@@ -48,6 +49,7 @@ class Serving:
 
     place: Path
     environ: Mapping[str, str] = field(default_factory=dict)
+    addresses: AddressPolicy = field(default_factory=AddressPolicy)
 
     @property
     def workspace(self) -> Path:
@@ -62,9 +64,9 @@ class Serving:
 
     def site(self) -> Site:
         """What their programs get of this machine."""
-        return Site(
-            sandbox(self.place / "state"), DEFAULT, self.place / "cache", self.place, {**os.environ, **self.environ}
-        )
+        environ = {**os.environ, **self.environ}
+        confined = sandbox(self.place / "state")
+        return Site(confined, DEFAULT, self.place / "cache", self.place, environ, self.addresses)
 
     def context(self, workspace: Path | None = None, *, repeatable: bool = True) -> ToolContext:
         """The context of a call."""

@@ -39,6 +39,7 @@ async def test_a_server_that_cannot_be_used_says_why(serving: Serving, server: T
     assert part in caught.value.message
 
 
+@pytest.mark.slow
 async def test_a_server_that_does_not_answer_any_more_is_ended_and_started_again(
     serving: Serving,
 ) -> None:
@@ -115,6 +116,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_all_processes_of_a_server_are_dead_when_its_worker_was_killed(serving: Serving) -> None:
     marker = f"{10_000 + abs(hash(str(serving.place))) % 80_000}.25"
     worker = await asyncio.create_subprocess_exec(

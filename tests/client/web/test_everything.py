@@ -80,6 +80,9 @@ NOT_THERE = {
     "schema": "it is for editors",
     "notify list": "it shows the settings of the machine that serves the page",
     "notify test": "it tries the settings of the machine that serves the page",
+    "keys new": "keys are for whoever runs the machine, and never shown in a browser",
+    "keys list": "as above",
+    "keys check": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 
