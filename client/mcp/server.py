@@ -43,12 +43,13 @@ Durable plans of tool steps on Temporal: a plan keeps running when you, this ser
 plan_start, follow it with plan_show and `wait`. """
 DECIDES = {
     False: """Steps that change or send something may await a person's approval. You cannot approve, and nothing in a \
-plan that you start waives that: have the person asked with plan_decide if there is that tool, else say where they \
-decide, as the answers do. Work on meanwhile; the plan waits.""",
+plan that you start waives that: say where the person decides, as \
+the answers do. Work on meanwhile; the plan waits.""",
     True: """Steps that change or send something may await an approval. The person lets you decide: read the whole \
 call in plan_pending first, and approve only what they would.""",
 }
 """What an agent is told of decisions, by whether it may make them."""
+ASKS = " plan_decide has this client ask the person, if it can."
 
 
 class PlanServer(MCPServer[Any]):
@@ -115,7 +116,7 @@ def build(host: Host) -> MCPServer[Any]:
     server = PlanServer(
         NAME,
         title="Plans that survive",
-        instructions=INSTRUCTIONS + DECIDES[host.may_approve],
+        instructions=INSTRUCTIONS + DECIDES[host.may_approve] + (ASKS if host.deciding != "elsewhere" else ""),
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
         middleware=[each(host) for each in MIDDLEWARE],

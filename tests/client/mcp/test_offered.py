@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from client.cli.commands import COMMANDS
 from client.local_tools import known_tools
 from client.mcp.host import Caller, Host
 from client.mcp.tools.adding import Kind
@@ -225,3 +228,11 @@ async def test_inputs_of_any_size_and_depth_are_refused_with_a_code(offline: Hos
     async with agent_of(offline) as agent:
         code, _ = await refused(agent, "plan_start", plan=DELETES, inputs={"x": "y" * (MAX_BYTES + 1)})
     assert code == "BAD_INPUT"
+
+
+def test_the_settings_in_the_set_up_are_what_clients_read() -> None:
+    blocks = dict(re.findall(r"^```(toml|json)\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)[:2])
+    codex = tomllib.loads(blocks["toml"])["mcp_servers"]["plans"]
+    code = json.loads(blocks["json"])["servers"]["plans"]
+    assert (codex["command"], codex["args"]) == (code["command"], code["args"]) == ("plan", ["mcp"])
+    assert "mcp" in COMMANDS
