@@ -201,9 +201,8 @@ async def serve(
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     collector = asyncio.create_task(gc_tuning.keep_small())
     async with AsyncExitStack() as workers:
-        servers = tool_servers(settings, connection.address)
-        await workers.enter_async_context(servers)  # first, as they end after the steps that use them
-        served = await of_servers(servers, settings.state_dir, tools, _say)
+        servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
+        served = await of_servers(servers, settings, tools, _say)
         running = _workers(connection.client, settings, tools, indexed, fault, served)
         for each in running:
             await workers.enter_async_context(each)
