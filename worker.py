@@ -202,9 +202,8 @@ async def serve(
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
-        servers = tool_servers(settings, connection.address)
-        await workers.enter_async_context(servers)  # first, as they end after the steps that use them
-        served = await of_servers(servers, settings.state_dir, tools, _say)
+        servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
+        served = await of_servers(servers, settings, tools, _say)
         running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
         for each in running:
             await workers.enter_async_context(each)

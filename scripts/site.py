@@ -43,7 +43,8 @@ class Stage:
             place = self._target / picture.relative_to(self._root)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(picture, place)
-        self._put("llms.txt", on_site((self._root / FILE).read_text("utf-8")))
+        if (self._root / FILE).exists():
+            self._put("llms.txt", on_site((self._root / FILE).read_text("utf-8")))
         for path in self._linked:  # grows while directories are listed
             self._put(f"source/{path}.md", _UNSEARCHED + self._shown(path))
         return dead

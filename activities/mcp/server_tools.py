@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -29,6 +28,7 @@ from plans.model import ToolSpec
 from plans.server_tools.listed_tools import Listing, listing_of
 from plans.server_tools.tool_changes import TOOL_CHANGED
 from runtime.mcp.listings import config_of, read_listings, terms_of, write_listing
+from runtime.settings import Settings
 
 Attempt = Callable[[Call], Awaitable[Return]]
 START_SECONDS = 10.0
@@ -38,8 +38,9 @@ START_SECONDS = 10.0
 class ServerTools:
     """What the servers of a worker offer now."""
 
-    def __init__(self, servers: ToolServers, state: Path, taken: Collection[str] = ()) -> None:
-        """`state`: the state directory; `taken`: names of the worker's own tools, which no server's tool gets."""
+    def __init__(self, servers: ToolServers, settings: Settings, taken: Collection[str] = ()) -> None:
+        """`taken`: names of the worker's own tools, which no server's tool gets."""
+        state, self._workspace = settings.state_dir, str(settings.workspace or "")
         self.servers, self._state, self._taken = servers, state, frozenset(taken)
         self.earlier: dict[str, ToolSpec] = {}
         """All that were ever listed: a check that runs in a thread may ask for one that has just gone."""
@@ -102,6 +103,10 @@ class ServerTools:
         try:
             await self._listed(name, "")
         except PlanError as error:
+            if self._workspace and self.servers.servers[name].workspace != "none":
+                with suppress(PlanError):  # such as one for a repository, which its own directory is not
+                    await self._listed(name, self._workspace)
+                    return
             last = self.listings.get(name)
             now = datetime.now(UTC)
             failed = {"error": error.message[:2_000], "tried": now}
@@ -154,12 +159,12 @@ class KnownSpecs(Mapping[str, ToolSpec]):
 
 
 async def of_servers(
-    servers: ToolServers, state: Path, own: Collection[str], say: Callable[[str], None]
+    servers: ToolServers, settings: Settings, own: Collection[str], say: Callable[[str], None]
 ) -> ServerTools | None:
     """What the servers of a starting worker offer; None if mcp.toml names none. `say` is given what is missing."""
     if not servers.servers:
         return None
-    found = ServerTools(servers, state, own)
+    found = ServerTools(servers, settings, own)
     await found.begin()
     for trouble in found.troubles:
         say(f"Tool server {trouble}")

@@ -58,7 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
     "notify": ("notify.group:app", "List the targets of notifications, and test one."),
     "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
-    "mcp": ("mcp.group:app", "Serve plans to an agent over MCP, on standard input and output."),
+    "mcp": ("mcp.group:app", "Serve plans to agents over MCP, on standard input/output."),
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),

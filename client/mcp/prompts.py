@@ -30,7 +30,7 @@ def register(server: MCPServer[Any], host: Host) -> None:
     ) -> list[Message]:
         """How to write a plan for the tools of this machine, check it and start it."""
         asked = section("USER REQUEST", clean(request[:MAX_REQUEST])) if request.strip() else ""
-        system = planning_system(known_tools(host.settings).values())
+        system = planning_system(known_tools(host.settings).values(), about=request)
         return [UserMessage("\n\n".join(filter(None, (system, section("HOW TO USE IT", _USE), asked))))]
 
     server.prompt(name="write_plan", title="Write a plan")(write_plan)

@@ -89,7 +89,7 @@ async def list_again(settings: Settings, names: Collection[str]) -> None:
 
     settings.make_state_dir()
     async with tool_servers(settings) as servers:
-        await ServerTools(servers, settings.state_dir, load_tools(settings.tools)).refresh(names)
+        await ServerTools(servers, settings, load_tools(settings.tools)).refresh(names)
 
 
 def _tools(data: Any) -> Iterator[str]:

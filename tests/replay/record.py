@@ -64,7 +64,7 @@ async def record(names: list[str]) -> None:
                     if name in SERVER_TOOLS:
                         server_tools.serve(asking, Path(folder))
                     async with tool_servers(asking) as servers:
-                        served = await of_servers(servers, asking.state_dir, tools, print)
+                        served = await of_servers(servers, asking, tools, print)
                         async with build(client, asking, tools, indexed=True, servers=served):
                             started = await SCENARIOS[name](Plans(client, "replay", workspace))
                             _write(name, await started.histories())

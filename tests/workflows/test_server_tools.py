@@ -73,6 +73,7 @@ async def test_a_tool_that_changes_between_approval_and_call_is_asked_about_agai
     assert any(entry.get("code") == "TOOL_CHANGED" for entry in view["log"])
 
 
+@pytest.mark.slow
 async def test_a_tool_that_no_longer_takes_the_arguments_fails_its_step(idle: Plans, scene: Scene) -> None:
     async with scene.worker():
         plan = await idle.start([note("a")])
@@ -99,6 +100,7 @@ async def test_waivers_do_not_cover_a_tool_that_changed_between_check_and_start(
         assert (await fine.ended())["status"] == "completed"
 
 
+@pytest.mark.slow
 async def test_a_tool_that_its_server_gets_later_is_used_without_another_worker(idle: Plans, scene: Scene) -> None:
     async with scene.worker() as served:
         scene.says(NOTE, KEEP, tool("later", "text"))
@@ -107,6 +109,7 @@ async def test_a_tool_that_its_server_gets_later_is_used_without_another_worker(
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.slow
 async def test_a_worker_starts_without_a_server_that_does_not_answer_and_uses_its_last_listing(
     idle: Plans, scene: Scene
 ) -> None:
@@ -120,6 +123,7 @@ async def test_a_worker_starts_without_a_server_that_does_not_answer_and_uses_it
         assert (await plan.ended())["steps"][0]["result"]["code"] == "MCP_UNAVAILABLE"
 
 
+@pytest.mark.slow
 async def test_bad_arguments_of_a_servers_tool_are_found_by_the_worker(idle: Plans, scene: Scene) -> None:
     async with scene.worker():
         plan = await idle.start([step("a", "notes.keep", args={"txt": "x"})])
@@ -148,6 +152,7 @@ async def test_what_a_server_says_reaches_a_model_as_data_only(
     assert ATTACK in str(bodies[1]["messages"][-1])
 
 
+@pytest.mark.slow
 async def test_the_planner_writes_a_plan_with_a_servers_tool_and_cannot_waive_its_approval(
     idle: Plans, scene: Scene
 ) -> None:

@@ -67,7 +67,7 @@ class Scene:
         settings, tools = self.settings.with_flags(**changed), load_tools(())
         said = list[str]()
         async with tool_servers(settings) as servers:
-            served = await of_servers(servers, settings.state_dir, tools, said.append)
+            served = await of_servers(servers, settings, tools, said.append)
             assert served is not None, said
             async with build(self.client, settings, tools, indexed=True, servers=served):
                 yield served

@@ -27,7 +27,7 @@ Decide = Annotated[
 
 
 def mcp(may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here") -> None:
-    """Serve plans to an agent over MCP, on standard input and output."""
+    """Serve plans to agents over MCP, on standard input/output."""
     from client.cli.mcp.stdio import serve  # the library is slow to import, which `plan mcp --help` does without
     from client.mcp.host import Host
     from client.mcp.server import build

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from client.cli.mcp.command import MayApprove, Templates, mcp
+from client.cli.mcp.command import Decide, MayApprove, Templates, mcp
 from client.cli.mcp.servers import servers
 
 app = typer.Typer(
-    help="Serve plans to an agent over MCP, on standard input and output.",
+    help="Serve plans to agents over MCP, on standard input/output.",
     add_completion=False,
     invoke_without_command=True,
     rich_markup_mode=None,
@@ -18,6 +18,8 @@ app.command("servers")(servers)
 
 
 @app.callback()
-def _group(context: typer.Context, may_approve: MayApprove = False, templates: Templates = "") -> None:
+def _group(
+    context: typer.Context, may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here"
+) -> None:
     if context.invoked_subcommand is None:
-        mcp(may_approve, templates)
+        mcp(may_approve, templates, decide)

@@ -28,7 +28,7 @@ Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's dir
 
 
 def init(directory: Directory = ".", as_json: AsJson = False) -> None:
-    """Make a project: a first plan, a tool and its test, texts for agents and editors. Files that are there stay."""
+    """Make a project: a first plan, a tool and its test. With texts for agents and editors; what is there stays."""
     found = create(Path(directory), plan_schema())
     if as_json:
         output.show_json({"directory": str(Path(directory).resolve()), "files": [asdict(each) for each in found]})

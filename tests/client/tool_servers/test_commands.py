@@ -60,6 +60,7 @@ async def test_a_plan_is_checked_against_the_schemas_of_a_server_that_was_not_as
     assert "Will ask (2)" in ended.out
 
 
+@pytest.mark.slow
 async def test_tools_of_servers_are_listed_with_those_of_this_machine(offline: dict[str, str], tmp_path: Path) -> None:
     found = {each["name"]: each for each in json.loads((await plan(offline, "tools", "--json")).out)}
     assert {"notes.note", "notes.edit", "read_file"} <= found.keys()
@@ -74,6 +75,7 @@ async def test_tools_of_servers_are_listed_with_those_of_this_machine(offline: d
     assert "Approval: needed: it is a tool of server 'notes', and what it does is not known" in one
 
 
+@pytest.mark.slow
 async def test_a_change_of_mcp_toml_has_its_servers_asked_again(offline: dict[str, str], tmp_path: Path) -> None:
     await plan(offline, "tools")
     toml = 'approval = {edit = "never"}\ntools = ["edit"]'
@@ -106,6 +108,7 @@ async def test_a_bad_mcp_toml_is_named_and_nothing_is_started(offline: dict[str,
     assert "mcp.toml" in ended.err
 
 
+@pytest.mark.slow
 async def test_a_listing_that_cannot_be_read_is_as_good_as_none(offline: dict[str, str], tmp_path: Path) -> None:
     await plan(offline, "tools")
     (tmp_path / "state" / "tool-servers" / "notes.json").write_text('{"server": 1}')
