@@ -37,30 +37,39 @@ class Edited(Value):
 
 
 async def edit(
-    client: Client, plan: str, edits: Sequence[Edit], *, expect_version: int | None = None, by: str = "", why: str = ""
-) -> Edited:
+    client: Client, plan: str, edits: Sequence[Edit], *, expect_version: int | None = None, by: str = "",
+    why: str = "", via: str = "", verified: bool = False,
+) -> Edited:  # fmt: skip
     """Apply edits to a plan, all or none. Only what has not started can be edited.
 
     `edits` are the models of plans/edits.py: SetField, AddStep, RemoveStep, MoveStep, SkipStep, UnskipStep.
-    `expect_version`: refuse if the plan has another version. `by` and `why` are recorded. Raises Refused
+    `expect_version`: refuse if the plan has another version. `by` and `why` are recorded.
+    `via` and `verified`: where the author spoke, and whether a login vouches for the name. Raises Refused
     (STALE_VERSION, TOO_LATE, ...), InvalidPlan with every problem of the edited plan, PlanClosed, NoWorker.
     """
-    message = EditPlan(edits=list(edits), expect_version=expect_version, by=by, comment=why)
+    message = EditPlan(edits=list(edits), expect_version=expect_version, by=by, comment=why, **_spoke(via, verified))
     return Edited.model_validate(
         await update(client, plan, "edit", message.model_dump(mode="json", exclude_unset=True))
     )
 
 
 async def regenerate(
-    client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = ""
-) -> Edited:
+    client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = "", via: str = "",
+    verified: bool = False,
+) -> Edited:  # fmt: skip
     """Have the LLM revise the steps that have not started; the plan is in review afterwards. Waits for the LLM.
 
     Raises as `edit`, and PlanErrors with LLM_ codes, which leave the plan unchanged.
     """
-    message = Regenerate(feedback=feedback, expect_version=expect_version, by=by)
-    answer = await update(client, plan, "regenerate", message.model_dump(mode="json", exclude_none=True))
+    message = Regenerate(feedback=feedback, expect_version=expect_version, by=by, **_spoke(via, verified))
+    given = message.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    answer = await update(client, plan, "regenerate", given)
     return Edited.model_validate(answer)
+
+
+def _spoke(via: str, verified: bool) -> dict[str, Any]:
+    """The fields of a message about how its author spoke, as far as set: workers of before know none of them."""
+    return ({"via": via} if via else {}) | ({"verified": True} if verified else {})
 
 
 async def regenerated(

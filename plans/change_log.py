@@ -32,6 +32,8 @@ class Revision(Value):
 
     version: int = Field(description="Version after the change.")
     by: str = Field(default="", description="Author; `llm` for regeneration and recovery.")
+    via: str = Field(default="", description="Where the author spoke: web, link; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login vouches for the name.")
     time: datetime
     reason: str = ""
     ops: list[str] = Field(default_factory=list, description="The operations, in order.")

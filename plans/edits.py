@@ -75,6 +75,10 @@ class UnskipStep(Value):
 Edit = Annotated[SetField | AddStep | RemoveStep | MoveStep | SkipStep | UnskipStep, Field(discriminator="op")]
 
 
+Via = Annotated[str, StringConstraints(pattern=r"^[a-z]{0,16}$")]
+"""Where the author of a change spoke, as `plans.execution.messages.Via`; empty: by command or program."""
+
+
 class EditPlan(Value):
     """Edits to apply atomically: all or none."""
 
@@ -83,6 +87,8 @@ class EditPlan(Value):
     )
     edits: list[Edit] = Field(min_length=1, max_length=MAX_EDITS)
     by: str = Field(default="", max_length=200)
+    via: Via = Field(default="", description="Where the author spoke.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     comment: str = Field(default="", max_length=2_000)
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
 
@@ -93,4 +99,6 @@ class Regenerate(Value):
     feedback: str = Field(min_length=1, max_length=10_000)
     expect_version: int | None = Field(default=None, strict=True)
     by: str = Field(default="", max_length=200)
+    via: Via = Field(default="", description="Where the author spoke.")
+    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
+from client.cli.output import fitted, wrapped
 from client.cli.session import Connected
 from client.decide.call_diff import CHANGING
 from client.decide.shown import changes, styles
@@ -33,23 +34,24 @@ def question(plan: str, item: PendingView, details: Details) -> list[Text]:
     """A pending decision: whose it is, the whole call, how to decide."""
     head = Text(f"{plan}  {line(item.step_id)}: {reason(item)}", "bold")
     call = coloured(call_rows(item, details), details, "  ")
-    return [head, call, *(Text(f"  {row}", "dim") for row in ways(plan, item))]
+    return [head, call, *(Text(row, "dim") for row in ways(plan, item))]
 
 
 def ways(plan: str, item: PendingView) -> list[str]:
     """The commands that decide about a pending call, with what `--remember` would cover."""
     step = quoted(item.step_id)
     if item.kind == QUESTION:
-        return [f"plan answer {plan} {step} VALUE"]
+        return [f"  plan answer {plan} {step} VALUE"]
     named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
-    rows = [f"plan approve {plan} {step}{named}   or: plan deny {plan} {step} --comment WHY"]
-    rows += [f"with other arguments: plan approve {plan} {step} --args JSON"] if item.kind in CALLS else []
-    always = f"always: plan approve {plan} {step} --remember{named}: {line(item.always)}"
-    return [*rows, always] if item.always else rows
+    rows = [f"  plan approve {plan} {step}{named}   or: plan deny {plan} {step} --comment WHY"]
+    rows += [f"  with other arguments: plan approve {plan} {step} --args JSON"] if item.kind in CALLS else []
+    always = f"  always: plan approve {plan} {step} --remember{named}:"
+    return [*rows, *wrapped(always, line(item.always))] if item.always else rows
 
 
 def coloured(rows: list[str], details: Details, indent: str = "") -> Text:
-    """Rows of a call as a text for a terminal: warnings and lines of a diff have a colour."""
+    """Rows of a call as a text for a terminal: as it is wide, warnings and lines of a diff in their colour."""
+    rows = fitted(rows, len(indent))
     parts = zip(rows, styles(rows, details), strict=True)
     return Text("\n").join(Text(indent + row, style) for row, style in parts)
 

@@ -98,11 +98,12 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
         more = await details(here, asked, known.task_queue)
         output.remark(coloured(call_rows(asked, more), more))
         if choice.remember and asked.always:
-            output.say(f"Approved with it: {line(asked.always)}")
+            output.say("\n".join(output.wrapped("Approved with it:", line(asked.always))))
         if choice.args is not None and asked.kind in CALLS:
             changed = asked.model_copy(update={"args": choice.args, "large": {}})
             warned = [f"! {warning}" for warning in warnings_of(changed)]
-            output.say("\n".join(["With these arguments instead:", *warned, *args_rows(choice.args)]))
+            rows = output.fitted([*warned, *args_rows(choice.args)])
+            output.say("\n".join(["With these arguments instead:", *rows]))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
             command = f"plan approve {plan_id(plan)} {quoted(asked.step_id)} --digest {asked.digest}"
@@ -118,8 +119,9 @@ async def _decide_all(client: Client, plan: str, choice: Choice, *, approved: bo
         raise PlanError("--args and --digest are for one step, not for a pattern", "INVALID_ARGS")
 
     def show(items: Sequence[PendingView]) -> None:
-        rows = (row for item in items for row in (f"{line(item.step_id)}:", *(f"  {row}" for row in call_rows(item))))
-        output.say("\n".join(rows))
+        for item in items:
+            rows = output.fitted(call_rows(item), 2)
+            output.say("\n".join([f"{line(item.step_id)}:", *(f"  {row}" for row in rows)]))
 
     count, refused = await runs.decide_all(client, plan, choice, approved=approved, show=show)
     for name, why in refused.items():

@@ -24,6 +24,7 @@ from plans.views.safe_text import json_text, line, safe
 if TYPE_CHECKING:
     from plans.model import Problem
 
+INDENT = " " * 4
 PIPE_WIDTH = 240
 """Width in columns of a table written to a file or a pipe."""
 
@@ -67,6 +68,23 @@ def page(text: Text | str) -> None:
             console.print(text, soft_wrap=True)
     else:
         console.print(text, soft_wrap=True)
+
+
+def fitted(rows: Sequence[str], margin: int = 0) -> list[str]:
+    """Rows of a call as a terminal is wide, less a margin: longer ones continue on the next, marked. Else unchanged."""
+    from plans.views.call_text import folded_rows  # imports all views, which `plan list` does without
+
+    console = out() if sys.stdout.isatty() else err()
+    return folded_rows(rows, console.width - margin, cell_len) if console.is_terminal else list(rows)
+
+
+def wrapped(head: str, sentence: str) -> list[str]:
+    """A safe sentence behind its heading; on a terminal too narrow for both, in rows of its own, broken at spaces."""
+    console = out() if sys.stdout.isatty() else err()
+    if not console.is_terminal or cell_len(head) + 1 + cell_len(sentence) <= console.width:
+        return [f"{head} {sentence}"]
+    rows = Text(sentence).wrap(console, max(20, console.width - len(INDENT)))
+    return [head, *(f"{INDENT}{row.plain.rstrip()}" for row in rows)]
 
 
 def _pager_shows_colours() -> bool:

@@ -90,7 +90,7 @@ def change_log(view: PlanView) -> Text:
         return Text("No changes yet.")
     text = Text()
     for change in reversed(view.changes):
-        by = f" by {line(change.by)}" if change.by else ""
+        by = f" by {line(change.who)}" if change.by else ""
         time = change.time.strftime("%Y-%m-%dT%H:%M:%S") if change.time else ""
         text.append(f"version {change.version}{by}", "bold").append(f"  {time}\n")
         reason = line(change.reason)
@@ -102,7 +102,7 @@ def change_log(view: PlanView) -> Text:
 def news(view: PlanView, since: int) -> str:
     """The changes after a version, on one line."""
     found = [change for change in view.changes if change.version > since]
-    parts = [f"{line(each.by or 'unknown')}: {line('; '.join(each.diff[:3]))}" for each in found[-3:]]
+    parts = [f"{line(each.who or 'unknown')}: {line('; '.join(each.diff[:3]))}" for each in found[-3:]]
     return f"version {view.version}" + (f" ({'; '.join(parts)})" if parts else "")
 
 

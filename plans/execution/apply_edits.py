@@ -27,6 +27,7 @@ from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
+from plans.waiting.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "notify", "estimatedDuration"))
@@ -74,6 +75,8 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     revision = Revision(
         version=plan.version,
         by=message.by,
+        via=message.via,
+        verified=is_verified(run, message),
         time=now,
         reason=message.comment,
         ops=ops,

@@ -26,7 +26,7 @@ from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
-from plans.waiting.people import is_verified
+from plans.waiting.people import is_verified, who_of
 from plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
@@ -232,9 +232,10 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
     old, new = (step.model_copy(update={"args": args}) for args in (before, run.args_of(step)))
     digests = f"{step.id}: call {was} -> {digest_of(upcoming(run, step).call)}"
     revision = of_approver(old, new, digests, version=run.plan.version, by=message.by, time=now, reason=message.comment)
+    revision = revision.model_copy(update={"via": message.via, "verified": is_verified(run, message)})
     run.revisions = logged(run.revisions, revision)
     what = f"the approver of '{step.id}' changed its arguments: {'; '.join(revision.diff[:-1])}"
-    who = f" by {message.by}" if message.by else ""
+    who = f" by {who_of(run, message)}" if message.by else ""
     run.note(LogKind.EDITED, f"version {run.plan.version}{who}: {what}", now, subject=step.id)
 
 

@@ -20,6 +20,7 @@ from plans.execution.apply_edits import Revised
 from plans.model import Plan, Step
 from plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plans.run import Run
+from plans.waiting.people import is_verified
 
 _ANSWERED = names(Step, Asked) + tuple(
     name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets
@@ -68,6 +69,8 @@ def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revise
     revision = Revision(
         version=plan.version,
         by=message.by or "llm",
+        via=message.via,
+        verified=is_verified(run, message),
         time=now,
         reason=message.feedback[:2_000],
         ops=["regenerate"],

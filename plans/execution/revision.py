@@ -22,6 +22,7 @@ from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.model.step_fields import On, names
 from plans.run import Run
+from plans.step_state import named
 from plans.waiting import answers
 
 _DECIDED = names(Step, On.APPROVAL)
@@ -57,7 +58,8 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     run.waiting.answers = {name: answer for name, answer in run.waiting.answers.items() if name in run.steps}
     run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
     what = ", ".join(revised.revision.ops)
-    by = f" by {revised.revision.by}" if revised.revision.by else ""
+    entry = revised.revision
+    by = f" by {named(entry.by, entry.via, verified=entry.verified)}" if entry.by else ""
     run.note(LogKind.EDITED, f"version {run.plan.version}{by}: {what}", now)
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from plans.activity_io import PastCall
+from plans.change_log import Revision
 from plans.children.view import child_view
 from plans.execution import approvals
 from plans.execution.readiness import ReadinessIndex
@@ -71,7 +72,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "request": run.request,
         "problems": [problem.model_dump(mode="json", exclude_none=True) for problem in run.problems],
         "draft": run.draft,
-        "changes": [each.model_dump(mode="json", exclude={"before", "step_id"}) for each in run.revisions],
+        "changes": [_change(each) for each in run.revisions],
         "tokens": tokens(run),
         "log": [entry.model_dump(mode="json", exclude_none=True) for entry in run.log],
         "step_tool_history": tool_history(run),
@@ -291,3 +292,8 @@ def _brief_result(result: Result) -> dict[str, Any]:
 def _times(state: StepState) -> dict[str, Any]:
     began, ended = state.began, state.ended
     return ({"startedAt": iso(began)} if began else {}) | ({"endedAt": iso(ended)} if ended else {})
+
+
+def _change(revision: Revision) -> dict[str, Any]:
+    unset = {name for name in ("via", "verified") if not getattr(revision, name)}
+    return revision.model_dump(mode="json", exclude={"before", "step_id", *unset})

@@ -18,6 +18,7 @@ from temporalio.client import Client
 from client import runs
 from client.answers.form import Form
 from client.cli.follow.board import ASKING
+from client.cli.output import fitted
 from client.forms.texts import ABSENT
 from client.review.external_editor import let_edit
 from client.runs import Choice
@@ -72,7 +73,7 @@ async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
         return "The arguments are as before; nothing was decided."
     _head(console, "Approve ", asked.item, "with these arguments instead:")
     changed = asked.item.model_copy(update={"args": args, "large": {}})
-    for row in [*(f"! {warning}" for warning in warnings_of(changed)), *args_rows(args)]:
+    for row in fitted([*(f"! {warning}" for warning in warnings_of(changed)), *args_rows(args)]):
         console.print(Text(row), soft_wrap=True)
     console.print(Text("Approve exactly this? y: yes, anything else: no decision ", style="bold"), end="")
     if ((await read_line()) or "").strip().lower() not in ("y", "yes"):
@@ -100,7 +101,7 @@ async def filled_in(item: PendingView, console: Console, read_line: ReadLine) ->
     """The answer, once one fits; ABSENT if the user gives up with Ctrl-D. The whole question is printed first."""
     form = Form(item.args)
     _head(console, "Answer ", item, "Ctrl-D: later")
-    for row in [*call_rows(item), *form.rows]:
+    for row in [*fitted(call_rows(item)), *form.rows]:
         console.print(Text(row), soft_wrap=True)
     while not form.is_done:
         console.print(Text(form.prompt, style="bold"), end="", soft_wrap=True)

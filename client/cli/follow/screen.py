@@ -21,8 +21,9 @@ from rich.text import Text
 from client import runs
 from client.cli.asking import Details, details
 from client.cli.follow.answering import Asked, Decide, answered, commented, edited
-from client.cli.follow.board import ASKING, FRAME, board
+from client.cli.follow.board import ASKING, board
 from client.cli.follow.keys import Keyboard, forget_typed, keys
+from client.cli.follow.next_steps import NextSteps, folded
 from client.cli.follow.progress import Progress
 from client.cli.follow.question import Question
 from client.cli.output import out
@@ -47,8 +48,10 @@ SMALL_STEPS = 200
 """Up to this many steps the whole view is queried at each change; bigger plans are updated from events."""
 SHARE = 10
 """Pause between queries to a bigger plan, as a multiple of their duration: at most a tenth of its time goes to them."""
-AROUND_LINES = FRAME + 7
-"""Lines of the screen around the rows of a call: the board with its first steps, question, keys, remark."""
+LISTED = 3
+"""Steps that the board has room for in any case."""
+AROUND_LINES = 6
+"""Lines around the steps and the rows of a call: title, bar, counts, an empty one, the question, its keys."""
 LAG_SECONDS = 2.0
 """Maximum age of what is shown of a bigger plan."""
 
@@ -71,6 +74,7 @@ class Screen:
         self._board: Live | None = None
         self._keyboard: Keyboard | None = None
         self._answering = False
+        self._next = NextSteps(self._client, plan)
 
     async def follow(self) -> None:
         """Show the plan until it has ended; the final board stays on the screen."""
@@ -92,18 +96,19 @@ class Screen:
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
-        """Look at the activities in flight until the block ends."""
+        """Look at the activities in flight, and at what can be done next, until the block ends."""
 
         async def look() -> None:
             async for seen in looks(self._client, self._plan):
                 self._live = by_step(seen)
 
-        task = asyncio.create_task(look())
+        tasks = [asyncio.create_task(look()), asyncio.create_task(self._next.keep(lambda: self._view))]
         try:
             yield
         finally:
-            task.cancel()
-            self._live = {}
+            for task in tasks:
+                task.cancel()
+            self._live, self._next = {}, NextSteps(self._client, self._plan)
 
     async def _update(self) -> None:
         """Bring the view up to date."""
@@ -141,18 +146,23 @@ class Screen:
         request = self._live.get("")
         if request and request.attempt > 1:
             rows.append(Text(line(f"LLM request: {in_words(request, datetime.now(UTC))}"), style="dim"))
-        if self._question:
-            rows += self._asking(self._question)
-        if self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS:
-            rows.append(Text(line(self._notice), style="dim"))
-        return rows
+        rows += self._asking(self._question) if self._question else self._next.rows(self._console.width - 1)
+        return [*rows, *self._remark()]
+
+    def _remark(self) -> list[Text]:
+        """What was said last, for a while."""
+        is_news = self._notice and time.monotonic() - self._noticed < NOTICE_SECONDS
+        return [Text(row, "dim") for row in folded([self._notice], self._console.width - 1)] if is_news else []
 
     def _asking(self, question: Question) -> list[Text]:
         """The question: as much of the call as there is room for, and the keys."""
         number = len(self._view.pending) + sum(self._view.more_pending.values()) if self._view else 0
         more = f"  ({number - 1} more)" if number > 1 else ""
-        scope = [Text(f"  [a]lways: {line(question.item.always)}", "dim")] if question.item.always else []
-        _, place = question.window(self._console.width - 1, _height(self._console) - AROUND_LINES - 2 * len(scope))
+        always = [f"[a]lways: {question.item.always}"] if question.item.always else []
+        scope = [Text(f"  {row}", "dim") for row in folded(always, self._console.width - 3, " " * 10)]
+        steps = len(self._view.steps) if self._view else 0
+        around = AROUND_LINES + min(steps, LISTED + 1) + len(scope) + len(self._remark())
+        _, place = question.window(self._console.width - 1, _height(self._console) - around)
         verb = "Answer" if question.item.kind == QUESTION else "Approve"
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])

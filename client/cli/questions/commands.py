@@ -57,7 +57,7 @@ def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJso
 def fill_in(item: CallView) -> Any:
     """Ask on the terminal, until the answer fits."""
     form = Form(item.args)
-    output.say("\n".join([*call_rows(item), *form.rows]))
+    output.say("\n".join([*output.fitted(call_rows(item)), *form.rows]))
     while not form.is_done:
         why = form.enter(typer.prompt(form.prompt, prompt_suffix="", default="", show_default=False))
         if why:
@@ -78,7 +78,7 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
 async def _answer(here: Connected, plan: str, step: str, text: str, by: str | None, digest: str | None) -> str:
     item = await _question(here, plan, step)
     if item.kind == QUESTION:
-        output.say("\n".join(call_rows(item)))
+        output.say("\n".join(output.fitted(call_rows(item))))
     return await _send(here, plan, item, value_of(item.args, text), by, digest)
 
 

@@ -38,10 +38,10 @@ async def _change(request: Request, op: str) -> Response:
     form, name = await form_of(request), request.path_params["plan_id"]
     version = number_of(text_of(form, "version"))
     why = text_of(form, "why").strip()
-    client, by = await service_of(request).client(), person_of(request).name
+    client, author = await service_of(request).client(), person_of(request).author
     try:
         edit = _edit(op, form, why)
-        edited = await editing.edit(client, name, [edit], expect_version=version, by=by, why=why[:2_000])
+        edited = await editing.edit(client, name, [edit], expect_version=version, why=why[:2_000], **author)
     except PlanError as error:
         return refused(request, await loaded(request), error, version)
     said = " ".join([f"Version {edited.version}: {'; '.join(edited.diff[:3])}.", *edited.warnings])

@@ -11,6 +11,7 @@ from temporalio.client import Client
 from client import edits
 from client.ids import plan_id
 from client.undo.whole import Undone
+from client.web.access.people import Author, Person
 from client.web.drafts.reviewed import Reviewed, reviewed
 from client.web.drafts.versions import KnownVersions
 from client.web.service import service_of
@@ -59,7 +60,7 @@ class Memory:
     undos: dict[tuple[str, str], Undo] = field(default_factory=dict)
     """By plan and step."""
 
-    def regenerate(self, client: Client, plan: str, feedback: str, version: int | None, by: str) -> Regeneration:
+    def regenerate(self, client: Client, plan: str, feedback: str, version: int | None, person: Person) -> Regeneration:
         """Ask the LLM in the background. If it is being asked already, nothing else is sent."""
         name = plan_id(plan)
         present = self.regenerations.get(name)
@@ -67,13 +68,13 @@ class Memory:
             return present
         while len(self.regenerations) >= MAX_FAILED:
             self.regenerations.pop(next(iter(self.regenerations)))
-        begun = self.regenerations[name] = Regeneration(feedback, by)
-        begun.task = asyncio.create_task(self._ask(client, name, begun, version))
+        begun = self.regenerations[name] = Regeneration(feedback, person.name)
+        begun.task = asyncio.create_task(self._ask(client, name, begun, version, person.author))
         return begun
 
-    async def _ask(self, client: Client, plan: str, begun: Regeneration, version: int | None) -> None:
+    async def _ask(self, client: Client, plan: str, begun: Regeneration, version: int | None, author: Author) -> None:
         try:
-            await edits.regenerate(client, plan, begun.feedback, expect_version=version, by=begun.by)
+            await edits.regenerate(client, plan, begun.feedback, expect_version=version, **author)
         except PlanError as error:
             begun.error = error
         else:

@@ -75,7 +75,7 @@ async def regenerate(request: Request) -> Response:
         await require_llm_of(client, name, service_of(request).settings, own_worker=keeps_worker)
     except PlanError as error:
         return refused(request, found, error, None, feedback)
-    memory_of(request).regenerate(client, name, feedback, found.version, person_of(request).name)
+    memory_of(request).regenerate(client, name, feedback, found.version, person_of(request))
     return done(request, f"/plans/{quote(name, safe='')}/draft?since={found.version}")
 
 

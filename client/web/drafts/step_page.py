@@ -126,9 +126,9 @@ def _on_newer(request: Request, found: Reviewed, form: FormData, version: int) -
 
 async def _send(request: Request, edits: list[Edit], version: int, why: str) -> editing.Edited:
     client = await service_of(request).client()
-    by = person_of(request).name
+    author = person_of(request).author
     return await editing.edit(
-        client, request.path_params["plan_id"], edits, expect_version=version, by=by, why=why[:2_000]
+        client, request.path_params["plan_id"], edits, expect_version=version, why=why[:2_000], **author
     )
 
 

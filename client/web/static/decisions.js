@@ -3,6 +3,7 @@
 const live = document.getElementById("live");
 const list = document.getElementById("waiting");
 const shown = () => [...document.querySelectorAll("[data-keys]")];
+const once = new Set(); // what was listed since this page was opened: a fresh question may not be listed yet
 const keysOf = (card) => card.dataset.keys.trim().split(/\s+/);
 
 function end(card, texts) {
@@ -29,9 +30,11 @@ async function fetchNew() {
 async function take({ keys, gone, problem, count }) {
   if (problem) { live.textContent = `Not current: ${problem}`; live.classList.remove("hidden"); return; }
   const waiting = new Set(keys);
+  for (const key of keys) once.add(key);
+  const isLost = (key) => !waiting.has(key) && (list || once.has(key) || gone[key]);
   const said = [];
   for (const card of shown()) {
-    const lost = keysOf(card).filter((key) => !waiting.has(key));
+    const lost = keysOf(card).filter(isLost);
     if (card.classList.contains("over") || lost.length < keysOf(card).length) continue;
     said.push(end(card, lost.map((key) => gone[key]).filter(Boolean)));
   }

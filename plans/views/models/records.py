@@ -11,6 +11,7 @@ from plans.agents.order import AgentLimits, AgentUsage
 from plans.agents.tasks import Task
 from plans.budget import Usage
 from plans.model import Value
+from plans.step_state import named
 
 
 class EntryView(Value):
@@ -32,10 +33,17 @@ class ChangeView(Value):
 
     version: int
     by: str = ""
+    via: str = ""
+    verified: bool = False
     time: datetime | None = None
     reason: str = ""
     ops: list[str] = Field(default_factory=list)
     diff: list[str] = Field(default_factory=list)
+
+    @property
+    def who(self) -> str:
+        """The author, with where they spoke and whether the name is verified."""
+        return named(self.by, self.via, verified=self.verified)
 
 
 class TokensView(Usage):

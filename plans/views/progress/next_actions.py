@@ -71,9 +71,14 @@ def _asked(summary: Summary, name: str) -> list[NextAction]:
     if people:
         count = f"the {len(people)} decisions that it awaits" if len(people) > 1 else "what it asks, in full"
         found.append(NextAction(f"plan pending {name}", f"shows {count}"))
-    patterns = dict.fromkeys((each.plan_id, pattern_of(each.step_id), each.kind) for each in people)
-    for plan, step, kind in list(patterns)[:LISTED]:
-        found.append(_decision(line(plan), step, kind))
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for each in people:
+        alike.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append(each.step_id)
+    for (plan, pattern, kind), steps in list(alike.items())[:LISTED]:
+        found.append(_decision(line(plan), steps[0], kind))
+        if len(steps) > 1 and kind == "approval" and is_pattern(pattern):
+            sentence = f"approves all {len(steps)} items that ask now"
+            found.append(NextAction(f"plan approve {line(plan)} {quoted(pattern)}", sentence))
     for each in events:
         what = quoted(each.event) if each.event and "{{" not in each.event and "$" not in each.event else "NAME"
         found.append(NextAction(f"plan event {name} {what}", f"sends the event that '{line(each.step_id)}' waits for"))
@@ -81,7 +86,7 @@ def _asked(summary: Summary, name: str) -> list[NextAction]:
 
 
 def _decision(plan: str, step: str, kind: str) -> NextAction:
-    what = f"{line(step)}{' (all items)' if is_pattern(step) else ''}"
+    what = line(step)
     if kind == "answer":
         return NextAction(f"plan answer {plan} {quoted(step)} VALUE", f"answers the question of {what}")
     words = {"recovery": "approves the recovery of", "budget": "extends the budget for"}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from plans.edits import EditPlan
 from plans.execution import approvals
 from plans.execution.apply_edits import revise
 from plans.execution.messages import Decide
 from plans.execution.revision import put_into_effect
 from plans.execution.schedule import Schedule
+from plans.views.models import PlanView
+from plans.views.views import plan_view
 from tests.plans.building import NOW, begun, statuses, step
 
 SET_PATH: dict[str, object] = {"op": "set", "stepId": "it", "path": "args.path", "value": "other.txt"}
@@ -26,8 +30,8 @@ def asking() -> Schedule:
     return schedule
 
 
-def edit(schedule: Schedule, *edits: dict[str, object], by: str = "") -> None:
-    message = EditPlan.model_validate({"edits": list(edits), "by": by})
+def edit(schedule: Schedule, *edits: dict[str, object], **more: object) -> None:
+    message = EditPlan.model_validate({"edits": list(edits), **more})
     put_into_effect(schedule, revise(schedule.run, message, NOW), NOW)
 
 
@@ -64,3 +68,22 @@ def test_what_was_decided_on_a_removed_step_goes_with_it() -> None:
     assert statuses(schedule.run) == {"other": "ready"}
     assert schedule.run.plan.version == 2
     assert [revision.version for revision in schedule.run.revisions][-1:] == [2]
+
+
+@pytest.mark.parametrize(("key", "who"), [("", "ann@x.org (web)"), ("key", "ann@x.org (web, verified)")])
+def test_the_change_log_names_where_its_author_spoke_and_says_verified_only_where_decisions_are_signed(
+    key: str, who: str
+) -> None:
+    schedule = asking()
+    schedule.run.facts = schedule.run.facts.model_copy(update={"decision_key": key})
+    edit(schedule, SET_PATH, by="ann@x.org", via="web", verified=True)
+    assert schedule.run.log[-1].text.startswith(f"version 2 by {who}: set it args.path")
+    (change,) = PlanView.model_validate(plan_view(schedule.run, schedule)).changes
+    assert change.who == who
+
+
+def test_an_edit_of_before_says_nothing_of_it() -> None:
+    schedule = asking()
+    edit(schedule, SET_PATH, by="bob")
+    (change,) = plan_view(schedule.run, schedule)["changes"]
+    assert not {"via", "verified"} & set(change)

@@ -40,7 +40,15 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an approval": ({"status": "running", "asks": [asks("approval")]}, ["plan pending p", "plan approve p deploy"]),
     "approvals of items": (
         {"status": "running", "asks": [asks("approval", "resize[a]"), asks("approval", "resize[b]")]},
-        ["plan pending p", "plan approve p 'resize[*]'"],
+        ["plan pending p", "plan approve p 'resize[a]'", "plan approve p 'resize[*]'"],
+    ),
+    "an approval of one item": (
+        {"status": "running", "asks": [asks("approval", "resize[a]")]},
+        ["plan pending p", "plan approve p 'resize[a]'"],
+    ),
+    "questions of items, each with its own answer": (
+        {"status": "running", "asks": [asks("answer", "name[a]"), asks("answer", "name[b]")]},
+        ["plan pending p", "plan answer p 'name[a]' VALUE"],
     ),
     "a question": ({"status": "running", "asks": [asks("answer")]}, ["plan pending p", "plan answer p deploy VALUE"]),
     "a recovery": ({"status": "running", "asks": [asks("recovery")]}, ["plan pending p", "plan approve p deploy"]),

@@ -190,3 +190,22 @@ async def test_every_page_of_decisions_is_readable_in_both_sizes_and_schemes(
                     assert await overflow(page) == 0
                     name = f"{path.split('/')[1]}-{size['width']}-{'dark' if dark else 'light'}.png"
                     await screenshot(page, tmp_path / name, whole=True)
+
+
+@pytest.mark.slow
+async def test_a_question_that_the_servers_index_does_not_list_yet_is_not_called_over(
+    ask: Ask, temporal_client: Client, page_at: str, chromium: Browser
+) -> None:
+    """The index is behind for a moment; here for as long as the page is open."""
+    plan, none = await ask(GATE), 'event: waiting\ndata: {"keys": [], "gone": {}, "problem": "", "count": 0}\n\n'
+    async with opened(chromium, PHONE) as page:
+        await page.goto(f"{page_at}/?key={SECRET}")
+        await page.route(
+            "**/inbox/live", lambda route: route.fulfill(body=none, headers={"content-type": "text/event-stream"})
+        )
+        await page.goto(f"{page_at}{decision_url(plan, 'gate')}")
+        told = "new EventSource('/inbox/live').addEventListener('waiting', () => setTimeout(done, 200))"
+        await page.evaluate(f"new Promise((done) => {told})")
+        assert await page.locator(".over-text").count() == 0
+        await page.get_by_role("button", name="Approve gate").click()
+        assert (await decided(temporal_client, plan, "gate")).approved

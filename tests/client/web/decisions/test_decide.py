@@ -156,7 +156,7 @@ async def test_other_arguments_are_typed_into_the_form_of_the_tool_and_shown_bef
     assert "<b>" not in page.html
     assert (await runs.show(temporal_client, plan)).step("save").decision is None  # type: ignore[union-attr]
     back = Page((await page.form("/approve").send(ann, "Change it")).text)
-    assert back.form("/approve", 1).value("a.content").startswith("third")
+    assert "third" in back.form("/approve", 1).value("a.content")
     assert (await page.form("/approve").send(ann, "Approve exactly")).status_code == 303
     found = await decided(temporal_client, plan, "save")
     assert (found.approved, found.comment) == (True, "better")

@@ -51,6 +51,7 @@ async def test_a_step_is_edited_by_its_form_and_the_difference_shown(visitor: Vi
     assert (step.args["content"], step.timeout, step.requires_approval) == ("two\nlines", 9.0, True)
     assert "Saved as version 2." in text
     assert f"What changed since version {version}" in text
+    assert "(web)" in text.partition("What changed since")[2]
     assert "clearer" in text
 
 

@@ -1,0 +1,83 @@
+"""What a person can do next while a plan waits and the board asks nothing: events, what was put off, a missing worker.
+
+Asked of the plan only when it waits and something has changed, and of the server every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import chain
+
+from rich.console import Console
+from rich.text import Text
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from client import runs
+from client.rpc import describe
+from client.runs import BriefView
+from plans.errors import PlanError
+from plans.run import PlanStatus
+from plans.views.progress.next_actions import NextAction, next_actions
+from plans.views.safe_text import line
+from plans.views.summary import Summary
+from runtime.task_queues import listeners
+
+LOOK_SECONDS = 2.0
+INDENT = " " * 6
+SHOWN = 3
+"""Actions listed: what is most likely wanted comes first."""
+
+
+class NextSteps:
+    """What can be done next about one plan."""
+
+    def __init__(self, client: Client, plan: str) -> None:
+        self._client, self._plan = client, plan
+        self._found: list[NextAction] = []
+        self._about: tuple[int, bool] | None = None
+
+    async def keep(self, current: Callable[[], BriefView | None]) -> None:
+        """Keep them up to date until cancelled."""
+        while True:
+            view = current()
+            if view is not None:
+                with suppress(PlanError, RPCError):  # the server is away, which the board says
+                    await self._look(view)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def rows(self, width: int) -> list[Text]:
+        """The rows to draw, none wider than `width` columns."""
+        texts = [f"next  {action.command}   {action.sentence}" for action in self._found[:SHOWN]]
+        return [Text(row, style="dim", no_wrap=True) for row in folded(texts, width, INDENT)]
+
+    async def _look(self, view: BriefView) -> None:
+        queue = (await describe(self._client, self._plan)).task_queue
+        is_served = bool(await listeners(self._client, queue))
+        if self._about == (view.seq, is_served):
+            return
+        self._found = []
+        if not is_served:
+            self._found = next_actions(Summary(plan_id=self._plan, status=view.status), is_served=False)
+        elif waits(view):
+            self._found = next_actions(await runs.summary(self._client, self._plan))
+        self._about = view.seq, is_served
+
+
+def waits(view: BriefView) -> bool:
+    """Whether the plan waits for somebody or something else than its own steps."""
+    steps = chain.from_iterable((step, *step.instances) for step in view.steps)
+    asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in view.steps)
+    is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)
+    return is_held or bool(view.pending) or asks_below or any(step.awaiting == "event" for step in steps)
+
+
+def folded(texts: Sequence[str], width: int, indent: str = "") -> list[str]:
+    """Sentences as safe rows of at most `width` columns, broken at spaces; what continues one is indented."""
+    rows = []
+    for text in texts:
+        whole = Text(line(text)).wrap(Console(width=width), max(20, width - len(indent)))
+        rows += [(indent if number else "") + row.plain.rstrip() for number, row in enumerate(whole)]
+    return rows
