@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
@@ -26,6 +26,7 @@ from temporalio.converter import (
     DefaultFailureConverter,
     DefaultFailureConverterWithEncodedAttributes,
     ExternalStorage,
+    SerializationContext,
     StorageDriver,
     StorageDriverClaim,
     StorageDriverRetrieveContext,
@@ -279,6 +280,10 @@ class OneConverter(TolerantConverter):
 
     The SDK copies the converter for each payload to pass on that context, which doubles the cost of a payload.
     """
+
+    def with_context(self, context: SerializationContext) -> Self:
+        """This converter, unless it has a codec that wants the context: no other part of it does."""
+        return self if self.payload_codec is None else super().with_context(context)
 
     def _with_store_context(self, _: StorageDriverStoreContext) -> DataConverter:
         return self

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -29,8 +29,11 @@ from plans.model import Value
 if TYPE_CHECKING:
     from temporalio.converter import StorageDriver
 
+T = TypeVar("T")
 INLINE_BYTES = 8_192
 """Values whose JSON text is longer than this many bytes are stored outside history."""
+AT_ONCE_BYTES = 65_536
+"""Work on at most this many bytes is done at once: another thread costs more than hashing or parsing them."""
 KNOWN_BYTES = 4_096
 """Fields of at most this many bytes of JSON text stay in history beside the reference to a value with streams."""
 _STREAM = "$stream"
@@ -68,7 +71,7 @@ class ValueStore:
         """Store a JSON text. Raises what the driver raises: OSError for a directory."""
         data = json_text.encode()
         claim = await self.put_bytes(data, b"json/plain")
-        digest = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
+        digest = await apart(len(data), lambda: hashlib.sha256(data).hexdigest())
         return LargeValue(sha256=digest, bytes=len(data), preview=json_text[:PREVIEW_CHARACTERS], claim=claim)
 
     async def put_with_streams(self, fields: dict[str, Any]) -> LargeValue:
@@ -114,7 +117,8 @@ class ValueStore:
 
         Raises ToolError VALUE_MISSING, VALUE_CORRUPT or, for streams too long to be loaded, VALUE_TOO_LARGE.
         """
-        value = await asyncio.to_thread(json.loads, await self.text(large))
+        text = await self.text(large)
+        value = await apart(len(text), lambda: json.loads(text))
         for name in large.streams:
             if fields is None or name in fields:
                 value[name] = await self._whole(name, _stream(value[name]))
@@ -208,6 +212,11 @@ class StoredText:
     def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> CoreSchema:
         """In a tool's arguments: not part of their JSON Schema, where the argument is a string."""
         return core_schema.is_instance_schema(cls)
+
+
+async def apart(size: int, work: Callable[[], T]) -> T:
+    """The result of some work on `size` bytes; done in another thread if they are many."""
+    return work() if size <= AT_ONCE_BYTES else await asyncio.to_thread(work)
 
 
 def json_characters(data: bytes) -> int:

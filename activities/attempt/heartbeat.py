@@ -60,11 +60,15 @@ class Heartbeat:
 
         Call `failure` after the block: a later heartbeat would overwrite its count with the old one.
         """
-        task = asyncio.create_task(self._beat(at_once or activity.info().attempt > 1))
+        allowed = activity.info().heartbeat_timeout
+        self._pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
+        if at_once or activity.info().attempt > 1:
+            activity.heartbeat(self._details())
+        self._wait()
         try:
             yield
         finally:
-            task.cancel()
+            self._next.cancel()
 
     def is_final(self, error: ToolError) -> bool:
         """Whether no further attempt follows this error."""
@@ -137,14 +141,13 @@ class Heartbeat:
     def _lasted(self) -> float:
         return round((time.monotonic() - self._started) * 1_000, 3)
 
-    async def _beat(self, at_once: bool) -> None:
-        allowed = activity.info().heartbeat_timeout
-        pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
-        while True:
-            if at_once:
-                activity.heartbeat(self._details())
-            await asyncio.sleep(pause)
-            at_once = True
+    def _wait(self) -> None:
+        # A timer, not a task: most calls end before their first heartbeat, and a task costs more than they do.
+        self._next = asyncio.get_running_loop().call_later(self._pause, self._beat)
+
+    def _beat(self) -> None:
+        self._wait()
+        activity.heartbeat(self._details())
 
     def _details(self) -> dict[str, Any]:
         running = {"began": self._began.astimezone(UTC).isoformat(), "lasted": self._lasted}

@@ -17,13 +17,15 @@ from activities.attempt.redaction import Secrets
 from plans.activity_io import MAX_VALUE_BYTES
 from plans.errors import ToolError
 from plans.large_value import LargeValue
-from runtime.value_store import Stream
+from runtime.value_store import AT_ONCE_BYTES, Stream
 
 if TYPE_CHECKING:
     from runtime.value_store import ValueStore
 
 MAX_DEPTH = 64
 """Maximum nesting of lists and objects."""
+FEW, SHORT = 20, 2_000
+"""Members of an object or list, and characters of a text in one, of a small value."""
 
 
 async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -> Any | LargeValue:
@@ -33,7 +35,7 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
     """
     if isinstance(value, dict) and any(isinstance(each, Stream) for each in value.values()):
         return await values.put_with_streams(value)
-    text = await asyncio.to_thread(json_text, value)
+    text = json_text(value) if _is_small(value) else await asyncio.to_thread(json_text, value)
     text = secrets.out_of(text) if secrets else text
     size = len(text.encode())
     if size > MAX_VALUE_BYTES:
@@ -62,6 +64,19 @@ def json_text(value: Any) -> str:
 def json_value(text: str | bytes) -> Any:
     """Parse JSON text. Raises ValueError, also for NaN and infinities, or RecursionError."""
     return json.loads(text, parse_constant=_not_finite)
+
+
+def _is_small(value: Any) -> bool:
+    """Whether the value is a text or number, or a flat list or object of few, that takes microseconds to write."""
+    if isinstance(value, dict):
+        return len(value) <= FEW and all(_is_short(name) and _is_short(each) for name, each in value.items())
+    if isinstance(value, list):
+        return len(value) <= FEW and all(map(_is_short, value))
+    return (isinstance(value, str) and len(value) <= AT_ONCE_BYTES // 4) or _is_short(value)
+
+
+def _is_short(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= SHORT)
 
 
 def _not_finite(name: str) -> NoReturn:

@@ -66,7 +66,8 @@ def tool_activity(
         try:
             with heartbeat.beating():
                 done = await (work() if call.repeatable else once(context, work))
-            return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
+            before = {"attempts": heartbeat.attempts, "more_attempts": heartbeat.more}
+            return done.model_copy(update=before) if heartbeat.attempts or heartbeat.more else done
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
                 raise  # of a missing key, the converter says when to try again

@@ -17,7 +17,7 @@ from plans.expressions.conditions import field_of
 from plans.expressions.references import Reference, fill_at, in_text
 from plans.flow.batches.outcome import ITEMS
 from plans.large_value import Composed, LargeValue
-from runtime.value_store import StoredText, ValueStore
+from runtime.value_store import StoredText, ValueStore, apart
 
 
 async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
@@ -43,7 +43,8 @@ async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
     for root, composed in call.composed.items():
         if any(reference.root == root for reference in found):
             known[root] = await whole_value(composed, values)
-    return await asyncio.to_thread(fill_at, args, places, known, call.quoting) | whole
+    size = sum(each.bytes for each in call.large.values()) if _are_whole(found, call) else _MUCH
+    return await apart(size, lambda: fill_at(args, places, known, call.quoting)) | whole
 
 
 async def whole_value(composed: Composed, values: ValueStore) -> Any:
@@ -70,6 +71,7 @@ def as_texts(args: dict[str, Any]) -> dict[str, Any]:
     return {name: "" if isinstance(value, StoredText) else value for name, value in args.items()}
 
 
+_MUCH = 1_000_000_000
 MAX_COMPOSED = 200_000_000
 """Maximum size of the large values inside the value of one block or loop, in bytes: as of all that is filled in."""
 
@@ -87,6 +89,11 @@ def _stream(text: Any, call: Call) -> tuple[LargeValue, str] | None:
         return None
     large, name = call.large[references[0].root], field_of(references[0].path, is_all=True)
     return (large, name) if name in large.streams else None
+
+
+def _are_whole(references: Iterable[Reference], call: Call) -> bool:
+    """Whether they stand for whole values as they are stored: nothing is computed, however large they are."""
+    return all(each.whole and not each.path and each.root in call.large for each in references)
 
 
 def _fields(references: Iterable[Reference], large: LargeValue) -> set[str]:
