@@ -13,6 +13,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	tests/workflows/test_notifications.py tests/chaos/test_notify_kills.py tests/client/cli/test_services.py \
 	tests/client/test_runs.py tests/client/test_agents.py tests/client/cli/test_schedules.py tests/client/schedules \
 	tests/workflows/test_loops.py tests/workflows/test_batches.py tests/examples/test_patterns.py \
+	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin clean

@@ -27,6 +27,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from client.errors import NoWorker, PlanClosed, PlanNotFound
 from client.ids import plan_id, workflow_id
 from plans.errors import PlanError
+from runtime.conversion.query_failures import reason
 from runtime.errors import NotConnected
 from runtime.task_queues import listeners
 
@@ -147,8 +148,9 @@ async def _answer(
             timeout = timedelta(seconds=min(seconds, left))
             return await handle.query(query, args=arguments, result_type=kind, rpc_timeout=timeout)
         except WorkflowQueryFailedError as error:
-            if THINKING not in error.message or time.monotonic() > began + patience:
-                raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
+            text = await reason(error, client.data_converter)
+            if THINKING not in text or time.monotonic() > began + patience:
+                raise PlanError(f"plan '{plan_id(plan)}' could not answer: {text}", "QUERY_FAILED") from error
         except RPCError as error:
             if error.status not in _UNANSWERED:
                 raise translated(error, plan) from error

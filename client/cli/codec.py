@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import threading
 from typing import Annotated
@@ -13,7 +14,12 @@ from client.cli import environment, output
 from client.codec_server import PORT, CodecServer
 from plans.errors import PlanError
 from runtime.connect import find, storage
+from runtime.keys.of_settings import codec_of
+from runtime.private_files import secret
 from runtime.settings import Settings
+
+NAME = "codec.secret"
+"""File in the state directory with the secret that is in the address."""
 
 
 def codec(
@@ -28,7 +34,7 @@ def codec(
     settings = environment.settings()
     origins = origin or asyncio.run(ui_origins(settings))
     try:
-        server = CodecServer(storage(settings), origins, port)
+        server = CodecServer(storage(settings), origins, port, codec_of(settings), _secret(settings))
     except OSError as error:
         text = (
             f"port {port} cannot be used: {error.strerror}; stop the other `plan codec`, or choose a port with --port"
@@ -47,6 +53,14 @@ def codec(
         pass
     finally:
         server.server_close()
+
+
+def _secret(settings: Settings) -> str:
+    """What requests must know if payloads are encrypted: kept, as it becomes a setting of the Temporal UI."""
+    if settings.keys is None:
+        return ""
+    settings.make_state_dir()
+    return secret(settings.state_dir / NAME, lambda: secrets.token_hex(32), "PLANS_STATE_DIR", "its requests")
 
 
 async def ui_origins(settings: Settings) -> list[str]:

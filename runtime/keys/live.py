@@ -1,8 +1,8 @@
 """The key ring of a running process, which notices a changed ring without a restart.
 
 A file is looked at with each use, at most once a second; a command is run again every 30 seconds. For a key id that is
-not known both are read at once, a command not more often than each second. While the ring cannot be read the keys known so
-far stay in use, and the log says so.
+not known both are read at once, a command not more often than each second. While the ring cannot be read the keys known
+so far stay in use, and the log says so.
 """
 
 from __future__ import annotations
