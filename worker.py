@@ -44,7 +44,7 @@ from activities.provenance.undo import FileChanges
 from activities.tools.registry import load_tools, with_receivers
 from activities.tools.tool import Tool, no_fault
 from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.effect_log import EFFECTS, Effects
+from activities.workspace.effect_log import Effects
 from plans.errors import PlanError
 from plans.model import ToolSpec
 from runtime import gc_tuning, namespaces, search_attributes, signing
@@ -127,7 +127,7 @@ def _activities(
     own = {name: tool.spec for name, tool in tools.items()}
     specs = KnownSpecs(own, servers) if servers else own
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
-    effects = Effects.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict")
+    effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)

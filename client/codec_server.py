@@ -1,17 +1,19 @@
 """A codec server: lets the Temporal UI and the Temporal CLI show values that are stored outside the history.
 
-    POST /decode {"payloads": [...]}  ->  the same payloads with every reference replaced by the stored value
-    POST /encode                      ->  unchanged: what UI and CLI send is small
+    POST /decode {"payloads": [...]}  ->  the same payloads, decrypted, every reference replaced by the stored value
+    POST /encode                      ->  encrypted if there are keys; else unchanged: what UI and CLI send is small
 
-Read-only. It listens on 127.0.0.1 and answers browsers only for the given origins, because a client that can reach it
-can read every stored value. A value that is missing, or too large for a browser, is replaced by a note saying so.
+With keys, the address has a secret path, or `Authorization: Bearer SECRET` is sent, and nothing else is answered: who
+can reach the port could read everything. It stores nothing. It listens on 127.0.0.1 and answers browsers only for the
+given origins. A value that is missing, or too large for a browser, is replaced by a note saying so.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -26,6 +28,7 @@ from temporalio.converter import (
 )
 
 from plans.errors import PlanError
+from runtime.keys.codec import Codec, is_encrypted
 
 HOST = "127.0.0.1"
 PORT = 8234
@@ -37,10 +40,10 @@ _REFERENCE = ExternalStorageReference.DESCRIPTOR.full_name.encode()
 
 
 class Decoder:
-    """Replaces references in payloads by the stored values."""
+    """Decrypts payloads, and replaces references in them by the stored values."""
 
-    def __init__(self, driver: StorageDriver) -> None:
-        self._driver = driver
+    def __init__(self, driver: StorageDriver, codec: Codec | None = None) -> None:
+        self._driver, self.codec = driver, codec or Codec()
 
     async def decode(self, payloads: Payloads) -> Payloads:
         """The payloads with stored data in place of references; a missing value does not affect the others."""
@@ -50,7 +53,15 @@ class Decoder:
         if payload.metadata.get("messageType") == _REFERENCE:
             reference = json_format.Parse(payload.data, ExternalStorageReference(), ignore_unknown_fields=True)
             payload = await self._fetch(dict(reference.claim_data))
-        return await self._with_value(payload)
+        return await self._with_value(await self._decrypted(payload))
+
+    async def _decrypted(self, payload: Payload) -> Payload:
+        if not is_encrypted(payload):
+            return payload
+        try:
+            return (await self.codec.decode([payload]))[0]
+        except PlanError as error:
+            return _json({"notShown": f"{error.code}: {error.message}"})
 
     async def _with_value(self, payload: Payload) -> Payload:
         """A step's result with its value in place of the claim of a large value; any other payload unchanged."""
@@ -78,14 +89,22 @@ class CodecServer(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, driver: StorageDriver, origins: Collection[str], port: int = PORT) -> None:
+    def __init__(
+        self,
+        driver: StorageDriver,
+        origins: Collection[str],
+        port: int = PORT,
+        codec: Codec | None = None,
+        secret: str = "",
+    ) -> None:
+        """`secret`: what a request must know; none: everybody who can reach the port is answered."""
         super().__init__((HOST, port), _Handler)
-        self.decoder, self.origins = Decoder(driver), frozenset(origins)
+        self.decoder, self.origins, self.secret = Decoder(driver, codec), frozenset(origins), secret
 
     @property
     def address(self) -> str:
         """The URL to configure as codec endpoint in the UI or the CLI."""
-        return f"http://{HOST}:{self.server_port}"
+        return f"http://{HOST}:{self.server_port}" + (f"/{self.secret}" if self.secret else "")
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -104,23 +123,32 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             self.close_connection = True
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"")
-        elif not self._is_allowed():
+        elif not self._is_allowed() or not self._knows_secret(path):
             self._answer(HTTPStatus.FORBIDDEN, b"")
         elif path.endswith("/encode"):
-            self._answer(HTTPStatus.OK, body)
+            self._convert(body, self._encoded)
         elif path.endswith("/decode"):
-            self._decode(body)
+            self._convert(body, self.server.decoder.decode)
         else:
             self._answer(HTTPStatus.NOT_FOUND, b"")
 
-    def _decode(self, body: bytes) -> None:
+    def _convert(self, body: bytes, convert: Callable[[Payloads], Awaitable[Payloads]]) -> None:
         try:
             payloads = json_format.Parse(body, Payloads(), ignore_unknown_fields=True)
         except json_format.ParseError as error:
             self._answer(HTTPStatus.BAD_REQUEST, json.dumps({"message": str(error)}).encode())
             return
-        decoded = asyncio.run(self.server.decoder.decode(payloads))
-        self._answer(HTTPStatus.OK, json_format.MessageToJson(decoded, indent=None).encode())
+        converted = asyncio.run(_awaited(convert(payloads)))
+        self._answer(HTTPStatus.OK, json_format.MessageToJson(converted, indent=None).encode())
+
+    async def _encoded(self, payloads: Payloads) -> Payloads:
+        return Payloads(payloads=await self.server.decoder.codec.encode(payloads.payloads))
+
+    def _knows_secret(self, path: str) -> bool:
+        """Whether the path or the header has the secret. Compared in constant time."""
+        secret = self.server.secret.encode()
+        given = (path.strip("/").partition("/")[0], self.headers.get("Authorization", "").removeprefix("Bearer "))
+        return not secret or any(hmac.compare_digest(each.encode(), secret) for each in given)
 
     def _is_allowed(self) -> bool:
         """Whether to answer: a local program or a page of an allowed origin, addressed by our own host name.
@@ -146,6 +174,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Do not log requests."""
+
+
+async def _awaited(converted: Awaitable[Payloads]) -> Payloads:
+    return await converted
 
 
 def _json(data: Any) -> Payload:

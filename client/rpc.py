@@ -27,6 +27,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from client.errors import NoWorker, PlanClosed, PlanNotFound
 from client.ids import plan_id, workflow_id
 from plans.errors import PlanError
+from runtime.conversion.query_failures import THINKING, reason
 from runtime.errors import NotConnected
 from runtime.task_queues import listeners
 
@@ -53,8 +54,6 @@ STUCK = "PLAN_STUCK"
 """Error code: the plan's workflow task keeps failing on its worker."""
 SERVER_REFUSED = "SERVER_REFUSED"
 """Error code: the server rejected the request for another reason."""
-THINKING = "TMPRL1101"
-"""The SDK's code for a workflow task that exceeded the deadlock timeout, so that the query failed; worth a retry."""
 _UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
 
 
@@ -147,8 +146,9 @@ async def _answer(
             timeout = timedelta(seconds=min(seconds, left))
             return await handle.query(query, args=arguments, result_type=kind, rpc_timeout=timeout)
         except WorkflowQueryFailedError as error:
-            if THINKING not in error.message or time.monotonic() > began + patience:
-                raise PlanError(f"plan '{plan_id(plan)}' could not answer: {error.message}", "QUERY_FAILED") from error
+            text = await reason(error, handle)
+            if THINKING not in text or time.monotonic() > began + patience:
+                raise PlanError(f"plan '{plan_id(plan)}' could not answer: {text}", "QUERY_FAILED") from error
         except RPCError as error:
             if error.status not in _UNANSWERED:
                 raise translated(error, plan) from error

@@ -24,7 +24,6 @@ from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClie
 from temporalio.converter import (
     DataConverter,
     DefaultFailureConverter,
-    DefaultFailureConverterWithEncodedAttributes,
     ExternalStorage,
     SerializationContext,
     StorageDriver,
@@ -37,6 +36,7 @@ from temporalio.worker._command_aware_visitor import current_command_info
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
 from runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
+from runtime.conversion.query_failures import EncryptedFailures
 from runtime.keys.codec import Codec, Seal
 from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
 
@@ -205,7 +205,7 @@ def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, codec: Cod
     storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
     kind = OneConverter if isinstance(driver, LocalDirectory) else TolerantConverter
     codec = codec or Codec()
-    failures = DefaultFailureConverter if codec.ring is None else DefaultFailureConverterWithEncodedAttributes
+    failures = DefaultFailureConverter if codec.ring is None else EncryptedFailures
     return kind(OnePayloadConverter, codec, failures, external_storage=storage)
 
 

@@ -1,7 +1,7 @@
 """Content-addressed store of file contents that a run read or changed: for diffs and for undo.
 
 Best effort: a step does not fail because a file is too long or the disk is full. When the store is too large, the least
-recently used contents are removed. Contents are verified against their hash when read.
+recently used contents are removed. Contents are encrypted if there are keys, and verified against their hash when read.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from pathlib import Path
 import xxhash
 
 from runtime.atomic_file import write_whole
+from runtime.keys.at_rest import AtRest
+from runtime.keys.errors import Unauthentic
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longer contents are not stored."""
@@ -24,8 +26,15 @@ _SWEEP_EVERY = 200
 class ContentStore:
     """File contents in a directory that only its owner can read."""
 
-    def __init__(self, directory: Path, max_file: int = MAX_FILE_BYTES, max_total: int = MAX_TOTAL_BYTES) -> None:
-        self.directory = directory
+    def __init__(
+        self,
+        directory: Path,
+        max_file: int = MAX_FILE_BYTES,
+        max_total: int = MAX_TOTAL_BYTES,
+        rest: AtRest | None = None,
+    ) -> None:
+        """`rest` encrypts contents and their names."""
+        self.directory, self._rest = directory, rest or AtRest()
         self.max_file, self.max_total = max_file, max_total
         self._written = 0
 
@@ -33,23 +42,25 @@ class ContentStore:
         """Store a content under its hash, the one in its file stamp. False if it could not be stored."""
         if len(content) > self.max_file:
             return False
-        path = self._path(xxhash.xxh3_128_hexdigest(content))
+        name, data = self._rest.kept(xxhash.xxh3_128_hexdigest(content), content)
+        path = self._path(name)
         try:
             if path.exists():
                 os.utime(path)  # the sweep removes by time of last use
             else:
-                self._write(path, content)
+                self._write(path, data)
         except OSError:
             return False
         return True
 
     def get(self, digest: str) -> bytes | None:
         """The content with that hash; None if it is not stored (any more) or damaged."""
-        try:
-            content = self._path(digest).read_bytes()
-        except OSError:
-            return None
-        return content if xxhash.xxh3_128_hexdigest(content) == digest else None
+        for key, name in self._rest.names(digest):
+            with suppress(OSError, Unauthentic):
+                content = self._rest.content(key, self._path(name).read_bytes())
+                if xxhash.xxh3_128_hexdigest(content) == digest:
+                    return content
+        return None
 
     def _path(self, digest: str) -> Path:
         return self.directory / digest[:2] / (digest[2:] or "-")

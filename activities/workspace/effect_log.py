@@ -22,6 +22,9 @@ from typing import Any, Literal
 
 from activities.workspace.content_store import ContentStore
 from plans.errors import ToolError
+from runtime.keys.at_rest import AtRest
+from runtime.keys.of_settings import ring_of
+from runtime.settings import Settings
 
 EFFECTS = "effects"
 """Name of the log's directory in the state directory."""
@@ -65,7 +68,9 @@ class Effect:
 class EffectLog:
     """The log in a directory, opened on first use. Safe to use from several threads and processes."""
 
-    def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS) -> None:
+    def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS, rest: AtRest | None = None) -> None:
+        """`rest` encrypts results; calls, paths and hashes are readable, as they are looked up."""
+        self._rest = rest or AtRest()
         self.path, self.marker = directory / "log.db", directory / "log.made"
         self._busy, self._lock = busy_seconds, threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -93,7 +98,7 @@ class EffectLog:
             rows = connection.execute(
                 f"{statement} AND kind != 'call' ORDER BY id", (f"{workflow_id}/", f"{workflow_id}0")
             )
-            return [(_effect(row[:-1]), float(row[-1])) for row in rows]
+            return [(self._effect(row[:-1]), float(row[-1])) for row in rows]
 
     def since(self, time: float) -> list[Effect]:
         """The changes begun since then (seconds since the epoch), of all workflows."""
@@ -102,7 +107,7 @@ class EffectLog:
     def begin(self, effect: Effect) -> None:
         """Record an effect that is about to happen; on disk when this returns."""
         row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)
-        rest = (effect.before, effect.after, effect.size, json.dumps(effect.value), effect.state, time.time())
+        rest = (effect.before, effect.after, effect.size, self._text(effect.value), effect.state, time.time())
         self._change(
             f"INSERT OR REPLACE INTO effects (key, run, {_COLUMNS.removeprefix('key, ')}, time)"  # noqa: S608
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -112,7 +117,7 @@ class EffectLog:
 
     def settle(self, effect: Effect, state: State, value: Any = None) -> None:
         """Record the outcome: done, failed, or `doubt` when it cannot be determined. `value` replaces the result."""
-        text = json.dumps(effect.value if value is None else value)
+        text = self._text(effect.value if value is None else value)
         where = (effect.key, effect.path)
         self._change("UPDATE effects SET state = ?, value = ? WHERE key = ? AND path = ?", state, text, *where)
 
@@ -132,10 +137,17 @@ class EffectLog:
                 self._connection.close()
             self._connection = None
 
+    def _text(self, value: Any) -> str:
+        return self._rest.text(json.dumps(value)) if value is not None else "null"
+
+    def _effect(self, row: Sequence[Any]) -> Effect:
+        named = dict(zip(_COLUMNS.split(", "), row, strict=True))
+        return Effect(**named | {"value": json.loads(self._rest.plain(named["value"]))})
+
     def _select(self, condition: str, *values: Any) -> list[Effect]:
         with self._opened() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM effects WHERE {condition} ORDER BY id", values)  # noqa: S608
-            return [_effect(row) for row in rows]
+            return [self._effect(row) for row in rows]
 
     def _change(self, statement: str, *values: Any) -> None:
         with self._opened() as connection:
@@ -217,14 +229,16 @@ class Effects:
     """PLANS_EDITS=strict: files that the run has neither created nor read cannot be edited."""
 
     @classmethod
-    def at(cls, directory: Path, *, strict: bool = False) -> Effects:
+    def at(cls, directory: Path, *, strict: bool = False, rest: AtRest | None = None) -> Effects:
         """The log, locks and contents in a directory, which all workers of a workspace must share."""
-        return cls(EffectLog(directory), directory / "locks", ContentStore(directory / "contents"), strict)
+        contents = ContentStore(directory / "contents", rest=rest)
+        return cls(EffectLog(directory, rest=rest), directory / "locks", contents, strict)
 
-
-def _effect(row: Sequence[Any]) -> Effect:
-    named = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return Effect(**named | {"value": json.loads(named["value"])})
+    @classmethod
+    def of(cls, settings: Settings) -> Effects:
+        """Those of a worker with these settings. Raises SettingError."""
+        rest = AtRest(ring_of(settings))
+        return cls.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict", rest=rest)
 
 
 def run_of(key: str) -> str:

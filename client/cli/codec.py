@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 import threading
 from typing import Annotated
@@ -12,7 +13,12 @@ from client.cli import environment, output, signals
 from client.codec_server import PORT, CodecServer
 from plans.errors import PlanError
 from runtime.connect import find, storage
+from runtime.keys.of_settings import codec_of
+from runtime.private_files import secret
 from runtime.settings import Settings
+
+NAME = "codec.secret"
+"""File in the state directory with the secret that is in the address."""
 
 
 def codec(
@@ -27,7 +33,7 @@ def codec(
     settings = environment.settings()
     origins = origin or signals.run(ui_origins(settings))
     try:
-        server = CodecServer(storage(settings), origins, port)
+        server = CodecServer(storage(settings), origins, port, codec_of(settings), _secret(settings))
     except OSError as error:
         text = (
             f"port {port} cannot be used: {error.strerror}; stop the other `plan codec`, or choose a port with --port"
@@ -46,6 +52,14 @@ def codec(
         pass
     finally:
         server.server_close()
+
+
+def _secret(settings: Settings) -> str:
+    """What requests must know if payloads are encrypted: kept, as it becomes a setting of the Temporal UI."""
+    if settings.keys is None:
+        return ""
+    settings.make_state_dir()
+    return secret(settings.state_dir / NAME, lambda: secrets.token_hex(32), "PLANS_STATE_DIR", "its requests")
 
 
 async def ui_origins(settings: Settings) -> list[str]:

@@ -22,10 +22,12 @@ from temporalio.converter import DataConverter
 
 from client.codec_server import MAX_SHOWN, CodecServer
 from runtime.connect import connect, storage
+from runtime.keys.codec import Codec
 from runtime.server import Server
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory, converter
 from runtime.value_store import ValueStore
+from tests.runtime.keys.rings import key, live, ring_file
 from worker import build
 
 UI = "http://127.0.0.1:8233"
@@ -67,6 +69,56 @@ async def test_a_reference_is_shown_as_what_it_refers_to(codec: CodecServer, val
     assert BIG not in json.dumps(asked)
     answer = await asyncio.to_thread(post, codec, "/decode", asked)
     assert data_of(answer) == [{"text": BIG}]
+
+
+@pytest.fixture
+def encrypting(tmp_path: Path) -> Codec:
+    return Codec(live(ring_file(tmp_path / "keys", key())))
+
+
+@pytest.fixture
+def guarded(values: LocalDirectory, encrypting: Codec) -> Iterator[CodecServer]:
+    """A codec server with keys, and so with a secret."""
+    with CodecServer(values, [UI], 0, encrypting, "s3cret" * 8) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize("text", ["small", BIG])
+async def test_encrypted_payloads_are_shown_to_those_with_the_secret_and_nobody_else(
+    guarded: CodecServer, values: LocalDirectory, encrypting: Codec, text: str
+) -> None:
+    asked = await stored(converter(values, codec=encrypting), {"text": text})
+    assert text not in json.dumps(asked)
+    assert data_of(await asyncio.to_thread(post, guarded, "/decode", asked)) == [{"text": text}]
+    address = guarded.address.removesuffix(f"/{guarded.secret}")
+    for path in ("/decode", "/wrong/decode", f"/{guarded.secret[:-1]}/decode", f"/x/{guarded.secret}/decode"):
+        answer = await asyncio.to_thread(httpx.post, address + path, json=asked, trust_env=False)
+        assert (answer.status_code, answer.content) == (403, b"")
+    by_header = {"Authorization": f"Bearer {guarded.secret}"}
+    answer = await asyncio.to_thread(httpx.post, f"{address}/decode", json=asked, headers=by_header, trust_env=False)
+    assert data_of(answer) == [{"text": text}]
+
+
+async def test_what_the_ui_sends_is_encrypted(guarded: CodecServer, encrypting: Codec) -> None:
+    plain = {"payloads": [{"metadata": {"encoding": base64.b64encode(b"json/plain").decode()}, "data": "InlvdSI="}]}
+    answer = await asyncio.to_thread(post, guarded, "/encode", plain)
+    found = json_format.ParseDict(answer.json(), Payloads())
+    assert b"you" not in found.SerializeToString()
+    assert [each.data for each in await encrypting.decode(found.payloads)] == [b'"you"']
+
+
+async def test_a_payload_of_an_unknown_key_is_a_note_that_names_it(
+    guarded: CodecServer, values: LocalDirectory, tmp_path: Path
+) -> None:
+    other = key()
+    asked = await stored(converter(values, codec=Codec(live(ring_file(tmp_path / "other", other)))), {"a": 1})
+    [shown] = data_of(await asyncio.to_thread(post, guarded, "/decode", asked))
+    assert "KEY_MISSING" in shown["notShown"]
+    assert other.id in shown["notShown"]
 
 
 async def test_a_step_s_large_value_is_shown_where_only_its_claim_is_kept(

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from activities.tools.registry import load_tools
 from client.prune import PruneRefused, prune
+from client.rpc import ask
 from plans.errors import PlanError
 from runtime.connect import connect
 from runtime.keys.codec import ENCRYPTED, KEY_ID
@@ -87,6 +88,16 @@ async def test_without_keys_the_server_holds_it_which_is_the_control(environ: di
         started = await Plans(client, settings.task_queue, workspace).start(STEPS[:1])
         await started.ended()
     assert (await raw(started)).count(CANARY.encode()) >= 4
+
+
+async def test_why_a_query_failed_is_decrypted(plans: Plans) -> None:
+    started = await plans.start_with({"plan": {"steps": [], "nonsense": CANARY}})
+    with pytest.raises(WorkflowFailureError):
+        await started.handle.result()
+    with pytest.raises(PlanError) as caught:
+        await ask(started.client, started.id, "plan")
+    assert caught.value.code == "QUERY_FAILED"
+    assert "nonsense" in caught.value.message
 
 
 async def test_a_plan_begun_without_keys_ends_with_them(
