@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import BaseModel
@@ -35,6 +35,10 @@ START_SECONDS = 10.0
 """Seconds that a worker's start waits for its servers; those that take longer are listed meanwhile."""
 
 
+WRITTEN_AGAIN = timedelta(hours=1)
+"""How often a listing that stays the same is stored again, as each attempt gets one."""
+
+
 class ServerTools:
     """What the servers of a worker offer now."""
 
@@ -44,6 +48,7 @@ class ServerTools:
         self.servers, self._state, self._taken = servers, state, frozenset(taken)
         self.earlier: dict[str, ToolSpec] = {}
         """All that were ever listed: a check that runs in a thread may ask for one that has just gone."""
+        self._written: dict[str, datetime] = {}
         self._first: asyncio.Task[None] | None = None
         self.listings: Mapping[str, Listing] = read_listings(state, servers.servers)
 
@@ -132,8 +137,10 @@ class ServerTools:
         last = self.listings.get(listing.server)
         self.earlier |= listing.by_name
         self.listings = {**self.listings, listing.server: listing}
-        same = {"time", "tried"}
-        if last is None or last.model_dump(exclude=same) != listing.model_dump(exclude=same) or not listing.error:
+        same, written = {"time", "tried"}, self._written.get(listing.server)
+        is_due = written is None or listing.time - written > WRITTEN_AGAIN
+        if is_due or last is None or last.model_dump(exclude=same) != listing.model_dump(exclude=same):
+            self._written[listing.server] = listing.time
             with suppress(OSError):  # a full disk: the worker has the listing, commands have an older one
                 write_listing(self._state, listing)
 
