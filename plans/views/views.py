@@ -295,5 +295,5 @@ def _times(state: StepState) -> dict[str, Any]:
 
 
 def _change(revision: Revision) -> dict[str, Any]:
-    unset = {name for name in ("via", "verified") if not getattr(revision, name)}
-    return revision.model_dump(mode="json", exclude={"before", "step_id", *unset})
+    found = revision.model_dump(mode="json", exclude={"before", "step_id"})
+    return {name: each for name, each in found.items() if each or name not in ("via", "verified")}
