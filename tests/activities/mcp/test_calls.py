@@ -29,6 +29,7 @@ async def test_a_call_returns_structured_content_text_and_pictures(serving: Serv
         assert await serving.call(servers, "parts", parts=[]) == ""
 
 
+@pytest.mark.slow
 async def test_an_error_of_a_tool_is_the_servers_word_and_is_not_retried(serving: Serving) -> None:
     async with serving.servers(raw()) as servers:
         for tool, said in (("wrong", "that does not work"), ("refuses", "no such argument (code -32602)")):
@@ -73,6 +74,7 @@ async def seen_by(serving: Serving, servers: ToolServers) -> list[str]:
     return [each["method"] for each in (await serving.call(servers, "seen"))["seen"]]
 
 
+@pytest.mark.slow
 async def test_a_call_over_its_time_limit_is_cancelled_and_its_server_kept_if_it_is_alive(serving: Serving) -> None:
     async with serving.servers(raw(timeout=0.4)) as servers:
         pid = (await serving.call(servers, "pid", seconds="0"))["pid"]
@@ -83,6 +85,7 @@ async def test_a_call_over_its_time_limit_is_cancelled_and_its_server_kept_if_it
         assert (await serving.call(servers, "pid", seconds="0"))["pid"] == pid
 
 
+@pytest.mark.slow
 async def test_a_server_that_asks_a_person_or_a_model_is_declined(serving: Serving) -> None:
     async with serving.servers(raw()) as servers:
         for method in ("elicitation/create", "sampling/createMessage", "roots/list"):
@@ -90,12 +93,14 @@ async def test_a_server_that_asks_a_person_or_a_model_is_declined(serving: Servi
             assert "not supported" in answer["message"]
 
 
+@pytest.mark.slow
 async def test_a_server_that_was_granted_the_workspace_is_told_where_it_is(serving: Serving) -> None:
     async with serving.servers(raw(workspace="read")) as servers:
         answer = json.loads(await serving.call(servers, "asks", method="roots/list"))
     assert answer == {"roots": [{"uri": serving.workspace.as_uri(), "name": "workspace"}]}
 
 
+@pytest.mark.slow
 async def test_secrets_of_mcp_toml_are_masked_in_errors_and_in_the_log(serving: Serving) -> None:
     place = Serving(serving.place, {"TOKEN": SECRET})
     async with place.servers(raw(env={"GIVEN": "env:TOKEN"})) as servers:
@@ -110,6 +115,7 @@ async def test_secrets_of_mcp_toml_are_masked_in_errors_and_in_the_log(serving: 
     assert SECRET not in log
 
 
+@pytest.mark.slow
 async def test_only_the_tools_that_mcp_toml_lets_through_are_listed_and_called(serving: Serving) -> None:
     async with serving.servers(raw(tools=["e*", "d*"], deny=["die"])) as servers:
         assert [tool.name for tool in await servers.list_tools("x")] == ["echo"]
@@ -119,6 +125,7 @@ async def test_only_the_tools_that_mcp_toml_lets_through_are_listed_and_called(s
             await servers.list_tools("y")
 
 
+@pytest.mark.slow
 async def test_many_calls_at_once_share_one_process(serving: Serving) -> None:
     async with serving.servers(raw()) as servers:
         found = await asyncio.gather(*(serving.call(servers, "pid", seconds="0") for _ in range(20)))

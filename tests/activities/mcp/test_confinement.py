@@ -10,6 +10,7 @@ import pytest
 from activities.mcp.program import order_of
 from plans.errors import ToolError
 from tests.activities.mcp.serving import Serving, raw, sandbox
+from tests.nightly import only_nightly
 
 
 @pytest.fixture
@@ -20,6 +21,7 @@ def confined(serving: Serving) -> Serving:
     return serving
 
 
+@pytest.mark.slow
 async def test_a_program_writes_where_it_was_allowed_and_not_to_protected_files(confined: Serving) -> None:
     git = confined.workspace / ".git"
     git.mkdir()
@@ -42,7 +44,7 @@ async def test_a_program_gets_no_variable_of_the_worker_that_mcp_toml_does_not_n
     assert seen["env"]["GIVEN"] == "yes"
 
 
-@pytest.mark.parametrize("network", [False, True])
+@pytest.mark.parametrize("network", [False, only_nightly(True)])
 async def test_a_program_has_the_network_only_if_mcp_toml_says_so(confined: Serving, network: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         async with confined.servers(raw(network=network)) as servers:

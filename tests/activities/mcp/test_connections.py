@@ -14,6 +14,7 @@ from tests.activities.processes import until
 from tests.nightly import only_nightly
 
 
+@pytest.mark.slow
 async def test_nothing_is_started_before_the_first_use(serving: Serving) -> None:
     async with serving.servers(raw()):
         assert not (serving.place / "cache").exists()
@@ -24,11 +25,11 @@ async def test_nothing_is_started_before_the_first_use(serving: Serving) -> None
     ("server", "part"),
     [
         (raw("--dies"), "the last it printed was: no config, no service"),
-        (raw("--silent", start_timeout=0.3), "it did not answer within 0.3 seconds (startTimeout)"),
+        only_nightly(raw("--silent", start_timeout=0.3), "it did not answer within 0.3 seconds (startTimeout)"),
         (ToolServer(command="no-such-program"), "`no-such-program` is not on the worker's PATH"),
         (ToolServer(command="./here"), "`./here` is not a program with an absolute path"),
         (raw(env={"A": "env:NOT_THERE"}), "the variable NOT_THERE is not set for the worker"),
-        (raw(env={"A": "file:not.there"}), "not.there cannot be read (FileNotFoundError)"),
+        only_nightly(raw(env={"A": "file:not.there"}), "not.there cannot be read (FileNotFoundError)"),
     ],
 )
 async def test_a_server_that_cannot_be_used_says_why(serving: Serving, server: ToolServer, part: str) -> None:
@@ -49,6 +50,7 @@ async def test_a_server_that_does_not_answer_any_more_is_ended_and_started_again
         assert (await serving.call(servers, "echo", a=1)) == {"a": 1}
 
 
+@pytest.mark.slow
 async def test_unused_connections_are_closed_and_opened_by_the_next_call(serving: Serving) -> None:
     async with serving.servers(raw(), idle=0.05) as servers:
         await serving.call(servers, "echo")

@@ -10,6 +10,7 @@ from activities.mcp.flow import MESSAGES, PER_SECOND, Flow
 from activities.mcp.log import MAX_FILE
 from plans.errors import ToolError
 from tests.activities.mcp.serving import Serving, raw
+from tests.nightly import only_nightly
 
 
 def test_messages_are_counted_and_the_budget_fills_up_again() -> None:
@@ -29,12 +30,12 @@ def test_messages_are_counted_and_the_budget_fills_up_again() -> None:
     [
         ("flood", {"many": 3 * MESSAGES}, "MCP_LIMIT", "5,000 messages at once"),
         ("huge", {"many": 200_000}, "MCP_LIMIT", "a message of more than 98,304 bytes"),
-        ("huge", {"many": 30_000}, "MCP_LIMIT", "it has 30,002 bytes, the maximum is 24,576"),
-        ("endless_line", {}, "MCP_LIMIT", "a message of more than"),
-        ("deep", {"many": 10_000}, "MCP_PROTOCOL", "a message that is not valid JSON-RPC"),
+        only_nightly("huge", {"many": 30_000}, "MCP_LIMIT", "it has 30,002 bytes, the maximum is 24,576"),
+        only_nightly("endless_line", {}, "MCP_LIMIT", "a message of more than"),
+        only_nightly("deep", {"many": 10_000}, "MCP_PROTOCOL", "a message that is not valid JSON-RPC"),
         ("half", {}, "MCP_PROTOCOL", "a message that is not valid JSON-RPC"),
-        ("chatter", {"many": 300}, "MCP_PROTOCOL", "more than 200 lines that are no messages"),
-        ("nested", {"many": 100}, "BAD_VALUE", "nested deeper than 64"),
+        only_nightly("chatter", {"many": 300}, "MCP_PROTOCOL", "more than 200 lines that are no messages"),
+        only_nightly("nested", {"many": 100}, "BAD_VALUE", "nested deeper than 64"),
     ],
 )
 async def test_a_flood_ends_the_call_with_a_sentence_and_the_next_call_is_served(
@@ -47,12 +48,14 @@ async def test_a_flood_ends_the_call_with_a_sentence_and_the_next_call_is_served
         assert await serving.call(servers, "echo", a=1) == {"a": 1}
 
 
+@pytest.mark.slow
 async def test_what_a_program_prints_at_its_start_goes_to_the_log_and_harms_nothing(serving: Serving) -> None:
     async with serving.servers(raw("--banner")) as servers:
         assert await serving.call(servers, "chatter", many=10) == "done"
     assert "(stdout) Welcome!" in (serving.place / "state" / "mcp" / "x.log").read_text()
 
 
+@pytest.mark.slow
 async def test_a_huge_standard_error_is_bounded_and_does_not_stop_the_server(serving: Serving) -> None:
     async with serving.servers(raw()) as servers:
         assert await serving.call(servers, "screams", many=6_000) == "done"

@@ -15,6 +15,7 @@ from plans.errors import ToolError
 from runtime.mcp.tool_server import OAuth, ToolServer
 from tests.activities.mcp.serving import Serving
 from tests.activities.mcp.web_server import CLIENT, CLIENT_SECRET, TOKEN, WebServer, web_server
+from tests.nightly import only_nightly
 
 
 @pytest.fixture
@@ -42,6 +43,7 @@ async def test_a_token_goes_to_the_server_and_nowhere_else(serving: Serving, web
     assert all(headers["authorization"] == f"Bearer {TOKEN}" for verb, _, headers, _ in web.asked if verb == "POST")
 
 
+@pytest.mark.slow
 async def test_a_missing_token_is_said_with_the_status(serving: Serving, web: WebServer) -> None:
     web.needs_token = True
     async with serving.servers(ToolServer(url=web.url)) as servers:
@@ -61,6 +63,7 @@ async def test_a_worker_gets_a_token_with_its_own_credentials(serving: Serving, 
     assert web.issued[0]["scope"] == ["tools"]
 
 
+@pytest.mark.slow
 async def test_credentials_are_not_sent_to_an_issuer_that_mcp_toml_does_not_name(
     serving: Serving, web: WebServer
 ) -> None:
@@ -74,6 +77,7 @@ async def test_credentials_are_not_sent_to_an_issuer_that_mcp_toml_does_not_name
     assert CLIENT_SECRET not in error.message
 
 
+@pytest.mark.slow
 async def test_nobody_is_logged_in_says_how_to_log_in(serving: Serving, web: WebServer) -> None:
     web.needs_token = True
     oauth = OAuth(grant="authorization_code", client_id=CLIENT)
@@ -86,9 +90,9 @@ async def test_nobody_is_logged_in_says_how_to_log_in(serving: Serving, web: Web
     ("behaviour", "code", "part"),
     [
         ("huge", "MCP_LIMIT", "a message of more than 98,304 bytes"),
-        ("packed", "MCP_LIMIT", "a compressed body"),
+        only_nightly("packed", "MCP_LIMIT", "a compressed body"),
         ("drop", "OUTCOME_UNKNOWN", "all or part of it may have happened"),
-        ("html", "MCP_UNAVAILABLE", "it answered 503: <html>try later</html>"),
+        only_nightly("html", "MCP_UNAVAILABLE", "it answered 503: <html>try later</html>"),
     ],
 )
 async def test_a_bad_answer_ends_its_call_and_no_other(
@@ -103,6 +107,7 @@ async def test_a_bad_answer_ends_its_call_and_no_other(
         assert await serving.call(servers, "echo", a=1) == {"a": 1}
 
 
+@pytest.mark.slow
 async def test_a_server_that_forgot_the_session_is_connected_to_again(serving: Serving, web: WebServer) -> None:
     async with serving.servers(ToolServer(url=web.url)) as servers:
         assert await serving.call(servers, "echo", a=1) == {"a": 1}
@@ -122,6 +127,7 @@ async def test_a_server_cannot_lead_the_worker_to_an_address_that_is_not_public(
         assert inner.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", [False, True])
 async def test_a_name_that_leads_into_a_private_network_has_to_be_opened(
     serving: Serving, web: WebServer, private: bool
