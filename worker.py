@@ -8,6 +8,7 @@ error, 2 bad setting, 3 no server.
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import logging
 import os
@@ -22,7 +23,6 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
@@ -55,10 +55,10 @@ from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
-from runtime.task_queues import WORKER
+from runtime.task_queues import WORKER, Neighbours
 from runtime.value_store import ValueStore
 from runtime.worker_pool import Processes
-from runtime.workflow_runner import ContextFreeRunner, needs_no_context, passed_through, with_patience
+from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
 from workflows.notify.notifier import NotifyWorkflow
@@ -83,44 +83,39 @@ def build(
     workflows: Sequence[type] = WORKFLOWS,
     fault: Callable[[str], None] = no_fault,
     servers: ServerTools | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Worker:
     """Build a worker for the settings' task queue; does not start it.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer.
+    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
+    others poll the queue; without it they may.
     """
     worker = Worker(
         client,
         task_queue=settings.task_queue,
-        identity=f"{WORKER}{os.getpid()}@{socket.gethostname()}",
+        identity=identity(),
         workflows=workflows,
         activities=_activities(client, settings, tools, indexed, fault, servers),
-        workflow_runner=_runner(client),
+        workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
+        max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
-        max_workflow_task_external_storage_concurrency=1 if _stores_here(client) else 3,
+        max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
     )
     return with_patience(worker)
 
 
-def _runner(client: Client) -> SandboxedWorkflowRunner:
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    if not needs_no_context(client.data_converter):
-        return SandboxedWorkflowRunner(restrictions=restrictions)
-    return ContextFreeRunner(restrictions=restrictions, filed_by_workflow=not _stores_here(client))
-
-
-def _stores_here(client: Client) -> bool:
-    """Whether large payloads go to a directory, if anywhere. Storing them in parallel then costs more than it saves."""
-    external = client.data_converter.external_storage
-    return external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
+def identity() -> str:
+    """What this worker is called among those of its queue."""
+    return f"{WORKER}{os.getpid()}@{socket.gethostname()}"
 
 
 def _activities(
@@ -175,6 +170,13 @@ def _driver(client: Client, settings: Settings) -> StorageDriver:
     return external.drivers[0] if external else storage(settings)
 
 
+def _make_storage(client: Client, settings: Settings) -> None:
+    """Make the directory of large values, if they are stored in one."""
+    values = _driver(client, settings)
+    if isinstance(values, LocalDirectory):
+        values.create()
+
+
 async def serve(
     settings: Settings,
     child: int | None = None,
@@ -189,9 +191,7 @@ async def serve(
     settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
-    values = _driver(connection.client, settings)
-    if isinstance(values, LocalDirectory):
-        values.create()
+    _make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
     stopped = stop_on_signals()
@@ -199,33 +199,34 @@ async def serve(
         stop_with_parent(stopped)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
-    collector = asyncio.create_task(gc_tuning.keep_small())
+    neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
+    looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         servers = tool_servers(settings, connection.address)
         await workers.enter_async_context(servers)  # first, as they end after the steps that use them
         served = await of_servers(servers, settings.state_dir, tools, _say)
-        running = _workers(connection.client, settings, tools, indexed, fault, served)
+        running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
         for each in running:
             await workers.enter_async_context(each)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        count = len(tools) + (len(served.specs) if served else 0)
-        _say(("" if child is None else f"Worker {child}: ") + _greeting(connection, settings, count))
+        greeting = _greeting(connection, settings, [*tools, *(served.specs if served else ())])
+        _say(("" if child is None else f"Worker {child}: ") + greeting)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
-    presence.cancel()
-    collector.cancel()
+    for task in (presence, looking, collector):
+        task.cancel()
     _say("Stopped.")
 
 
 def _workers(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
-    served: ServerTools | None,
+    served: ServerTools | None, neighbours: Neighbours,
 ) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    others = [build(client, each, tools, indexed=indexed, workflows=(), fault=fault, servers=served) for each in bound]
-    return [build(client, settings, tools, indexed=indexed, fault=fault, servers=served), *others]
+    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served)
+    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound)]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -264,10 +265,10 @@ async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
     return await Processes(command, processes, _say).run()
 
 
-def _greeting(connection: Connection, settings: Settings, tools: int) -> str:
+def _greeting(connection: Connection, settings: Settings, tools: Sequence[str]) -> str:
     return (
         f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
-        f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {tools} tools."
+        f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {len(tools)} tools."
     )
 
 

@@ -24,7 +24,7 @@ class Way(NamedTuple):
     waves: bool = False
 
 
-WAYS = {"plan": Way("plan"), "by hand": Way("minimal"), "in batches": Way("minimal", True)}
+WAYS = {"plan": Way("plan"), "by hand": Way("minimal"), "bare": Way("bare"), "in batches": Way("minimal", True)}
 
 
 async def measure(bench: Bench) -> list[Table]:
@@ -37,7 +37,7 @@ async def _empty(bench: Bench, stand: Stand) -> Table:
     items = list(range(1_000 if bench.quick else 10_000))
     table = Table(
         title=f"Loop of {len(items)} items that do nothing",
-        columns=["way", "wall s", "ratio to by hand", "worker CPU s", "ratio"],
+        columns=["way", "wall s", "ratio to by hand", "to bare", "worker CPU s", "ratio", "to bare "],
         note=f"Bar: {EMPTY:.2f} of the loop by hand, in wall time.",
     )
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
@@ -48,11 +48,12 @@ async def _empty(bench: Bench, stand: Stand) -> Table:
             if turn:
                 found[kind].append((seconds, stand.worker(kind).cpu - before))
     wall, cpu = ({kind: median(pair[place] for pair in found[kind]) for kind in KINDS} for place in (0, 1))
-    for way, kind in (("plan", KINDS[0]), ("by hand", KINDS[1])):
+    for way, kind in (("plan", KINDS[0]), ("by hand", KINDS[1]), ("bare", KINDS[2])):
         ratio = wall[kind] / wall["minimal"]
         reached = ratio <= EMPTY if kind == "plan" else None
-        table.add(way, f"{wall[kind]:.2f}", f"{ratio:.3f}", f"{cpu[kind]:.2f}", f"{cpu[kind] / cpu['minimal']:.2f}",
-                  reached=reached)  # fmt: skip
+        shares = [f"{cpu[kind] / cpu['minimal']:.2f}", f"{cpu[kind] / cpu['bare']:.2f}"]
+        table.add(way, f"{wall[kind]:.2f}", f"{ratio:.3f}", f"{wall[kind] / wall['bare']:.3f}", f"{cpu[kind]:.2f}",
+                  *shares, reached=reached)  # fmt: skip
     return table
 
 
@@ -62,7 +63,7 @@ async def _waiting(bench: Bench, stand: Stand) -> Table:
     uneven = [round(0.01 * 200 ** rng.random(), 4) for _ in range(count)]
     table = Table(
         title=f"Loop of {count} items that wait, {IN_FLIGHT} at once",
-        columns=["items", "way", "wall s", "least possible s", "ratio", "ratio to by hand"],
+        columns=["items", "way", "wall s", "least possible s", "ratio", "ratio to by hand", "to bare"],
         note=f"Least possible: work / slots. Bars: {EVEN} of that for even items, {UNEVEN} of by hand for uneven ones.",
     )
     for name, items in (("2 s each", [2.0] * count), ("10 ms to 2 s", uneven)):
@@ -71,12 +72,12 @@ async def _waiting(bench: Bench, stand: Stand) -> Table:
         for _ in range(max(1, bench.repeats // 2)):
             for way, how in WAYS.items():
                 found[way].append(await run(stand, how, "wait", "seconds", items))
-        by_hand = median(found["by hand"])
+        by_hand, bare = median(found["by hand"]), median(found["bare"])
         for way, seconds in found.items():
             wall = median(seconds)
             reached = wall / least <= EVEN if items is not uneven else wall / by_hand <= UNEVEN
-            shown = (f"{wall:.2f}", f"{least:.2f}", f"{wall / least:.3f}", f"{wall / by_hand:.3f}")
-            table.add(name, way, *shown, reached=reached if way == "plan" else None)
+            ratios = [f"{wall / base:.3f}" for base in (least, by_hand, bare)]
+            table.add(name, way, f"{wall:.2f}", f"{least:.2f}", *ratios, reached=reached if way == "plan" else None)
     return table
 
 
@@ -90,7 +91,8 @@ async def run(stand: Stand, way: Way, tool: str, name: str, items: list[Any]) ->
     else:
         loop = Loop(workspace=str(stand.workspace), tool=tool, name=name, items=items, waves=way.waves)
         queue, name_of_run = f"bench-{way.kind}", f"loop-{uuid.uuid4().hex[:12]}"
-        count = await stand.client.execute_workflow("MinimalLoop", loop, id=name_of_run, task_queue=queue)
+        client, workflow = (stand.plain, "BareLoop") if way.kind == "bare" else (stand.client, "MinimalLoop")
+        count = await client.execute_workflow(workflow, loop.model_dump(), id=name_of_run, task_queue=queue)
         if count != len(items):
             raise RuntimeError(f"{count} of {len(items)} items ran")
     return time.perf_counter() - began

@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.graphs import Steps
 from benchmarks.sample import Sample, middle, ratio
 from benchmarks.speed import Paired, paired
-from benchmarks.stand import Stand
+from benchmarks.stand import KINDS, Stand
 from benchmarks.tables import Table
 
 SHAPES: dict[str, Callable[[int], Steps]] = {
@@ -26,11 +26,11 @@ async def measure(bench: Bench) -> list[Table]:
     """Measure every shape in every size; the largest size only once."""
     table = Table(
         title="Size",
-        columns=["graph", "steps", "wall s", "ms/step", "ratio", "worker CPU ms/step", "server CPU ms/step",
-                 "events/step", "bytes/step", "runs", "longest run", "worker peak MB", "by hand MB"],
+        columns=["graph", "steps", "wall s", "ms/step", "ratio", "to bare", "worker CPU ms/step", "server CPU ms/step",
+                 "events/step", "bytes/step", "runs", "longest run", "worker peak MB", "by hand MB", "bare MB"],
         note=f"Bars for the largest: worker and server CPU per step within {GROWTH} of the plan a tenth as large,"
         f" no run over {RUN_EVENTS:,} events, worker under {MEMORY / 1e6:.0f} MB."
-        " `ratio` is wall time against the workflow written by hand.",
+        " `ratio` is wall time against the workflow written by hand, `to bare` against the bare yardstick.",
     )  # fmt: skip
     sizes = SIZES[:-1] if bench.quick else SIZES
     for shape, graph in SHAPES.items():
@@ -47,12 +47,12 @@ async def measure(bench: Bench) -> list[Table]:
 async def _samples(stand: Stand, steps: Steps, repeats: int) -> Paired:
     if len(steps) < 10_000:
         return await paired(stand, [steps], repeats)
-    return {"plan": [await stand.run("plan", [steps])], "minimal": [await stand.run("minimal", [steps])]}
+    return {kind: [await stand.run(kind, [steps])] for kind in KINDS}
 
 
 def add(table: Table, shape: str, samples: Paired, before: Paired | None) -> None:
     """The row of one shape and size; `before`: the plan a tenth as large, if there is a bar."""
-    ours, theirs = samples["plan"], samples["minimal"]
+    ours, theirs, bare = samples["plan"], samples["minimal"], samples["bare"]
     steps = ours[0].steps
     peak, longest = max(sample.peak_memory for sample in ours), max(sample.longest_run for sample in ours)
     reached = None
@@ -65,6 +65,7 @@ def add(table: Table, shape: str, samples: Paired, before: Paired | None) -> Non
         f"{middle(ours, lambda one: one.seconds):.2f}",
         f"{1_000 * middle(ours, lambda one: one.seconds) / steps:.2f}",
         f"{ratio(ours, theirs, lambda one: one.seconds):.2f}",
+        f"{ratio(ours, bare, lambda one: one.seconds):.2f}",
         f"{1_000 * middle(ours, lambda one: one.worker_cpu) / steps:.2f}",
         f"{1_000 * middle(ours, lambda one: one.server_cpu) / steps:.2f}",
         f"{middle(ours, lambda one: one.events) / steps:.2f}",
@@ -73,6 +74,7 @@ def add(table: Table, shape: str, samples: Paired, before: Paired | None) -> Non
         f"{longest:,}",
         f"{peak / 1e6:.0f}",
         f"{max(sample.peak_memory for sample in theirs) / 1e6:.0f}",
+        f"{max(sample.peak_memory for sample in bare) / 1e6:.0f}",
         reached=reached,
     )
 

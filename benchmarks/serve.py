@@ -17,7 +17,8 @@ from benchmarks.minimal import MinimalApprovals, MinimalLoop, MinimalWorkflow
 from runtime import gc_tuning
 from runtime.connect import connect
 from runtime.settings import Settings
-from worker import build
+from runtime.task_queues import Neighbours
+from worker import build, identity
 from workflows.agent import AgentWorkflow
 from workflows.plan import PlanWorkflow
 
@@ -34,10 +35,13 @@ async def serve(kind: str) -> None:
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     tools = load_tools(settings.tools)
-    collector = asyncio.create_task(gc_tuning.keep_small())
-    async with build(client, settings, tools, indexed=True, workflows=WORKFLOWS[kind]):
+    collector, neighbours = asyncio.create_task(gc_tuning.keep_small()), Neighbours()
+    listening = build(client, settings, tools, indexed=True, workflows=WORKFLOWS[kind], neighbours=neighbours)
+    looking = asyncio.create_task(neighbours.keep_looking(client, settings.task_queue, identity()))
+    async with listening:
         print("listening", flush=True)
         await stopped.wait()
+    looking.cancel()
     collector.cancel()
 
 

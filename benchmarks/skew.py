@@ -15,6 +15,7 @@ BAR = 1.05
 WAYS: dict[str, tuple[Kind, bool]] = {
     "plan": ("plan", False),
     "by hand": ("minimal", False),
+    "bare": ("bare", False),
     "waves": ("minimal", True),
 }
 

@@ -1,5 +1,7 @@
 """The test stand: its own server, started as `plan` starts it, and one worker process per kind of workflow.
 
+Kinds: `plan`; `minimal`, a workflow by hand on our worker with our activities; `bare`, one with nothing of ours.
+
     async with Stand(folder, durable=True) as stand:
         sample = await stand.run("plan", [graphs.chain(200)])
 
@@ -35,16 +37,20 @@ from runtime.settings import Settings
 from runtime.task_queues import listeners
 from runtime.temporal_binary import find_temporal
 
-Kind = Literal["plan", "minimal"]
-KINDS: tuple[Kind, Kind] = ("plan", "minimal")
+Kind = Literal["plan", "minimal", "bare"]
+KINDS: tuple[Kind, ...] = ("plan", "minimal", "bare")
+BY_HAND: dict[Kind, str] = {"minimal": "MinimalWorkflow", "bare": "BareGraph"}
+APPROVALS: dict[Kind, str] = {"minimal": "MinimalApprovals", "bare": "BareApprovals"}
 ROOT = Path(__file__).parent.parent
 PATIENCE = 60.0
 
 
 class Stand:
-    """A server and two workers in a folder; stopped at the end of the `async with`."""
+    """A server and a worker of each kind in a folder; stopped at the end of the `async with`."""
 
     client: Client
+    plain: Client
+    """One with the SDK's own converter, for the bare yardstick."""
     server: Server
 
     def __init__(self, folder: Path, *, durable: bool, variables: Mapping[str, str] | None = None) -> None:
@@ -57,6 +63,7 @@ class Stand:
         try:
             await self._start_server()
             self.client = await connect(self.settings("plan"))
+            self.plain = await Client.connect(self.server.address)
             for kind in KINDS:
                 await self.start_worker(kind)
         except BaseException:
@@ -79,6 +86,7 @@ class Stand:
         return inherited | {
             "TEMPORAL_ADDRESS": self.server.address,
             "PLANS_TASK_QUEUE": f"bench-{kind}",
+            "BARE_QUEUE": f"bench-{kind}",
             "PLANS_STATE_DIR": str(self.folder / "state"),
             "PLANS_WORKSPACE": str(self.workspace),
             "PLANS_TOOLS": "benchmarks.tools",
@@ -95,7 +103,7 @@ class Stand:
     async def start_worker(self, kind: Kind) -> None:
         """Start a worker and wait until it polls."""
         log = self.folder / f"worker-{kind}.log"
-        command = [sys.executable, "-m", "benchmarks.serve", kind]
+        command = [sys.executable, "-m", *(["benchmarks.bare"] if kind == "bare" else ["benchmarks.serve", kind])]
         pid, began = daemon.start(command, log, self.environ(kind))
         self._workers[kind] = daemon.Process(pid=pid, began=began)
         async with asyncio.timeout(PATIENCE):
@@ -109,9 +117,9 @@ class Stand:
         await self._workers.pop(kind).stop(10.0)
 
     async def start(
-        self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: str = "MinimalWorkflow"
+        self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: Mapping[Kind, str] = BY_HAND
     ) -> WorkflowHandle[Any, Any]:
-        """Start a plan, or the hand-written workflow with the same graph; `waves` and `by_hand` apply to the latter."""
+        """Start a plan, or a workflow by hand with the same graph; `by_hand` names it, `waves` is for `minimal`."""
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
             options = Options(workspace=str(self.workspace))
@@ -119,7 +127,11 @@ class Stand:
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
         graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps], waves=waves)
-        handle = await self.client.start_workflow(by_hand, graph, id=name, task_queue=queue)
+        if kind == "bare":
+            plain = graph.model_dump(include={"workspace", "steps"})
+            handle = await self.plain.start_workflow(by_hand[kind], plain, id=name, task_queue=queue)
+            return self.plain.get_workflow_handle(name, run_id=handle.first_execution_run_id)
+        handle = await self.client.start_workflow(by_hand[kind], graph, id=name, task_queue=queue)
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 
     async def run(self, kind: Kind, graphs: list[Steps]) -> Sample:

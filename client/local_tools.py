@@ -1,9 +1,13 @@
-"""Tool specifications: the tools of this machine (built in or from PLANS_TOOLS) and those of a plan's workers."""
+"""Tool specifications: the tools of this machine and those of a plan's workers.
+
+Those of this machine are built in, from PLANS_TOOLS, or of the servers in mcp.toml as they were last listed.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from client.tool_servers.servers import server_specs
 from plans.errors import PlanError
 from plans.model import ToolSpec
 from runtime.settings import Settings
@@ -13,10 +17,14 @@ if TYPE_CHECKING:
 
 
 def known_tools(settings: Settings) -> dict[str, ToolSpec]:
-    """Specifications of this machine's tools by name. Raises PlanError if a module in PLANS_TOOLS cannot be loaded."""
+    """Specifications of this machine's tools by name; starts no server.
+
+    Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad mcp.toml.
+    """
     from activities.tools.registry import load_tools  # lazily: imports all tools, which most commands do not need
 
-    return {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
+    own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
+    return own | {name: spec for name, spec in sorted(server_specs(settings).items()) if name not in own}
 
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:

@@ -3,8 +3,8 @@
 Large values and large plans are stored as files named by their hash, and referred to by that hash from a workflow's
 history, from the heartbeat of a command that runs (its output so far), or from another stored value. `prune` reads the
 histories of all workflows that the server retains, open and closed, and removes the unreachable files. It removes
-nothing if any history cannot be read or if the directory also contains values of another server. Files younger than
-`older_than` stay: they may belong to a workflow that is just being started.
+nothing if any history cannot be read or decrypted, or if the directory also contains values of another server. Files
+younger than `older_than` stay: they may belong to a workflow that is just being started.
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from google.protobuf.message import DecodeError, Message
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
 from plans.errors import PlanError
 from plans.model import Value
 from runtime import namespaces
+from runtime.keys.errors import KeyMissing, Unauthentic
+from runtime.keys.live import LiveRing
+from runtime.keys.of_settings import ring_of
+from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
 
 OLDER_THAN = timedelta(hours=1)
@@ -67,9 +73,15 @@ async def prune(
     directory = settings.state_dir / "values"
     now = time.time()
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
-    workflows, named = await _named_by_workflows(client, files.keys())
-    named |= await _named_by_schedules(client, files.keys())
-    needed = await asyncio.to_thread(_reachable, named, files)
+    try:
+        ring = ring_of(settings)
+        workflows, named = await _named_by_workflows(client, files.keys(), ring)
+        named |= await _named_by_schedules(client, files.keys(), ring)
+        needed = await asyncio.to_thread(_reachable, named, files, ring)
+    except (KeyMissing, Unauthentic) as error:
+        raise PruneRefused(
+            f"what refers to stored values cannot be read: {error.message}; nothing was removed"
+        ) from error
     loose = [path for digest, path in files.items() if digest not in needed]
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
@@ -101,11 +113,11 @@ async def _require_ours(client: Client, settings: Settings) -> None:
         )
 
 
-async def _named_by_workflows(client: Client, known: Set[str]) -> tuple[int, set[str]]:
+async def _named_by_workflows(client: Client, known: Set[str], ring: LiveRing | None) -> tuple[int, set[str]]:
     """The number of workflow runs, and the stored values that their histories refer to. Raises PruneRefused."""
     named, count = set[str](), 0
     async for group in _in_groups(client):
-        for found in await asyncio.gather(*(_named_by(client, each, known) for each in group)):
+        for found in await asyncio.gather(*(_named_by(client, each, known, ring) for each in group)):
             named |= found
         count += len(group)
     return count, named
@@ -126,16 +138,16 @@ async def _in_groups(client: Client) -> AsyncIterator[list[WorkflowExecution]]:
     yield group
 
 
-async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str]) -> set[str]:
+async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str], ring: LiveRing | None) -> set[str]:
     handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
     named: set[str] = set()
     try:
         if execution.status is WorkflowExecutionStatus.RUNNING:
             # Before its history: the output of a command that ends in between is named by one or the other.
             for pending in (await handle.describe()).raw_description.pending_activities:
-                named |= _digests(pending.SerializeToString(), known)
+                named |= _digests_of(pending, known, ring)
         async for event in handle.fetch_history_events():
-            named |= _digests(event.SerializeToString(), known)
+            named |= _digests_of(event, known, ring)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:  # deleted since it was listed
             return named
@@ -144,13 +156,13 @@ async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str
     return named
 
 
-async def _named_by_schedules(client: Client, known: Set[str]) -> set[str]:
+async def _named_by_schedules(client: Client, known: Set[str], ring: LiveRing | None) -> set[str]:
     """The stored values that inputs of scheduled workflows refer to."""
     named: set[str] = set()
     try:
         async for schedule in await client.list_schedules():
             found = await client.get_schedule_handle(schedule.id).describe()
-            named |= _digests(found.raw_description.SerializeToString(), known)
+            named |= _digests_of(found.raw_description, known, ring)
     except RPCError as error:
         if error.status is not RPCStatusCode.UNIMPLEMENTED:
             raise PruneRefused(
@@ -163,12 +175,18 @@ def _digests(data: bytes, known: Set[str]) -> set[str]:
     return {match[1].decode() for match in _DIGEST.finditer(data)} & known
 
 
-def _reachable(named: set[str], files: dict[str, Path]) -> set[str]:
+def _digests_of(message: Message, known: Set[str], ring: LiveRing | None) -> set[str]:
+    """The references in a message of the server, inside its encrypted payloads as well. Raises KeyMissing."""
+    found = _digests(message.SerializeToString(), known)
+    return found.union(*(_digests(plain, known) for plain in plain_texts(message, ring)))
+
+
+def _reachable(named: set[str], files: dict[str, Path], ring: LiveRing | None) -> set[str]:
     """Mark phase: the named values and everything they refer to, transitively."""
     reached, waiting = set(named), list(named)
     while waiting:
-        with suppress(FileNotFoundError):
-            fresh = _digests(files[waiting.pop()].read_bytes(), files.keys()) - reached
+        with suppress(FileNotFoundError, DecodeError):  # a damaged file refers to nothing that could be used
+            fresh = _digests_of(Payload.FromString(files[waiting.pop()].read_bytes()), files.keys(), ring) - reached
             reached |= fresh
             waiting += fresh
     return reached

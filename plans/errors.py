@@ -12,6 +12,10 @@
     │   └── LlmError          an LLM request that failed; activities/llm/errors.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
+    ├── BadRing               PLANS_KEYS names something that is not a key ring; runtime/keys/ring.py
+    ├── KeyMissing            the key of something encrypted is not in the ring; runtime/keys/errors.py
+    ├── Unauthentic           something encrypted was changed; runtime/keys/errors.py
+    ├── PlainRefused          a payload that is not encrypted, where only those are read; runtime/keys/errors.py
     ├── TemplateError         a template that is missing, ambiguous or changed; runtime/templates/names.py
     ├── Undecodable           a message or a start argument that cannot be decoded; given to a workflow as a value
     ├── LinkRefused           a one-time link that decides nothing; runtime/links/token.py

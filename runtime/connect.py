@@ -23,6 +23,8 @@ from temporalio.service import RPCError, RPCStatusCode, ServiceClient
 
 from runtime import server as embedded
 from runtime.errors import NotConnected
+from runtime.keys.codec import Seal
+from runtime.keys.of_settings import codec_of, ring_of
 from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
@@ -183,10 +185,14 @@ def _checked_address(address: str) -> str:
 
 
 def storage(settings: Settings) -> StorageDriver:
-    """The driver for data too large for history: a directory, or S3 with PLANS_STORAGE=s3://BUCKET."""
+    """The driver for data too large for history: a directory, or S3 with PLANS_STORAGE=s3://BUCKET.
+
+    With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read.
+    """
+    seal = Seal(ring_of(settings))
     if settings.storage == "local":
-        return LocalDirectory(settings.state_dir / "values")
-    return s3_driver(settings.storage.removeprefix("s3://"))
+        return LocalDirectory(settings.state_dir / "values", seal)
+    return s3_driver(settings.storage.removeprefix("s3://"), seal)
 
 
 async def _client(
@@ -194,7 +200,7 @@ async def _client(
 ) -> Client:
     """A client of a healthy server. `is_ours`: an embedded server, which may still be creating its namespace."""
     identity = f"{_user()}@{socket.gethostname()}"
-    data_converter = converter(storage(settings), settings.external_bytes)
+    data_converter = converter(storage(settings), settings.external_bytes, codec_of(settings))
     options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE

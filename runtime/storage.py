@@ -14,19 +14,17 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import ContextVar
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
+from temporalio.api.failure.v1 import Failure
 from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
-from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import (
-    CompositePayloadConverter,
     DataConverter,
-    EncodingPayloadConverter,
+    DefaultFailureConverter,
+    DefaultFailureConverterWithEncodedAttributes,
     ExternalStorage,
     StorageDriver,
     StorageDriverClaim,
@@ -35,22 +33,23 @@ from temporalio.converter import (
 )
 from temporalio.worker._command_aware_visitor import current_command_info
 
-from plans.errors import PlanError, Undecodable
+from plans.errors import PlanError
 from runtime.atomic_file import write_whole
+from runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
+from runtime.keys.codec import Codec, Seal
+from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
 
+KEY_SECONDS = 60
+"""Seconds until a step is tried again whose worker lacks the key of its arguments."""
 S3_MAX_BYTES = 256 * 1024 * 1024
 """Maximum payload size for S3, in bytes."""
 _log = logging.getLogger(__name__)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _NO_OBJECT = ("404", "NoSuchKey", "NotFound", "KeyTooLongError", "InvalidURI")
 """Answers of S3 about a key that no retry changes."""
-_UNDECODABLE = b"plans/undecodable"
-"""Encoding of the payload that takes the place of one that cannot be retrieved."""
-_strict: ContextVar[bool] = ContextVar("_strict", default=False)
-"""Whether what cannot be decoded raises: for clients and activities."""
 
 
 class StorageError(PlanError):
@@ -64,8 +63,9 @@ class StorageGone(StorageError):
 class LocalDirectory(StorageDriver):
     """A content-addressed directory of payloads: equal content is one file, and files never change."""
 
-    def __init__(self, directory: Path | str) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Path | str, seal: Seal | None = None) -> None:
+        """`seal` encrypts what is stored, and names files by the hash of what is in them."""
+        self.directory, self._seal = Path(directory), seal or Seal()
 
     def name(self) -> str:
         """The driver name recorded in claims."""
@@ -91,7 +91,7 @@ class LocalDirectory(StorageDriver):
         return self.directory / digest[:2] / digest[2:]
 
     def _store(self, payload: Payload) -> StorageDriverClaim:
-        data = payload.SerializeToString()
+        data = self._seal.on(payload).SerializeToString()
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         try:
@@ -118,7 +118,7 @@ class LocalDirectory(StorageDriver):
                 " step that made the value again",
                 "VALUE_CORRUPT",
             )
-        return Payload.FromString(data)
+        return self._seal.off(Payload.FromString(data))
 
     def create(self) -> None:
         """Create the directory: from then on a missing one is a fault of the machine, not of a reference."""
@@ -160,16 +160,22 @@ class Boto(S3StorageDriverClient):
 class Bucket(S3StorageDriver):
     """The SDK's driver, telling what can never be read (StorageError) from a bucket that is out of reach (OSError)."""
 
-    def __init__(self, s3: Any, bucket: str) -> None:
+    def __init__(self, s3: Any, bucket: str, seal: Seal | None = None) -> None:
         super().__init__(Boto(s3), bucket, max_payload_size=S3_MAX_BYTES)
-        self._own = bucket
+        self._own, self._seal = bucket, seal or Seal()
+
+    async def store(self, context: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
+        """Store payloads."""
+        sealed = await asyncio.to_thread(lambda: [self._seal.on(payload) for payload in payloads])
+        return await super().store(context, sealed)
 
     async def retrieve(
         self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
     ) -> list[Payload]:
         """Retrieve payloads. Raises StorageError, or OSError when the same request may succeed later."""
         try:
-            return await super().retrieve(context, claims)
+            found = await super().retrieve(context, claims)
+            return await asyncio.to_thread(lambda: [self._seal.off(payload) for payload in found])
         except (KeyError, ValueError, DecodeError) as error:  # a claim without a hash, or content with another one
             raise StorageError(f"the stored value is not what its reference says: {error}", "VALUE_CORRUPT") from error
         except RuntimeError as error:  # the SDK's, with the reason as its cause
@@ -180,24 +186,39 @@ class Bucket(S3StorageDriver):
             raise ConnectionError(f"{error}: {error.__cause__}") from error
 
 
-def s3_driver(bucket: str) -> StorageDriver:
+def s3_driver(bucket: str, seal: Seal | None = None) -> StorageDriver:
     """The driver for a bucket. Raises StorageError BAD_SETTING:PLANS_STORAGE when boto3 is not installed."""
     try:
         import boto3
     except ImportError as error:
         text = "PLANS_STORAGE: S3 needs one more package; install plans-that-survive[s3]"
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
-    return Bucket(boto3.client("s3"), bucket)
+    return Bucket(boto3.client("s3"), bucket, seal)
 
 
-def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES) -> DataConverter:
-    """A data converter for pydantic values as JSON; payloads of at least `threshold` bytes go to the driver."""
+def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, codec: Codec | None = None) -> DataConverter:
+    """A data converter for pydantic values as JSON; payloads of at least `threshold` bytes go to the driver.
+
+    `codec` encrypts payloads, and the messages of failures with them.
+    """
     storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
     kind = OneConverter if isinstance(driver, LocalDirectory) else TolerantConverter
-    return kind(payload_converter_class=OnePayloadConverter, external_storage=storage)
+    codec = codec or Codec()
+    failures = DefaultFailureConverter if codec.ring is None else DefaultFailureConverterWithEncodedAttributes
+    return kind(OnePayloadConverter, codec, failures, external_storage=storage)
 
 
-_PERMANENT = (StorageError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, DecodeError)
+_PERMANENT = (
+    StorageError,
+    Unauthentic,
+    PlainRefused,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    DecodeError,
+)
 """What a malformed or foreign reference raises, in the SDK or in a driver; an OSError may be gone at the next try."""
 
 
@@ -211,14 +232,26 @@ class TolerantConverter(DataConverter):
 
     async def decode(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         """Decode payloads for a client or an activity. Raises what cannot be decoded."""
-        token = _strict.set(True)
+        token = strict.set(True)
         try:
             return await super().decode(payloads, type_hints)
         finally:
-            _strict.reset(token)
+            strict.reset(token)
+
+    async def encode_failure(self, exception: BaseException, failure: Failure) -> None:
+        """Encode a failure. That an activity's worker lacks a key is none of the step: it is tried again, later."""
+        await super().encode_failure(exception, failure)
+        lacking = exception if isinstance(exception, KeyMissing) else exception.__cause__
+        if isinstance(lacking, KeyMissing) and failure.HasField("application_failure_info"):
+            failure.application_failure_info.type = lacking.code
+            failure.application_failure_info.non_retryable = False
+            failure.application_failure_info.next_retry_delay.FromSeconds(KEY_SECONDS)
 
     async def _decode_reference_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         return await _tolerantly(super()._decode_reference_payload_sequence, payloads)
+
+    async def _decode_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
+        return await _tolerantly(super()._decode_payload_sequence, payloads)
 
     async def _external_retrieve_payload_sequence(self, payloads: Sequence[Payload]) -> list[Payload]:
         return await _tolerantly(super()._external_retrieve_payload_sequence, payloads)
@@ -230,14 +263,14 @@ async def _tolerantly(
     """What `read` returns. For what people send to a workflow, a payload that it can never read is replaced."""
     try:
         return await read(given)
-    except (StorageGone, OSError):
+    except (StorageGone, KeyMissing, OSError):  # none is final: the same message may be read at the next try
         raise
     except _PERMANENT as error:
-        if _strict.get() or current_command_info.get() is not None:  # not None: the result of a command
+        if strict.get() or current_command_info.get() is not None:  # not None: the result of a command
             raise
         if len(given) == 1:
             _log.warning("a message or start argument is refused: %s", str(error)[:1_000])
-            return [Payload(metadata={"encoding": _UNDECODABLE})]
+            return [Payload(metadata={"encoding": UNDECODABLE})]
         return [(await _tolerantly(read, [payload]))[0] for payload in given]
 
 
@@ -249,47 +282,3 @@ class OneConverter(TolerantConverter):
 
     def _with_store_context(self, _: StorageDriverStoreContext) -> DataConverter:
         return self
-
-
-class OnePayloadConverter(PydanticPayloadConverter):
-    """The SDK's pydantic payload converter, sharing one set of type adapters per process.
-
-    With external storage the SDK creates a converter per activity and per client call, and each would rebuild the type
-    adapters. They are its only state.
-    """
-
-    def __init__(self) -> None:
-        CompositePayloadConverter.__init__(self, *_converters())
-
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
-        """Convert payloads to values. Without types, which is how messages arrive, what cannot be converted becomes
-        an `Undecodable`; with types, and for clients and activities, it raises."""
-        if type_hints or _strict.get():
-            return super().from_payloads(payloads, type_hints)
-        return [self._value(payload) for payload in payloads]
-
-    def _value(self, payload: Payload) -> Any:
-        if payload.metadata.get("encoding") == _UNDECODABLE:
-            return Undecodable(_LOST, lost=True)
-        try:
-            return super().from_payloads([payload])[0]
-        except MemoryError:
-            raise
-        except Exception as error:  # decoding alone: whatever a parser raises for the bytes of a payload
-            return Undecodable(f"the message cannot be decoded: {_reason(error)}; send it as JSON (json/plain)")
-
-
-_LOST = (
-    "the message refers to content that is not in the storage of the plan's workers, or to none at all; send it from a"
-    " client with the same state directory (PLANS_STATE_DIR) or bucket (PLANS_STORAGE)"
-)
-
-
-def _reason(error: Exception) -> str:
-    cause = error.__cause__ or error
-    return f"{type(cause).__name__}: {cause}"[:300]
-
-
-@cache
-def _converters() -> Sequence[EncodingPayloadConverter]:
-    return tuple(PydanticPayloadConverter().converters.values())

@@ -1,10 +1,15 @@
-"""The workers that poll a task queue."""
+"""The workers that poll a task queue.
+
+`Neighbours` keeps an eye on them for a worker, which shares the steps of its plans with others as soon as there are
+some (`runtime.workflow_runner`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import time
+from contextlib import suppress
 
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import PollerInfo, TaskQueue
@@ -20,14 +25,39 @@ SEEN_SECONDS = 90.0
 """A long poll lasts one minute: a poller not seen for longer is gone."""
 TRIES, PAUSE_SECONDS = 4, 0.25
 """For a request that the server asks to retry."""
+LOOK_SECONDS = 5.0
+"""Between two looks at who else polls."""
 
 
-async def listeners(client: Client, queue: str) -> list[str]:
-    """Identities of the workers that poll a task queue, except workers of ours that have died on this machine."""
+class Neighbours:
+    """Whether another worker polls a worker's queue for steps; until `keep_looking` has seen that, it may be so."""
+
+    def __init__(self) -> None:
+        self.are_there = True
+
+    async def keep_looking(self, client: Client, queue: str, identity: str, every: float = LOOK_SECONDS) -> None:
+        """Look every few seconds (`every`). `identity`: the worker's own.
+
+        While the server does not answer, nothing changes.
+        """
+        while True:
+            with suppress(RPCError):
+                found = await listeners(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+                self.are_there = bool(set(found) - {identity})
+            await asyncio.sleep(every)
+
+
+async def listeners(
+    client: Client, queue: str, kind: TaskQueueType.ValueType = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+) -> list[str]:
+    """Identities of the workers that poll a task queue for tasks of this kind.
+
+    Except workers of ours that have died on this machine.
+    """
     request = DescribeTaskQueueRequest(
         namespace=client.namespace,
         task_queue=TaskQueue(name=queue),
-        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+        task_queue_type=kind,
     )
     answer = await _described(client, request)
     recent = [poller.identity for poller in answer.pollers if _age(poller) < SEEN_SECONDS]

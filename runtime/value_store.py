@@ -97,14 +97,15 @@ class ValueStore:
         return dict((await self.driver.store(StorageDriverStoreContext(), [payload]))[0].claim_data)
 
     async def get_bytes(self, claim: dict[str, str]) -> bytes:
-        """Load one payload. Raises ToolError VALUE_MISSING or VALUE_CORRUPT."""
+        """Load one payload. Raises ToolError VALUE_MISSING or VALUE_CORRUPT, or KeyMissing."""
         from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext  # lazily, as above
 
+        from runtime.keys.errors import Unauthentic
         from runtime.storage import StorageError
 
         try:
             payload = (await self.driver.retrieve(StorageDriverRetrieveContext(), [StorageDriverClaim(claim)]))[0]
-        except StorageError as error:
+        except (StorageError, Unauthentic) as error:
             raise ToolError(error.code, error.message) from error
         return payload.data
 

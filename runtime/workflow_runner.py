@@ -1,4 +1,9 @@
-"""Runs workflows in the SDK's sandbox, without per-payload serialization contexts and with a longer deadlock timeout.
+"""Runs workflows in the SDK's sandbox: steps shared fairly, no per-payload contexts, a longer deadlock timeout.
+
+A worker may take the steps that a workflow task starts into its own free slots ("eager"), without a dispatch by the
+server each. Alone on its queue it takes as many as it has slots for. As soon as others poll the queue it takes
+EAGER_SHARED of each task and leaves the rest to whoever is free: otherwise a plan would fill one worker while the
+others look on.
 
 Before each payload it encodes or decodes, the SDK asks the workflow instance for the payload's serialization context
 (`WithSerializationContext`). That runs code in the sandbox and took 14 % of a worker's CPU time. Our converters ignore
@@ -13,15 +18,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pkgutil import iter_modules
 from typing import Any
 
+from temporalio.client import Client
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
 
+from runtime.storage import LocalDirectory
+from runtime.task_queues import Neighbours
+
+EAGER_SHARED = 3
+"""Steps of one workflow task that a worker takes itself where others poll its queue: the SDK's default."""
 THINKING_SECONDS = 10
 """Deadlock timeout in seconds: Temporal's default workflow task timeout."""
 _LIMIT = "_deadlock_timeout_seconds"
@@ -46,8 +57,19 @@ def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ContextFreeRunner(SandboxedWorkflowRunner):
-    """The sandboxed runner, for a converter that `needs_no_context`."""
+class SharingRunner(SandboxedWorkflowRunner):
+    """The sandboxed runner of a worker that shares the steps of its plans with its neighbours."""
+
+    neighbours: Neighbours = field(default_factory=Neighbours)
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Create a sandboxed workflow instance."""
+        return _Sharing(super().create_instance(det), self.neighbours)
+
+
+@dataclass(frozen=True)
+class ContextFreeRunner(SharingRunner):
+    """The same, for a converter that `needs_no_context`."""
 
     filed_by_workflow: bool = True
     """Whether the storage driver uses the workflow a payload belongs to."""
@@ -57,9 +79,52 @@ class ContextFreeRunner(SandboxedWorkflowRunner):
         return _ContextFree(super().create_instance(det), self.filed_by_workflow)
 
 
+def runner_for(client: Client, workflows: Iterable[type], neighbours: Neighbours) -> SharingRunner:
+    """The runner of a worker with this client."""
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*passed_through(workflows))
+    if not needs_no_context(client.data_converter):
+        return SharingRunner(restrictions=restrictions, neighbours=neighbours)
+    filed = not stores_here(client)
+    return ContextFreeRunner(restrictions=restrictions, neighbours=neighbours, filed_by_workflow=filed)
+
+
+def stores_here(client: Client) -> bool:
+    """Whether large payloads go to a directory, if anywhere. Storing them in parallel then costs more than it saves."""
+    external = client.data_converter.external_storage
+    return external is None or all(isinstance(driver, LocalDirectory) for driver in external.drivers)
+
+
 def needs_no_context(converter: DataConverter) -> bool:
     """Whether the converter ignores the context of a payload."""
     return converter.with_context(WorkflowSerializationContext(namespace="any", workflow_id="any")) is converter
+
+
+class _Sharing(WorkflowInstance):
+    """A workflow instance that leaves steps to the neighbours; delegates everything else."""
+
+    def __init__(self, inner: WorkflowInstance, neighbours: Neighbours) -> None:
+        self._inner, self._neighbours = inner, neighbours
+
+    def activate(self, act: Any) -> Any:
+        """Carry out an activation; the history does not contain this advice."""
+        done = self._inner.activate(act)
+        if self._neighbours.are_there:
+            started = [each for each in done.successful.commands if each.HasField("schedule_activity")]
+            for command in started[EAGER_SHARED:]:
+                command.schedule_activity.do_not_eagerly_execute = True
+        return done
+
+    def get_serialization_context(self, command_info: Any) -> Any:
+        return self._inner.get_serialization_context(command_info)
+
+    def get_external_store_context(self, command_info: Any) -> StorageDriverStoreContext:
+        return self._inner.get_external_store_context(command_info)
+
+    def get_info(self) -> Info:
+        return self._inner.get_info()
+
+    def get_thread_id(self) -> int | None:
+        return self._inner.get_thread_id()
 
 
 class _ContextFree(WorkflowInstance):

@@ -11,6 +11,8 @@ import shutil
 import sys
 from pathlib import Path, PurePosixPath
 
+from scripts.llms_txt import FILE, on_site
+
 ROOT = Path(__file__).resolve().parent.parent
 STAGED = "build/site-source"
 NAMES = {"README.md": "index.md", "docs/README.md": "docs/index.md"}
@@ -41,6 +43,7 @@ class Stage:
             place = self._target / picture.relative_to(self._root)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(picture, place)
+        self._put("llms.txt", on_site((self._root / FILE).read_text("utf-8")))
         for path in self._linked:  # grows while directories are listed
             self._put(f"source/{path}.md", _UNSEARCHED + self._shown(path))
         return dead

@@ -19,21 +19,17 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from runtime import daemon
-from runtime.server import HOST, Server, flags, free_ports
+from runtime.server import Server
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory, converter
 from runtime.temporal_binary import find_temporal
 from tests.lacking import pytest_make_collect_report as pytest_make_collect_report
 from tests.lacking import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.servers import development_server
 from tests.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""
-AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
-"""The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
-DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
-"""The server deletes a workflow half a minute after it was asked to."""
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -93,23 +89,8 @@ async def temporal_binary(caches: dict[str, str]) -> Path:
 @pytest_asyncio.fixture(scope="session")
 async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """A development server with our settings and search attributes, in memory."""
-    directory = tmp_path_factory.mktemp("server")
-    for attempt in ("first", "second"):  # the ports that it looks for itself may be taken meanwhile
-        port, ui_port = free_ports(0, 0)
-        log = directory / f"{attempt}.log"
-        command = [str(temporal_binary), *flags(port, ui_port, None)]
-        command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
-        pid, began = daemon.start(command, log, os.environ)
-        running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
-        await until(lambda: running.accepts() or not running.is_alive(), "the server listens")  # noqa: B023
-        if running.is_alive():
-            break
-    try:
-        assert running.is_alive(), daemon.tail(log)
-        await connected(running.address)  # a command of a test may be the first to need the namespace
+    async with development_server(temporal_binary, tmp_path_factory.mktemp("server")) as running:
         yield running
-    finally:
-        await running.stop(grace=0)
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -37,6 +37,10 @@ USED = {
         "overrides DataConverter's: what a worker reads for a workflow comes through here, and nothing public does",
         "tests/workflows/test_undecodable.py",
     ),
+    ("runtime/storage.py", "_decode_payload_sequence"): (
+        "as the one above, for payloads that cannot be decrypted",
+        "tests/runtime/keys/test_on_server.py",
+    ),
     ("runtime/storage.py", "_external_retrieve_payload_sequence"): (
         "as the one above, for references to external storage",
         "tests/workflows/test_undecodable.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from scripts.llms_txt import text
 from scripts.site import Stage
 from tests.client.web.browser import DESK, PHONE, chromium, opened, overflow, problems, served, watch
 
@@ -38,6 +40,19 @@ def build(settings: Path) -> subprocess.CompletedProcess[str]:
     environ = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     command = [program, "build", "--strict", "--config-file", str(settings)]
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
+
+
+def test_what_llms_are_told_is_made_of_the_documents_and_its_links_lead_somewhere(tmp_path: Path) -> None:
+    found = (ROOT / "docs" / "llms.txt").read_text()
+    assert found == text(ROOT), "run: python -m scripts.llms_txt"
+    assert found.startswith("# Plans that survive\n\n> A durable plan runner")
+    links = re.findall(r"\]\(([^)#]+)", found)
+    assert len(links) > 20
+    assert all((ROOT / "docs" / link).exists() for link in links if not link.startswith("http"))
+    Stage(ROOT, tmp_path / "site").write()
+    of_site = re.findall(r"\]\(([^)#]+)", (tmp_path / "site" / "llms.txt").read_text())
+    of_pages = [tmp_path / "site" / link.replace(".html", ".md") for link in of_site if not link.startswith("http")]
+    assert all(page.exists() for page in of_pages)
 
 
 def test_every_page_is_in_the_navigation_and_no_link_leads_nowhere(tmp_path: Path) -> None:

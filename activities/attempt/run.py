@@ -30,6 +30,7 @@ from plans.activity_io import Call, Note, Return
 from plans.definition.arguments import argument_problems
 from plans.errors import ToolError
 from plans.large_value import LargeValue
+from runtime.keys.errors import KeyMissing
 from runtime.value_store import ValueStore
 
 LONGEST_WAIT = 86_400.0
@@ -67,8 +68,8 @@ def tool_activity(
                 done = await (work() if call.repeatable else once(context, work))
             return done.model_copy(update={"attempts": heartbeat.attempts, "more_attempts": heartbeat.more})
         except (Exception, asyncio.CancelledError) as error:
-            if _is_cancelled(error) and not _has_news(context, heartbeat):
-                raise
+            if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
+                raise  # of a missing key, the converter says when to try again
             failure = _failure(_cause(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)

@@ -14,6 +14,7 @@ from activities.tools.tool import ToolContext
 from activities.workspace.effect_log import Effect
 from plans.activity_io import Return
 from plans.errors import ToolError
+from runtime.keys.errors import KeyMissing
 
 
 async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> Return:
@@ -30,6 +31,9 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
     context.fault("after_intent")
     try:
         done = await work()
+    except KeyMissing:  # of a stored argument: the tool was not called
+        await asyncio.to_thread(log.forget, claim)
+        raise
     except Exception as error:
         failure = tool_error(error)
         await asyncio.to_thread(log.settle, claim, "failed", {"code": failure.code, "message": failure.message})

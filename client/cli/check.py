@@ -12,11 +12,13 @@ from rich.text import Text
 
 from activities.notify.targets import read_targets
 from client.children.checking import check_children
-from client.cli import environment, output
+from client.cli import environment, output, signals
+from client.cli.mcp.servers import Refresh, refreshed
 from client.cli.options import AsJson, File
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load, plan_schema
 from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from client.tool_servers.servers import list_again, named_in
 from plans.definition.scopes import walk
 from plans.definition.validation import errors
 from plans.definition.will_ask import Asking
@@ -34,12 +36,13 @@ MAX_ASKING = 20
 def check_file(file: File, as_json: AsJson = False) -> None:
     """Report every problem of a plan file. Needs no server."""
     settings = environment.settings()
-    tools = known_tools(settings)
     try:
         found = load(file)
     except InvalidPlan as error:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
+    signals.run(list_again(settings, named_in(found.data, settings)))
+    tools = known_tools(settings)
     plan, wrong = check(found.data, tools)
     if plan is not None and plan.notify:
         wrong += read_targets(settings).problems(plan.notify)
@@ -61,10 +64,13 @@ def schema(as_json: AsJson = False) -> None:
 
 def tools(
     name: str | None = typer.Argument(None, metavar="NAME", help="Show this tool and its arguments."),
+    refresh: Refresh = False,
     as_json: AsJson = False,
 ) -> None:
     """List the tools that steps may call. With a name: that tool's arguments."""
-    known = known_tools(environment.settings())
+    settings = environment.settings()
+    troubles = [f"{each.name}: {each.error}" for each in refreshed(settings, refresh) if each.error]
+    known = known_tools(settings)
     if name is not None and name not in known:
         raise PlanError(f"unknown tool '{name}'; `plan tools` lists the available ones", "UNKNOWN_TOOL")
     if as_json:
@@ -75,7 +81,7 @@ def tools(
     elif name:
         _show_tool(known[name])
     else:
-        _list_tools(list(known.values()))
+        _list_tools(list(known.values()), troubles)
 
 
 def show_asking(asking: Sequence[Asking]) -> None:
@@ -119,22 +125,27 @@ def _report(
         show_asking(asking)
 
 
-def _list_tools(specs: list[ToolSpec]) -> None:
+def _list_tools(specs: list[ToolSpec], troubles: Sequence[str]) -> None:
     table = Table.grid(padding=(0, 2, 0, 0))
     for spec in specs:
         approval = Text("needs approval" if spec.approval == "always" else "", style="yellow")
         table.add_row(Text(spec.name, style="bold"), approval, Text(line(spec.description.splitlines()[0])))
     output.out().print(table)
+    for trouble in troubles:
+        output.say(f"Tool server {line(trouble)}")
     output.say("Arguments of one tool: plan tools NAME")
 
 
 def _show_tool(spec: ToolSpec) -> None:
     required = spec.args_schema.get("required", [])
-    rows = [spec.name, *(f"  {each}" for each in spec.description.splitlines()), "", "Arguments"]
+    said = [f"  {line(each)}" for each in spec.description.splitlines()]
+    rows = [spec.name, *([f"  Its server '{spec.server}' says:"] if spec.server else []), *said, "", "Arguments"]
     for name, schema in spec.args_schema.get("properties", {}).items():
         kind = schema.get("type") or " or ".join(str(each.get("type", "value")) for each in schema.get("anyOf", []))
+        kind = " or ".join(map(str, kind)) if isinstance(kind, list) else kind
         default = "" if name in required else f", default {output.compact(schema.get('default'))}"
-        rows.append(f"  {name} ({kind or 'any'}{default})")
+        default = ", optional" if spec.server and default and "default" not in schema else default
+        rows.append(f"  {line(name)} ({kind or 'any'}{line(default)})")
         rows += [f"      {line(schema['description'])}"] if schema.get("description") else []
     rows += ["", f"Value\n  {line(spec.value)}"] if spec.value else []
     rows += ["", f"Approval: {_approval(spec)}", f"Time limit: {output.seconds(spec.timeout)}"]
@@ -144,5 +155,7 @@ def _show_tool(spec: ToolSpec) -> None:
 def _approval(spec: ToolSpec) -> str:
     if spec.approval == "never":
         return "not needed, unless the step requires it"
+    if spec.asks_because:
+        return f"needed: {line(spec.asks_because)}"
     exempt = [f"{name} {' or '.join(map(str, values))}" for name, values in spec.approval_exempt.items()]
     return "needed" + (f", except with {' and '.join(exempt)}" if exempt else "")

@@ -25,7 +25,7 @@ def prune(
     as_json: AsJson = False,
 ) -> None:
     """Remove stored values that no plan refers to. Values of running plans and of plans still on the server stay."""
-    age = _duration(older_than)
+    age = duration(older_than, "--older-than")
 
     async def act(here: Connected) -> Pruned:
         return await sweep(here.client, here.settings, older_than=age, dry_run=dry_run)
@@ -52,8 +52,9 @@ def size(number: int) -> str:
     return f"{amount:.1f} GB"
 
 
-def _duration(text: str) -> timedelta:
+def duration(text: str, option: str) -> timedelta:
+    """A text such as `30m` as a duration."""
     found = re.fullmatch(r"(\d{1,6})([smhd])", text)
     if not found:
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 7d", param_hint="--older-than")
+        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 7d", param_hint=option)
     return timedelta(**{_UNITS[found[2]]: int(found[1])})

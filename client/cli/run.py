@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from client import runs
-from client.cli import environment, output, session
+from client.cli import environment, output, session, signals
 from client.cli import review as reviewing
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
@@ -17,8 +17,10 @@ from client.cli.session import Connected
 from client.cli.signals import INTERRUPTED
 from client.draft import drafted
 from client.errors import PlanRefused
-from client.requests.plan_request import Flags, Request, prepare
+from client.plan_file import load
+from client.requests.plan_request import Flags, Request, prepared
 from client.runs import Started, Summary
+from client.tool_servers.servers import list_again, named_in
 from plans.model import MAX_PARALLEL
 from runtime.task_queues import serves_this_machine
 
@@ -49,7 +51,10 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         as_json: AsJson = False,
     ) -> None:
         flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
-        action(prepare(file, flags, environment.settings()), as_json)
+        settings = environment.settings()
+        found = load(file)
+        signals.run(list_again(settings, named_in(found.data, settings)))
+        action(prepared(found, flags, settings), as_json)
 
     command.__doc__ = action.__doc__
     return command

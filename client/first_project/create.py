@@ -16,6 +16,10 @@ SCHEMA = f"{PROJECT}/plan.schema.json"
 """The JSON Schema of plan files, for editors. Ours: written again when it differs, as after an upgrade."""
 EDITOR = ".vscode/settings.json"
 PLAN, TOOL = "plan.yaml", "tools/words.py"
+AGENTS = "AGENTS.md"
+"""What coding agents read about a repository. The section between our marks is ours; the rest is not touched."""
+_BEGIN, _END = "<!-- plans: begin", "<!-- plans: end -->"
+MAX_AGENTS_BYTES = 1024 * 1024
 
 State = Literal["created", "updated", "unchanged", "kept"]
 
@@ -33,7 +37,7 @@ class NoProject(PlanError):
 
 
 def create(directory: Path, schema: dict[str, Any]) -> list[File]:
-    """Write the first plan, a tool with its test, the schema and the editor's settings.
+    """Write the first plan, a tool with its test, a section for agents, the schema and the editor's settings.
 
     `directory` is made if it does not exist. Raises NoProject; files written before the error stay.
     """
@@ -44,7 +48,7 @@ def create(directory: Path, schema: dict[str, Any]) -> list[File]:
     }
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        return [File(path, _write(directory / path, text, ours=path == SCHEMA)) for path, text in wanted.items()]
+        return [File(path, _written(directory, path, text)) for path, text in wanted.items()]
     except (FileExistsError, NotADirectoryError) as error:
         text = f"{error.filename} is not a directory; name another one, or move it away"
         raise NoProject(text, "NOT_A_DIRECTORY") from None
@@ -56,6 +60,27 @@ def create(directory: Path, schema: dict[str, Any]) -> list[File]:
 def editor_setting() -> str:
     """The line to add to editor settings that were there before."""
     return f'"yaml.schemas": {{"./{SCHEMA}": ["{PLAN}", "*.plan.yaml"]}}'
+
+
+def section_for_agents() -> str:
+    """The section about plans for the AGENTS.md of a repository, between its marks."""
+    return (files("client.first_project") / "files" / f"{AGENTS}.txt").read_text("utf-8")
+
+
+def _written(directory: Path, path: str, text: str) -> State:
+    """Write a file. An AGENTS.md of the user's with our section in it gets the present one."""
+    place = directory / path
+    if path == AGENTS and place.is_file() and not place.is_symlink():
+        found = place.read_bytes()[:MAX_AGENTS_BYTES].decode("utf-8", "surrogateescape")
+        before, begun, rest = found.partition(_BEGIN)
+        _, ended, after = rest.partition(_END)
+        if begun and ended and place.stat().st_size <= MAX_AGENTS_BYTES:
+            new = before + text.rstrip("\n") + after
+            if new == found:
+                return "unchanged"
+            place.write_bytes(new.encode("utf-8", "surrogateescape"))
+            return "updated"
+    return _write(place, text, ours=path == SCHEMA)
 
 
 def _samples(folder: Traversable, above: str = "") -> dict[str, str]:

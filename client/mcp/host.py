@@ -20,7 +20,8 @@ from client.requests.connected import Connected, with_worker
 from client.web.live.hub import Hub
 from plans.errors import PlanError
 from plans.execution.messages import Via
-from runtime.connect import Connection, reach
+from runtime import server as embedded
+from runtime.connect import Connection, Origin, reach
 from runtime.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -106,6 +107,15 @@ class Host:
         `worker`: an answer is needed from a plan; `starts`: work is started, by a worker with these settings.
         """
         async with self._lock:
-            if self._connection is None:
+            if self._connection is None or self._is_lost(self._connection):
                 self._connection = await (self.connecting() if self.connecting else reach(self.settings, LOG.info))
             return await with_worker(self.settings, self._connection, needed=worker, starts=starts)
+
+    def _is_lost(self, connection: Connection) -> bool:
+        """Whether the server on this machine has ended, so that a command would start or find another one."""
+        if self.connecting or connection.origin is Origin.CONFIGURED:
+            return False
+        if connection.origin is Origin.LOCAL:
+            return not embedded.listens("localhost", embedded.PORT)
+        own = embedded.recorded(self.settings)
+        return own is None or not own.accepts()

@@ -40,6 +40,7 @@ NAME = "plans"
 INSTRUCTIONS = """Durable plans of tool steps on Temporal. A plan keeps running when you, this server or the machine \
 stops. Check a plan with plan_check, start it with plan_start, follow it with plan_show. Steps that change or send \
 something may await a person's approval: you cannot approve; tell the person where to decide, and continue."""
+ASKS = " plan_decide has this client ask the person, if it can."
 
 
 class PlanServer(MCPServer[Any]):
@@ -106,7 +107,7 @@ def build(host: Host) -> MCPServer[Any]:
     server = PlanServer(
         NAME,
         title="Plans that survive",
-        instructions=INSTRUCTIONS,
+        instructions=INSTRUCTIONS + (ASKS if host.deciding != "elsewhere" else ""),
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
         middleware=[each(host) for each in MIDDLEWARE],

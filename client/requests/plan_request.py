@@ -17,10 +17,13 @@ from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from client.requests.workspaces import checked, directory_of, named
+from plans.definition.scopes import walk
 from plans.definition.validation import errors, input_values
 from plans.errors import PlanError
-from plans.model import Plan, Problem
+from plans.expressions.opaque import PLAN
+from plans.model import Plan, Problem, ToolSpec
 from plans.run import Options
+from plans.server_tools.listed_tools import definitions
 from runtime.settings import Settings
 
 
@@ -51,6 +54,8 @@ class Request:
     warnings: list[Problem]
     known_plans: list[str] = field(default_factory=list)
     """Hashes of the plan files and templates that it runs."""
+    known_tools: dict[str, str] = field(default_factory=dict)
+    """Definitions of the tools of servers that it was checked with."""
 
     def options(self, settings: Settings, *, local: bool, by: str) -> Options:
         """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it."""
@@ -66,6 +71,7 @@ class Request:
             inputs=self.inputs,
             by=by,
             known_plans=self.known_plans,
+            known_tools=self.known_tools,
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:
@@ -82,18 +88,26 @@ def prepare(file: str, flags: Flags, settings: Settings) -> Request:
 
 def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     """Check a plan file that was read. Raises PlanRefused, PlanError."""
-    plan, problems = check(found.data, known_tools(settings))
+    tools = known_tools(settings)
+    plan, problems = check(found.data, tools)
     if plan is None:
         raise PlanRefused(problems, found)
     inputs = {**_inputs(plan, flags.inputs), **flags.values}
     place = directory_of(found, plan, flags.workspace, settings)
-    children = check_children(plan, known_tools(settings), place, settings.state_dir)
+    children = check_children(plan, tools, place, settings.state_dir)
     problems = problems + input_values(plan, inputs)[1] + children.problems
     unknown = [problem for problem in problems if problem.code == "UNKNOWN_TOOL"]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]
-    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes)
+    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes, _definitions(plan, tools))
+
+
+def _definitions(plan: Plan, tools: Mapping[str, ToolSpec]) -> dict[str, str]:
+    """The definitions of the tools of servers that the plan uses; of all, if it runs other plans."""
+    used = {step.tool for _, step in walk(plan)} | {step.undo.tool for _, step in walk(plan) if step.undo is not None}
+    found = definitions(tools)
+    return found if PLAN in used else {name: each for name, each in found.items() if name in used}
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def _remark(outcome: ToolOutcome) -> str:
 
 _BY_NAME = (
     "- More tools of servers, by name only. You may use them: what you pass is checked against the tool's schema, and"
-    " you are told what it lacks:"
+    " the answer says what it lacks:"
 )
 
 

@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import jsonschema
 import pytest
 import yaml
 
-from client.first_project.create import EDITOR, PLAN, SCHEMA, TOOL, NoProject, create
+from client.first_project.create import AGENTS, EDITOR, PLAN, SCHEMA, TOOL, NoProject, create
 from client.plan_file import plan_schema
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +38,7 @@ def run(*command: str, directory: Path, tools: str = TOOL) -> subprocess.Complet
 def test_everything_is_made_in_a_directory_that_need_not_exist(tmp_path: Path) -> None:
     found = made(tmp_path / "a" / "b")
     assert set(found.values()) == {"created"}
-    assert {PLAN, TOOL, SCHEMA, EDITOR, "tests/test_words.py"} == found.keys()
+    assert {PLAN, TOOL, SCHEMA, EDITOR, AGENTS, "tests/test_words.py"} == found.keys()
     assert all((tmp_path / "a" / "b" / path).is_file() for path in found)
 
 
@@ -81,6 +82,31 @@ def test_what_is_there_stays_and_only_the_schema_is_brought_up_to_date(tmp_path:
     assert (found[PLAN], found[EDITOR], found[SCHEMA], found[TOOL]) == ("kept", "kept", "updated", "unchanged")
     assert (tmp_path / PLAN).read_text() == "mine"
     assert (tmp_path / EDITOR).read_text() == "{}"
+
+
+def test_the_section_for_agents_is_brought_up_to_date_and_what_is_around_it_stays(tmp_path: Path) -> None:
+    made(tmp_path)
+    section = (tmp_path / AGENTS).read_text()
+    (tmp_path / AGENTS).write_text(f"# Mine\n\n{section.replace('plan check', 'plan chek')}\nMine as well.\n")
+    assert made(tmp_path)[AGENTS] == "updated"
+    assert (tmp_path / AGENTS).read_text() == f"# Mine\n\n{section}\nMine as well.\n"
+    assert made(tmp_path)[AGENTS] == "unchanged"
+
+
+def test_an_agents_md_without_the_section_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / AGENTS).write_text("# Mine\n")
+    assert made(tmp_path)[AGENTS] == "kept"
+    assert (tmp_path / AGENTS).read_text() == "# Mine\n"
+    found = run("-m", "client", "init", str(tmp_path), directory=tmp_path)
+    assert "<!-- plans: begin" in found.stderr + found.stdout
+
+
+def test_the_plan_in_the_section_for_agents_is_sound(tmp_path: Path) -> None:
+    made(tmp_path)
+    text = (tmp_path / AGENTS).read_text().partition("```yaml\n")[2].partition("```")[0]
+    (tmp_path / "plan.yaml").write_text(textwrap.dedent(text))
+    found = run("-m", "client", "check", PLAN, "--json", directory=tmp_path)
+    assert json.loads(found.stdout)["problems"] == []
 
 
 def test_a_link_is_never_written_through(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ NOT_ON_PLANS = {
     "import",
     "tools",
     "notify",
+    "keys",
     "schema",
     "up",
     "down",

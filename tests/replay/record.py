@@ -22,6 +22,8 @@ from typing import Any
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 
+from activities.mcp.of_settings import tool_servers
+from activities.mcp.server_tools import of_servers
 from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
@@ -30,7 +32,9 @@ from runtime.server import HOST, Server, flags, free_ports
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
 from tests.driving import Plans
+from tests.replay import server_tools
 from tests.replay.scenarios import LLM, SCENARIOS, TALKS
+from tests.replay.server_tools import SERVER_TOOLS
 from tests.waiting import connected, until
 from worker import build
 
@@ -55,11 +59,15 @@ async def record(names: list[str]) -> None:
             for name in names:
                 with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:
                     asking = settings.with_flags(openai_base_url=llm.url, model="demo")
-                    async with build(client, asking, tools, indexed=True):
-                        workspace = Path(folder) / name
-                        workspace.mkdir()
-                        started = await SCENARIOS[name](Plans(client, "replay", workspace))
-                        _write(name, await started.histories())
+                    workspace = Path(folder) / name
+                    workspace.mkdir()
+                    if name in SERVER_TOOLS:
+                        server_tools.serve(asking, Path(folder))
+                    async with tool_servers(asking) as servers:
+                        served = await of_servers(servers, asking.state_dir, tools, print)
+                        async with build(client, asking, tools, indexed=True, servers=served):
+                            started = await SCENARIOS[name](Plans(client, "replay", workspace))
+                            _write(name, await started.histories())
         finally:
             await server.stop(grace=0)
 

@@ -15,6 +15,7 @@ from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
 from tests.replay.schedules import SCHEDULED
+from tests.replay.server_tools import SERVER_TOOLS
 from tests.replay.waiting import WAITING
 
 Scenario = Callable[[Plans], Awaitable[Started]]
@@ -339,4 +340,5 @@ SCENARIOS: dict[str, Scenario] = {
     **CLOSINGS,
     **LOOPS,
     **NOTIFIED,
+    **SERVER_TOOLS,
 }

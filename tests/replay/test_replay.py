@@ -43,6 +43,11 @@ MUTATIONS = {
         "self._task = asyncio.create_task(self._work(schedule))",
         "return",
     ),
+    "no question about a tool that changed": (
+        "execution.py",
+        "        tool_changes.take(self.run, step, left.definition, now)\n",
+        "",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

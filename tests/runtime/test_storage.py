@@ -17,7 +17,8 @@ from temporalio.converter import (
 
 from plans.errors import ToolError
 from plans.large_value import LargeValue
-from runtime.storage import LocalDirectory, OnePayloadConverter, StorageError, converter, s3_driver
+from runtime.conversion.payloads import OnePayloadConverter
+from runtime.storage import LocalDirectory, StorageError, converter, s3_driver
 from runtime.value_store import ValueStore
 from tests.s3_server import bucket as bucket
 

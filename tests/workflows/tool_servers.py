@@ -28,6 +28,22 @@ def tool(name: str, *args: str, description: str = "Notes it.", **said: Any) -> 
     return {"name": name, "description": description, "inputSchema": schema, **said}
 
 
+def written(state_dir: Path, said: Path, *tools: dict[str, Any], toml: str = "") -> Path:
+    """Write an mcp.toml with the server `notes`, which has these tools. Returns its file."""
+    say(said, *tools)
+    args = ["-I", "-S", str(PROGRAM), str(said)]
+    table = f"[servers.notes]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n"
+    file = state_dir / "mcp.toml"
+    file.write_text(f"{table}read = {json.dumps([str(PROGRAM), str(said)])}\n{toml}\n")
+    file.chmod(0o600)
+    return said
+
+
+def say(said: Path, *tools: dict[str, Any], **results: str) -> None:
+    """From now on the server has these tools, with these texts as results."""
+    said.write_text(json.dumps({"tools": tools, "results": results}))
+
+
 @dataclass(frozen=True)
 class Scene:
     """The server `notes`, and where its worker runs."""
@@ -39,18 +55,11 @@ class Scene:
     @classmethod
     def at(cls, client: Client, settings: Settings, place: Path, *tools: dict[str, Any], toml: str = "") -> Scene:
         """A server with these tools. `toml`: more lines of its table in mcp.toml."""
-        scene = cls(client, settings, place / "said.json")
-        scene.says(*tools)
-        args = ["-I", "-S", str(PROGRAM), str(scene.said)]
-        table = f"[servers.notes]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(args)}\n"
-        file = settings.state_dir / "mcp.toml"
-        file.write_text(f"{table}read = {json.dumps([str(PROGRAM), str(scene.said)])}\n{toml}\n")
-        file.chmod(0o600)
-        return scene
+        return cls(client, settings, written(settings.state_dir, place / "said.json", *tools, toml=toml))
 
     def says(self, *tools: dict[str, Any], **results: str) -> None:
         """From now on the server has these tools, with these texts as results."""
-        self.said.write_text(json.dumps({"tools": tools, "results": results}))
+        say(self.said, *tools, **results)
 
     @asynccontextmanager
     async def worker(self, **changed: object) -> AsyncIterator[ServerTools]:

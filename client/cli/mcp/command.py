@@ -13,7 +13,7 @@ from client.cli import environment
 from client.cli.session import who
 
 MayApprove = Annotated[
-    bool, typer.Option("--may-approve", help="Let agents approve, deny, answer and send events: you trust them to.")
+    bool, typer.Option("--may-approve", help="Let agents approve, deny, answer, send events and begin plans for you.")
 ]
 Templates = Annotated[
     str, typer.Option("--templates", metavar="NAMES", help="Offer these saved templates as tools, by commas.")
@@ -28,10 +28,14 @@ Decide = Annotated[
 
 def mcp(may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here") -> None:
     """Serve plans to an agent over MCP, on standard input and output."""
+    from client.cli.mcp.stdio import serve  # the library is slow to import, which `plan mcp --help` does without
     from client.mcp.host import Host
     from client.mcp.server import build
 
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(message)s")
+    if sys.stdin.isatty():
+        sys.stderr.write("An agent starts this command and speaks MCP with it; docs/mcp.md says how. End it: Ctrl-D\n")
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="plan mcp: %(message)s")
     names = tuple(filter(None, (name.strip() for name in templates.split(","))))
     host = Host(environment.settings(), environment.environ(), who(), may_approve, names, decide)
-    asyncio.run(build(host).run_stdio_async())
+    if asyncio.run(serve(build(host))):
+        raise KeyboardInterrupt

@@ -11,7 +11,16 @@ import typer
 
 from client.cli import output
 from client.cli.options import AsJson
-from client.first_project.create import EDITOR, PLAN, SCHEMA, TOOL, create, editor_setting
+from client.first_project.create import (
+    AGENTS,
+    EDITOR,
+    PLAN,
+    SCHEMA,
+    TOOL,
+    create,
+    editor_setting,
+    section_for_agents,
+)
 from client.plan_file import plan_schema
 from plans.views.safe_text import line
 
@@ -19,7 +28,7 @@ Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's dir
 
 
 def init(directory: Directory = ".", as_json: AsJson = False) -> None:
-    """Make a project: a first plan, a tool and its test. With editor settings; files that are there stay."""
+    """Make a project: a first plan, a tool and its test, texts for agents and editors. Files that are there stay."""
     found = create(Path(directory), plan_schema())
     if as_json:
         output.show_json({"directory": str(Path(directory).resolve()), "files": [asdict(each) for each in found]})
@@ -28,6 +37,8 @@ def init(directory: Directory = ".", as_json: AsJson = False) -> None:
         output.show(f"{each.state:<11}{each.path}")
     if any(each.path == EDITOR and each.state == "kept" for each in found):
         output.say(f"For completion in plan files, add this to {EDITOR}:\n  {editor_setting()}")
+    if any(each.path == AGENTS and each.state == "kept" for each in found):
+        output.say(f"For agents that work here, add this to {AGENTS}:\n\n{section_for_agents()}")
     enter = f"cd {shlex.quote(line(directory))} && " if Path(directory).resolve() != Path.cwd() else ""
     output.show(
         f"\nNext\n  {enter}export PLANS_TOOLS={TOOL}\n  plan check {PLAN}\n  plan run {PLAN} --input name=Ann\n"

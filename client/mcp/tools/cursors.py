@@ -23,7 +23,7 @@ class Read(Value):
     """A piece of output."""
 
     step: str
-    attempt: int = Field(description="Its number among the attempts that are told, from 1.")
+    attempt: int = Field(description="Its number among the attempts of the plan, or of the step, from 1.")
     stream: Literal["stdout", "stderr"]
     text: str
     problem: str = Field(default="", description="Why the rest of the attempt's output cannot be read.")

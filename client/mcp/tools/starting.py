@@ -13,6 +13,7 @@ from client import draft, runs
 from client.errors import PlanRefused
 from client.mcp.host import Caller, Host, Request
 from client.mcp.replies import reply
+from client.mcp.tasks.capability import takes_tasks
 from client.mcp.tools.adding import Kind, add
 from client.mcp.tools.sources import (
     Chosen,
@@ -69,7 +70,7 @@ class Starting:
         wanted = requested(Source(plan, file, template), chosen, self.host.settings)
         here = await self.host.connected(starts=True)
         started = await start(here, caller, wanted)
-        await news(here, started.plan_id, wait)
+        await news(here, started.plan_id, 0 if takes_tasks(ctx.request_context) else wait)
         found, _ = await shown(here, started.plan_id)
         found = found.model_copy(update={"warnings": _warnings(wanted)})
         return reply(found, text_of(found))
@@ -95,7 +96,7 @@ class Starting:
         started = await draft.make(
             here.client, request, options=options, fields=fields, plan_id=id, queue=settings.task_queue
         )
-        await news(here, started.plan_id, wait)
+        await news(here, started.plan_id, 0 if takes_tasks(ctx.request_context) else wait)
         return reply(*await shown(here, started.plan_id))
 
 

@@ -71,7 +71,6 @@ DONE_BY: dict[str, tuple[str, str]] = {
 NOT_THERE = {
     "init": "it makes files of a project in the terminal's directory",
     "web": "it is the page",
-    "mcp": "an agent starts it, on standard input and output",
     "up": "whoever serves the page runs server and worker",
     "down": "it would end the page's own server and worker",
     "worker": "whoever serves the page runs workers",
@@ -81,6 +80,9 @@ NOT_THERE = {
     "schema": "it is for editors",
     "notify list": "it shows the settings of the machine that serves the page",
     "notify test": "it tries the settings of the machine that serves the page",
+    "keys new": "keys are for whoever runs the machine, and never shown in a browser",
+    "keys list": "as above",
+    "keys check": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mcp.types import ElicitRequestFormParams
 
 from client.forms.texts import Unreadable
 from client.mcp.decisions.forms import ANSWER, answer_form
@@ -85,6 +89,45 @@ def test_a_default_is_filled_in_and_counts_when_the_field_is_left_empty() -> Non
     assert form.schema["properties"][ANSWER]["default"] == "yes"
     assert "required" not in form.schema
     assert form.value({}) == "yes"
+
+
+_TEXTS = st.text(max_size=8)
+_VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(), _TEXTS),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+_SCHEMAS = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", ["string", "null"]]),
+            "enum": st.lists(_VALUES, max_size=3), "title": _VALUES, "default": _VALUES, "minimum": _VALUES,
+            "maxLength": _VALUES, "format": _VALUES, "const": _VALUES,
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {"type": st.sampled_from(["object", "array"])},
+        optional={
+            "properties": st.dictionaries(_TEXTS, inner, max_size=3), "required": st.lists(_TEXTS, max_size=3),
+            "items": inner, "uniqueItems": st.booleans(), "anyOf": st.lists(inner, max_size=2),
+        },
+    ),
+    max_leaves=5,
+)  # fmt: skip
+
+
+@given(schema=_SCHEMAS, default=_VALUES, content=st.dictionaries(_TEXTS | st.just(ANSWER), _VALUES, max_size=3))
+def test_whatever_the_schema_and_the_reply_are_the_form_is_flat_and_nothing_is_raised(
+    schema: dict[str, Any], default: Any, content: dict[str, Any]
+) -> None:
+    form = answer_form({"question": "?", "schema": schema, "default": default})
+    for drawn in form.schema["properties"].values():
+        assert drawn["type"] in ("string", "integer", "number", "boolean", "array")
+        assert not {"properties", "$ref", "anyOf", "allOf"} & drawn.keys()
+    ElicitRequestFormParams(message="?", requested_schema=form.schema)
+    with suppress(Unreadable):
+        form.misfit(form.value(content))
 
 
 def test_titles_and_descriptions_cannot_hide_anything() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp.types import HEADER_MISMATCH, INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
+from mcp.types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
@@ -118,6 +118,30 @@ async def test_a_draft_is_begun_as_it_was_shown_and_no_other(
         await until_status(client, task, "completed")
 
 
+async def test_an_approval_of_a_call_that_changed_since_is_ignored(
+    host: Host, worker: Worker, temporal_client: Temporal
+) -> None:
+    async with agent(build(host)) as client:
+        task = (await started(client, plan=GATED)).task_id
+        [old] = (await until_status(client, task, "input_required")).input_requests
+        await runs.edit(temporal_client, task, [SetField(op="set", step_id="w", path="args.path", value="evil.txt")])
+        await update(client, task, {old: accepted(decision="approve")})
+        [(new, request)] = (await until_status(client, task, "input_required")).input_requests.items()
+        assert new != old
+        assert "evil.txt" in request["params"]["message"]
+        await cancel(client, task)
+
+
+async def test_what_plans_below_a_plan_ask_is_asked_of_the_person_too(host: Host, worker: Worker) -> None:
+    child = {"id": "below", "tool": "plan", "args": {"steps": [port("q")]}}
+    async with agent(build(host)) as client:
+        task = (await started(client, plan={"steps": [child]})).task_id
+        [(key, request)] = (await until_status(client, task, "input_required")).input_requests.items()
+        assert "Which port?" in request["params"]["message"]
+        await update(client, task, {key: accepted(port=1)})
+        await until_status(client, task, "completed")
+
+
 async def test_what_failed_is_a_completed_task_with_an_error_and_what_was_terminated_is_cancelled(
     host: Host, worker: Worker, temporal_client: Temporal
 ) -> None:
@@ -153,4 +177,3 @@ async def test_clients_without_the_extension_get_plain_answers_and_none_of_its_m
                 await got(client, unknown)
             assert refused.value.error.code == INVALID_PARAMS
         await cancel(client, task)
-    assert HEADER_MISMATCH == -32020

@@ -1,0 +1,106 @@
+"""`plan keys`: the key ring that encrypts payloads and stored values. Needs no server; `--print` alone shows a key."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from client.cli import environment, output
+from client.cli.options import AsJson
+from client.cli.prune import duration
+from plans.errors import PlanError
+from runtime.keys.adding import add_key
+from runtime.keys.of_settings import SETTING, ring_of
+from runtime.keys.ring import Key, KeyRing, new_key, written
+from runtime.setting_groups.keys import COMMAND
+from runtime.settings import SettingError, Settings
+
+app = typer.Typer(
+    help="Add a key that encrypts, list the keys, and check them.",
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+_TIME = "%Y-%m-%d %H:%M:%S UTC"
+
+
+@app.callback()
+def _group(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        output.show(context.get_help())
+
+
+@app.command("new")
+def new(
+    ahead: Annotated[
+        str, typer.Option("--in", metavar="TIME", help="When it begins to encrypt: 30s, 10m, 1d from now.")
+    ] = "60s",
+    printed: Annotated[
+        bool, typer.Option("--print", help="Print the key, for a secrets manager, and write nothing.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add a key to the file PLANS_KEYS. All processes read it at once; it encrypts when they have had time to."""
+    later = duration(ahead, "--in")
+    if printed:
+        now = datetime.now(UTC)
+        output.show(written(new_key(now, now + later)).rstrip())
+        return
+    key = add_key(_file(environment.settings()), later)
+    if as_json:
+        output.show_json(_row(key, None))
+    else:
+        output.show(f"added {key.id}, which encrypts from {key.since.strftime(_TIME)} on")
+
+
+@app.command("list")
+def list_(as_json: AsJson = False) -> None:
+    """List the ids of the keys, the newest last, and which one encrypts now."""
+    ring = _ring(environment.settings())
+    current = ring.current(datetime.now(UTC))
+    if as_json:
+        output.show_json([_row(key, current) for key in ring.keys])
+        return
+    for key in ring.keys:
+        since = key.since.strftime(_TIME)
+        more = ", encrypts now" if key == current else ", encrypts from then on" if key.since > current.since else ""
+        output.show(f"{key.id}  from {since}{more}")
+
+
+@app.command("check")
+def check(as_json: AsJson = False) -> None:
+    """Check that the keys can be read here. Machines that print the same line have the same keys."""
+    settings = environment.settings()
+    ring = _ring(settings)
+    current = ring.current(datetime.now(UTC))
+    same = hashlib.sha256(" ".join(sorted(ring.by_id)).encode()).hexdigest()[:12]
+    if as_json:
+        output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": settings.plain})
+    else:
+        output.show(f"ring {same}: {len(ring.keys)} keys, {current.id} encrypts now; plain payloads: {settings.plain}")
+
+
+def _row(key: Key, current: Key | None) -> dict[str, Any]:
+    return {"id": key.id, "from": key.since.isoformat(), "encrypts": key == current}
+
+
+def _file(settings: Settings) -> Path:
+    if settings.keys is None:
+        raise SettingError({SETTING: "it is not set; name the file that holds the keys, or is to hold them"})
+    if settings.keys.startswith(COMMAND):
+        text = "the keys come from a command; `plan keys new --print` prints a key to add where it reads them"
+        raise PlanError(text, "BAD_KEYS")
+    return Path(settings.keys)
+
+
+def _ring(settings: Settings) -> KeyRing:
+    ring = ring_of(settings)
+    if ring is None:
+        raise SettingError({SETTING: "it is not set, so nothing is encrypted; `plan keys new` makes a key ring"})
+    return ring.refresh()

@@ -1,0 +1,23 @@
+"""`plan mcp`: by itself the server for agents; `plan mcp servers` is about the servers that plans use."""
+
+from __future__ import annotations
+
+import typer
+
+from client.cli.mcp.command import MayApprove, Templates, mcp
+from client.cli.mcp.servers import servers
+
+app = typer.Typer(
+    help="Serve plans to an agent over MCP, on standard input and output.",
+    add_completion=False,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("servers")(servers)
+
+
+@app.callback()
+def _group(context: typer.Context, may_approve: MayApprove = False, templates: Templates = "") -> None:
+    if context.invoked_subcommand is None:
+        mcp(may_approve, templates)

@@ -1,0 +1,63 @@
+"""The payload converter: pydantic values as JSON, and an `Undecodable` in place of a message that is no value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+from temporalio.api.common.v1 import Payload
+from temporalio.contrib.pydantic import PydanticPayloadConverter
+from temporalio.converter import CompositePayloadConverter, EncodingPayloadConverter
+
+from plans.errors import Undecodable
+
+UNDECODABLE = b"plans/undecodable"
+"""Encoding of the payload that takes the place of one that cannot be retrieved or decrypted."""
+strict: ContextVar[bool] = ContextVar("strict", default=False)
+"""Whether what cannot be decoded raises: for clients and activities."""
+
+
+class OnePayloadConverter(PydanticPayloadConverter):
+    """The SDK's pydantic payload converter, sharing one set of type adapters per process.
+
+    With external storage the SDK creates a converter per activity and per client call, and each would rebuild the type
+    adapters. They are its only state.
+    """
+
+    def __init__(self) -> None:
+        CompositePayloadConverter.__init__(self, *_converters())
+
+    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+        """Convert payloads to values. Without types, which is how messages arrive, what cannot be converted becomes
+        an `Undecodable`; with types, and for clients and activities, it raises."""
+        if type_hints or strict.get():
+            return super().from_payloads(payloads, type_hints)
+        return [self._value(payload) for payload in payloads]
+
+    def _value(self, payload: Payload) -> Any:
+        if payload.metadata.get("encoding") == UNDECODABLE:
+            return Undecodable(_LOST, lost=True)
+        try:
+            return super().from_payloads([payload])[0]
+        except MemoryError:
+            raise
+        except Exception as error:  # decoding alone: whatever a parser raises for the bytes of a payload
+            return Undecodable(f"the message cannot be decoded: {_reason(error)}; send it as JSON (json/plain)")
+
+
+_LOST = (
+    "the message refers to content that is not in the storage of the plan's workers, or to none at all; send it from a"
+    " client with the same state directory (PLANS_STATE_DIR) or bucket (PLANS_STORAGE)"
+)
+
+
+def _reason(error: Exception) -> str:
+    cause = error.__cause__ or error
+    return f"{type(cause).__name__}: {cause}"[:300]
+
+
+@cache
+def _converters() -> Sequence[EncodingPayloadConverter]:
+    return tuple(PydanticPayloadConverter().converters.values())

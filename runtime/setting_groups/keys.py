@@ -1,0 +1,30 @@
+"""Settings of encryption: where the keys are, and whether what is not encrypted is read. Keys are never settings."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+from pydantic.functional_validators import AfterValidator
+
+COMMAND = "command:"
+
+
+def _source(text: str) -> str:
+    """A path, made absolute, or `command:PROGRAM ARGUMENTS`."""
+    if not text.startswith(COMMAND):
+        return str(Path(text).expanduser().absolute())
+    if not shlex.split(text.removeprefix(COMMAND)):
+        raise ValueError("write command:PROGRAM ARGUMENTS, or the path of a file")
+    return text
+
+
+class KeySettings(BaseModel):
+    """Settings of encryption."""
+
+    keys: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_source)] | None = None
+    """File with the key ring, or `command:PROGRAM ARGUMENTS` that prints it; none: nothing is encrypted."""
+    plain: Literal["read", "refuse"] = "read"
+    """refuse: payloads that are not encrypted are not read."""

@@ -1,0 +1,114 @@
+"""Our server with the suite's fixtures, as it is really served: at /mcp of the page, behind its guard.
+
+The suite knows no tokens: what stands in front adds the token that an agent would send, and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
+from starlette.types import ASGIApp, Receive, Scope, Send
+from temporalio.client import Client
+
+from client.mcp.host import Host
+from client.mcp.http.callers import callers, token
+from client.mcp.http.endpoint import McpEndpoint, caller
+from client.mcp.http.entrance import McpEntrance
+from client.mcp.server import build
+from client.mcp.templates.calling import Templates
+from client.web.access import access_for
+from client.web.app import application
+from client.web.service import Service
+from runtime.connect import Connection, Origin
+from runtime.server import HOST
+from runtime.settings import Settings
+from runtime.templates.find import project_store
+from tests.client.web.access.serving import on_socket
+from tests.conformance import asking, resources, talking
+
+PLANS = Path(__file__).parent / "plans"
+WITH_TASK = "test_tool_with_task"
+TASKS_ONLY = frozenset(("failing_job", WITH_TASK))
+
+
+@asynccontextmanager
+async def served(environ: Mapping[str, str], client: Client) -> AsyncIterator[str]:
+    """Serve on a free port; gives the address of the server."""
+    with socket.create_server((HOST, 0)) as listening:
+        here = f"{HOST}:{listening.getsockname()[1]}"
+        settings = Settings.read({**environ, "PLANS_WEB_MCP_TEMPLATES": ",".join(saved(environ))})
+        service = Service(settings, environ, access_for(settings, environ, "suite", here))
+        service.connection = Connection(client, "tests", Origin.CONFIGURED)
+        mcp = _endpoint(service)
+        async with on_socket(_with_token(application(service, mcp), token(settings)), listening):
+            yield f"http://{here}/mcp"
+        await service.close()
+
+
+def saved(environ: Mapping[str, str]) -> list[str]:
+    """Save the fixture plans as templates of the workspace; gives their names."""
+    store = project_store(Path(environ["PLANS_WORKSPACE"]))
+    for path in sorted(PLANS.glob("*.json")):
+        store.save(path.stem, path.read_text(), json.loads(path.read_text())["title"])
+    return [path.stem for path in sorted(PLANS.glob("*.json"))]
+
+
+def _endpoint(service: Service) -> McpEndpoint:
+    settings = service.settings
+    host = Host(
+        settings, service.environ, "suite", templates=settings.web_mcp_templates, tasks_only=TASKS_ONLY,
+        hub=service.hub, calling=caller, connecting=service.connected,
+    )  # fmt: skip
+    server = build(host)
+    for area in (asking, talking, resources):
+        area.register(server)
+    server.add_tool(_with_task(host), name=WITH_TASK)
+    host.starting.add(WITH_TASK)
+    server.middleware.append(_schema)
+    mcp = McpEndpoint(server, McpEntrance(service.access, callers(service.access, settings), settings))
+    resources.register_requests(server)
+    return mcp
+
+
+def _with_task(host: Host) -> Any:
+    """A tool that asks for a name, then starts a plan with it: a task, for its client."""
+
+    async def asks_then_starts(ctx: Context[Any, Any]) -> CallToolResult | InputRequiredResult:
+        """Asks for a name, then greets in a plan."""
+        name = asking.said(ctx, "user_name", "name")
+        if name is None:
+            return InputRequiredResult(input_requests={"user_name": asking.form("Name?", name="string")})
+        found = await Templates(host).call("greeting_of", {"name": name}, ctx)
+        assert found is not None
+        return found
+
+    return asks_then_starts
+
+
+async def _schema(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """Give a fixture tool a schema that no signature has."""
+    found = await call_next(ctx)
+    if ctx.method != "tools/list" or not isinstance(found, dict | ListToolsResult):
+        return found
+    listed = ListToolsResult.model_validate(found) if isinstance(found, dict) else found
+    for number, each in enumerate(listed.tools):
+        if each.name == talking.json_schema_2020_12_tool.__name__:
+            listed.tools[number] = each.model_copy(update={"input_schema": talking.SCHEMA_2020_12})
+    return listed
+
+
+def _with_token(app: ASGIApp, token: str) -> ASGIApp:
+    async def sending(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["headers"] = [*scope["headers"], (b"authorization", f"Bearer {token}".encode())]
+        await app(scope, receive, send)
+
+    return sending
