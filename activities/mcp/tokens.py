@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
 
 if TYPE_CHECKING:
     from httpx2 import Auth
-    from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
+    from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthMetadata, OAuthToken
 
 
 def auth_for(name: str, server: ToolServer, site: Site, state: Path) -> Auth | None:
@@ -65,7 +66,10 @@ def _of_person(name: str, server: ToolServer, oauth: OAuth, secret: str, stored:
     if not stored.are_there:
         raise _not_logged_in(name)
     metadata = metadata_of(oauth, secret, REDIRECT)
-    return OAuthClientProvider(server.url, metadata, stored, redirect_handler=refuse, callback_handler=None)
+    provider = OAuthClientProvider(server.url, metadata, stored, redirect_handler=refuse, callback_handler=None)
+    provider.context.oauth_metadata = stored.endpoints  # or the library would renew tokens at the server itself
+    provider.context.token_expiry_time = stored.expires  # or it would notice their end by a refusal only
+    return provider
 
 
 def kept_scope(metadata: OAuthClientMetadata, scope: str) -> OAuthClientMetadata:
@@ -132,6 +136,25 @@ class StoredTokens:
         self._url = url
 
     @property
+    def endpoints(self) -> OAuthMetadata | None:
+        """What the authorization server said of itself at the login."""
+        from mcp.shared.auth import OAuthMetadata
+
+        found = self._read().get("endpoints")
+        return OAuthMetadata.model_validate(found) if found else None
+
+    def keep_endpoints(self, metadata: OAuthMetadata | None) -> None:
+        """Store what the authorization server says of itself."""
+        if metadata is not None:
+            self._write(endpoints=metadata.model_dump(mode="json", exclude_none=True))
+
+    @property
+    def expires(self) -> float | None:
+        """When the token ends, in seconds since 1970; None: unknown."""
+        found = self._read().get("expires")
+        return float(found) if isinstance(found, int | float) else None
+
+    @property
     def are_there(self) -> bool:
         """Whether somebody has logged in."""
         return bool(self._read().get("tokens"))
@@ -145,7 +168,8 @@ class StoredTokens:
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Store the tokens."""
-        self._write(tokens=tokens.model_dump(mode="json", exclude_none=True))
+        expires = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        self._write(tokens=tokens.model_dump(mode="json", exclude_none=True), expires=expires)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Who we are to the authorization server."""

@@ -48,6 +48,8 @@ class OAuth(Value):
         """Why no token can be had like this; empty if it can."""
         if self.grant == "client_credentials" and not (self.client_id and self.client_secret and self.issuer):
             return "oauth: `client_credentials` needs clientId, clientSecret (env:NAME or file:PATH) and issuer"
+        if self.grant == "authorization_code" and self.client_secret and not self.client_id:
+            return "oauth.clientId: is needed where there is a clientSecret"
         if self.issuer and not _is_safe(urlsplit(self.issuer)):
             return "oauth.issuer: write an https URL; plain http is for this machine only"
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from client.cli.mcp.command import MayApprove, Templates, mcp
+from client.cli.mcp.login import login
 from client.cli.mcp.servers import servers
 
 app = typer.Typer(
@@ -15,6 +16,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("servers")(servers)
+app.command("login")(login)
 
 
 @app.callback()

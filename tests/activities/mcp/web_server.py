@@ -54,7 +54,9 @@ class Handler(BaseHTTPRequestHandler):
         state.asked.append((self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
         if self.path == "/token":
             state.issued.append(parse_qs(body.decode()))
-            return self.answer(200, {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600})
+            return self.answer(
+                200, {"access_token": TOKEN, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again"}
+            )
         if state.needs_token and self.headers.get("authorization") != f"Bearer {TOKEN}":
             meta = f'Bearer resource_metadata="{state.origin}/.well-known/oauth-protected-resource/mcp"'
             return self.answer(401, {"no": "token"}, {"WWW-Authenticate": meta})
@@ -73,6 +75,7 @@ class Handler(BaseHTTPRequestHandler):
         if "oauth-authorization-server" in self.path:
             found: dict[str, Any] = {"issuer": state.origin, "token_endpoint": f"{state.origin}/token"}
             found |= {"authorization_endpoint": f"{state.origin}/authorize", "response_types_supported": ["code"]}
+            found |= {"code_challenge_methods_supported": ["S256"]}
             return self.answer(200, found)
         return self.answer(405, {})
 

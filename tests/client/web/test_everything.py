@@ -78,6 +78,7 @@ NOT_THERE = {
     "prune": "it removes stored values for everybody, after a question in the terminal",
     "codec": "it serves the Temporal UI, not people",
     "schema": "it is for editors",
+    "mcp login": "the browser returns to the machine that runs the workers, and the token is kept there",
     "notify list": "it shows the settings of the machine that serves the page",
     "notify test": "it tries the settings of the machine that serves the page",
     "keys new": "keys are for whoever runs the machine, and never shown in a browser",
