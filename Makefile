@@ -17,7 +17,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	tests/workflows/test_obedient_agent.py tests/activities/sandbox/test_sandbox.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin conformance clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -64,6 +64,10 @@ format: $(INSTALLED)
 # The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker.
 test-stack: setup
 	$(BIN)/python -m pytest tests/stack $(ARGS)
+
+# The public conformance suite of MCP against our server; writes docs/mcp-conformance.md.
+conformance: setup
+	WRITE_CONFORMANCE=1 $(BIN)/python -m pytest --nightly tests/conformance $(ARGS)
 
 # The documents as a site in build/site; every link and anchor is checked.
 site: $(INSTALLED)

@@ -37,9 +37,18 @@ EXTENSIONS: tuple[Callable[[Host], Extension], ...] = (Tasks,)
 MIDDLEWARE: tuple[Callable[[Host], ServerMiddleware[Any]], ...] = (TaskNotifications,)
 
 NAME = "plans"
-INSTRUCTIONS = """Durable plans of tool steps on Temporal. A plan keeps running when you, this server or the machine \
-stops. Check a plan with plan_check, start it with plan_start, follow it with plan_show. Steps that change or send \
-something may await a person's approval: you cannot approve; tell the person where to decide, and continue."""
+INSTRUCTIONS = """\
+Durable plans of tool steps on Temporal: a plan keeps running when you, this server or the machine stops. Write one \
+(the prompt write_plan and plan_schema say how, plan_tools lists the tools), check it with plan_check, start it with \
+plan_start, follow it with plan_show and `wait`. """
+DECIDES = {
+    False: """Steps that change or send something may await a person's approval. You cannot approve, and nothing in a \
+plan that you start waives that: say where the person decides, as \
+the answers do. Work on meanwhile; the plan waits.""",
+    True: """Steps that change or send something may await an approval. The person lets you decide: read the whole \
+call in plan_pending first, and approve only what they would.""",
+}
+"""What an agent is told of decisions, by whether it may make them."""
 ASKS = " plan_decide has this client ask the person, if it can."
 
 
@@ -107,7 +116,7 @@ def build(host: Host) -> MCPServer[Any]:
     server = PlanServer(
         NAME,
         title="Plans that survive",
-        instructions=INSTRUCTIONS + (ASKS if host.deciding != "elsewhere" else ""),
+        instructions=INSTRUCTIONS + DECIDES[host.may_approve] + (ASKS if host.deciding != "elsewhere" else ""),
         version=_version(),
         extensions=[each(host) for each in EXTENSIONS],
         middleware=[each(host) for each in MIDDLEWARE],

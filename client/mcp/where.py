@@ -25,7 +25,7 @@ class Where(Value):
     def text(self) -> str:
         """A sentence for an agent to pass on."""
         places = [f"on the web page {self.page}"] if self.page else []
-        return f"A person decides {' or '.join([*places, f'with `{self.command}`'])}; you cannot."
+        return f"A person decides {' or '.join([*places, f'with `{self.command}`'])}."
 
 
 def where(here: Connected, plan: str) -> Where:

@@ -46,9 +46,9 @@ def page(found: Sequence[Outcome]) -> str:
         [[f"`{e.scenario}`", e.version, e.passed, e.failed, reasons.get(e.scenario, "not explained")] for e in failed],
     )
     for kind in (*VERSIONS, EXTENSION):
-        own = [[f"`{e.scenario}`", e.passed, e.failed, e.skipped] for e in found if e.version == kind]
+        own = [[f"`{e.scenario}`", e.passed, e.failed, e.left or "–"] for e in found if e.version == kind]
         rows += ["", f"## {'Extensions' if kind == EXTENSION else kind}", ""]
-        rows += _table(["scenario", "passed", "failed", "skipped"], own)
+        rows += _table(["scenario", "passed", "failed", "skipped, or a warning"], own)
     return "\n".join(rows) + "\n"
 
 
@@ -65,9 +65,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
 HEAD = """\
 # MCP conformance
 
-What the public conformance suite of MCP (`{package}` {version}) says of our server. `make conformance` runs it and
-writes this page; the nightly run compares. The server is the real one: at `/mcp` of the page, behind its guard, with a
-worker and a Temporal server. Tools that the suite asks for are plans where a plan can be one, offered as
-[templates](mcp.md#templates-as-tools) ([tests/conformance/plans](../tests/conformance/plans)); those that ask the
-client's model or person during a call, and resources and prompts, are fixtures beside our own.
+What the public conformance suite of MCP (`{package}` {version}) says of our server.
+`make conformance` runs it and writes this page; the nightly run compares. The server is the real one: at `/mcp` of the
+page, behind its guard, with a worker and a Temporal server. Tools that the suite asks for are plans where a plan can be
+one, offered as [templates](mcp.md#templates-as-tools) ([tests/conformance/plans](../tests/conformance/plans)); those
+that ask the client's model or person during a call, and resources and prompts, are fixtures beside our own.
 """

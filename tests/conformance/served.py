@@ -9,6 +9,7 @@ import json
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 from starlette.types import ASGIApp, Receive, Scope, Send
-from temporalio.client import Client
+from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput, WorkflowHandle
 
+from client import runs
 from client.mcp.host import Host
 from client.mcp.http.callers import callers, token
 from client.mcp.http.endpoint import McpEndpoint, caller
@@ -35,7 +37,7 @@ from tests.client.web.access.serving import on_socket
 from tests.conformance import asking, resources, talking
 
 PLANS = Path(__file__).parent / "plans"
-WITH_TASK = "test_tool_with_task"
+WITH_TASK, BROKEN = "test_tool_with_task", "protocol_error_job"
 TASKS_ONLY = frozenset(("failing_job", WITH_TASK))
 
 
@@ -71,7 +73,8 @@ def _endpoint(service: Service) -> McpEndpoint:
     for area in (asking, talking, resources):
         area.register(server)
     server.add_tool(_with_task(host), name=WITH_TASK)
-    host.starting.add(WITH_TASK)
+    server.add_tool(_broken(host), name=BROKEN)
+    host.starting.update((WITH_TASK, BROKEN))
     server.middleware.append(_schema)
     mcp = McpEndpoint(server, McpEntrance(service.access, callers(service.access, settings), settings))
     resources.register_requests(server)
@@ -91,6 +94,35 @@ def _with_task(host: Host) -> Any:
         return found
 
     return asks_then_starts
+
+
+def _broken(host: Host) -> Any:
+    """A tool whose plan Temporal ends: one that fails says so itself, as a result that is an error of the tool."""
+
+    async def starts_what_times_out(ctx: Context[Any, Any]) -> CallToolResult:
+        """Starts a plan that has no time."""
+        del ctx
+        here = await host.connected(starts=True)
+        config = {**here.client.config(), "interceptors": [OneSecond()]}
+        plan = {"steps": [{"id": "long", "tool": "sleep", "args": {"seconds": 60}}]}
+        started = await runs.start(Client(**config), plan, queue=host.settings.task_queue)  # type: ignore[arg-type]
+        return CallToolResult(content=[], structured_content={"planId": started.plan_id})
+
+    return starts_what_times_out
+
+
+class OneSecond(Interceptor):
+    """Gives workflows a second."""
+
+    def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
+        """As Temporal asks."""
+        return _OneSecond(next)
+
+
+class _OneSecond(OutboundInterceptor):
+    async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
+        input.execution_timeout = timedelta(seconds=1)
+        return await super().start_workflow(input)
 
 
 async def _schema(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

@@ -39,6 +39,8 @@ class Outcome:
     skipped: int
     warned: int
     why: str = ""
+    left: str = ""
+    """Checks that the suite skipped or warns of."""
 
 
 def version() -> str:
@@ -98,7 +100,10 @@ def outcome(kind: str, name: str, checks: Sequence[Mapping[str, Any]]) -> Outcom
         for status in ("SUCCESS", "FAILURE", "SKIPPED", "WARNING")
     }
     why = "; ".join(str(each.get("errorMessage") or each.get("id")) for each in checks if each["status"] == "FAILURE")
-    return Outcome(kind, name, by["SUCCESS"], by["FAILURE"], by["SKIPPED"], by["WARNING"], " ".join(why.split())[:600])
+    left = ", ".join(sorted({f"`{each.get('id')}`" for each in checks if each["status"] in ("SKIPPED", "WARNING")}))
+    return Outcome(
+        kind, name, by["SUCCESS"], by["FAILURE"], by["SKIPPED"], by["WARNING"], " ".join(why.split())[:600], left
+    )
 
 
 async def _run(command: Sequence[str], folder: Path, *, checked: bool = True) -> str:

@@ -7,7 +7,7 @@ serves it. What has ended needs no worker.
 from __future__ import annotations
 
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from mcp.types import CallToolResult
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
@@ -79,7 +79,8 @@ def _wanted(here: Connected, plan: str, waits: Waiting) -> str:
 
 
 def _times(description: WorkflowExecutionDescription) -> Times:
-    return Times(description.start_time, description.close_time or description.start_time)
+    began = description.start_time
+    return Times(began, description.close_time or began, age=datetime.now(UTC) - began)
 
 
 async def _ended(here: Connected, plan: str, description: WorkflowExecutionDescription) -> Task:

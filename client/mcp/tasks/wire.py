@@ -32,6 +32,8 @@ class Times(NamedTuple):
     updated: datetime
     kept: timedelta | None = None
     """From its creation on; none: as long as it runs, and then at least."""
+    age: timedelta = timedelta()
+    """How long ago it began."""
 
 
 class Task(NamedTuple):
@@ -59,7 +61,7 @@ class Task(NamedTuple):
             "createdAt": written(self.times.created),
             "lastUpdatedAt": written(max(self.times.updated, self.times.created)),
             "ttlMs": None if kept is None else max(1, int(kept / timedelta(milliseconds=1))),
-            "pollIntervalMs": QUICK if self.times.updated - self.times.created < YOUNG else SLOW,
+            "pollIntervalMs": QUICK if self.times.age < YOUNG else SLOW,
         }
 
     def detailed(self) -> dict[str, Any]:
@@ -75,7 +77,11 @@ class Task(NamedTuple):
 
     def differs(self, other: Task | None) -> bool:
         """Whether a client that knows the other state has not seen this one."""
-        return other is None or self.detailed() != other.detailed()
+        return other is None or self._seen() != other._seen()
+
+    def _seen(self) -> dict[str, Any]:
+        """What is news if it changes: how often to ask is not."""
+        return {name: each for name, each in self.detailed().items() if name != "pollIntervalMs"}
 
 
 def written(time: datetime) -> str:

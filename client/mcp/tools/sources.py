@@ -59,7 +59,7 @@ class Source:
         if self.template is not None:
             place = str(roots.paths[0])
             return plan_file_of(Known.of(settings, place).find(self.template), settings, place)
-        text = self.plan if isinstance(self.plan, str) else json.dumps(self.plan, ensure_ascii=False)
+        text = self.plan if isinstance(self.plan, str) else _text(self.plan)
         if len(text.encode(errors="replace")) > MAX_BYTES:
             raise InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=f"the plan is larger than {MAX_BYTES:,} bytes")])
         try:
@@ -82,11 +82,21 @@ class Chosen:
 def requested(source: Source, chosen: Chosen, settings: Settings) -> Request:
     """A checked plan, ready to start. Raises PlanRefused with every problem, PlanError."""
     workspace = Roots.of(settings).workspace(chosen.workspace or "")
+    if len(_text(chosen.values).encode(errors="replace")) > MAX_BYTES:
+        raise PlanError(f"the inputs are larger than {MAX_BYTES:,} bytes; put the data into files", "BAD_INPUT")
     flags = Flags(workspace, False, chosen.max_parallel, chosen.review, (), chosen.id, chosen.values)
     wanted = prepared(source.read(settings), flags, settings)
     if not source.template:
         refuse_other_queues(wanted.file.data, settings)
     return wanted
+
+
+def _text(data: Any) -> str:
+    """Data as JSON. Raises InvalidPlan if it is nested too deep for that."""
+    try:
+        return json.dumps(data, ensure_ascii=False)
+    except RecursionError:
+        raise InvalidPlan([Problem(code="PLAN_TOO_DEEP", message="the data is nested too deep")]) from None
 
 
 def refuse_other_queues(data: Any, settings: Settings) -> None:

@@ -95,6 +95,8 @@ class Awaited(Value):
     description: str = ""
     args: dict[str, Any] = Field(default_factory=dict)
     reasons: list[str] = Field(default_factory=list, description="Why it asks.")
+    unusual: list[str] = Field(default_factory=list, description="What a reader could miss in its texts.")
+    is_whole: bool = Field(default=True, description="False: `args` are cut, or insert stored values; no digest then.")
     digest: str = Field(default="", description="Digest of the whole call that is decided about.")
     version: int = 1
     since: datetime | None = None
@@ -103,10 +105,16 @@ class Awaited(Value):
 
     @classmethod
     def of(cls, item: Pending) -> Awaited:
-        """A pending decision; of arguments that are long, only the beginning of their JSON, as `cut`."""
-        found = cls.model_validate(item.model_dump(include=set(cls.model_fields), by_alias=False))
+        """A pending decision. Of a call that is too large to show there is no digest: it cannot be named unread.
+
+        Of such arguments, `cut` has the beginning of their JSON.
+        """
+        found = cls.model_validate(item.model_dump(include=set(cls.model_fields) - {"is_whole"}, by_alias=False))
         text = json.dumps(found.args, ensure_ascii=False, default=str)
-        return found if len(text) <= MAX_VALUE else found.model_copy(update={"args": {"cut": text[:MAX_VALUE]}})
+        if len(text) <= MAX_VALUE and not item.large:
+            return found
+        shown_args = found.args if len(text) <= MAX_VALUE else {"cut": text[:MAX_VALUE]}
+        return found.model_copy(update={"args": shown_args, "is_whole": False, "digest": ""})
 
 
 class Shown(Value):

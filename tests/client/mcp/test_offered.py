@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from client.cli.commands import COMMANDS
 from client.local_tools import known_tools
 from client.mcp.host import Caller, Host
 from client.mcp.tools.adding import Kind
 from client.mcp.tools.deciding import DECIDING
+from client.mcp.tools.sources import Chosen, Source, requested
+from client.mcp.tools.views import MAX_VALUE, Awaited
+from client.pending import Pending
 from client.plan_file import plan_schema
 from plans.definition.parsing import MAX_BYTES
+from plans.errors import InvalidPlan
+from plans.large_value import LargeValue
 from plans.llm.planning_prompts import planning_system
 from runtime.settings import Settings
 from tests.client.mcp.agents import agent_of, called, refused
@@ -95,7 +103,10 @@ CHANGES: dict[str, dict[str, Any]] = {
 async def test_who_may_only_look_changes_nothing(offline: Host) -> None:
     offline.calling = lambda _: Caller("vera", may_operate=False)
     async with agent_of(offline) as agent:
-        assert CHANGES.keys() == {tool.name for tool in (await agent.list_tools()).tools} - READS - {"plan_undo"}
+        assert CHANGES.keys() == {tool.name for tool in (await agent.list_tools()).tools} - READS - {
+            "plan_undo",
+            "plan_decide",
+        }
         for tool, arguments in CHANGES.items():
             code, text = await refused(agent, tool, **arguments)
             assert (code, "operator" in text) == ("FORBIDDEN", True), tool
@@ -189,3 +200,39 @@ async def test_the_prompt_teaches_what_our_own_planner_is_taught(offline: Host) 
     assert planning_system(known_tools(offline.settings).values()) in text
     assert "tidy up" in text
     assert "plan_check" in text
+
+
+def test_a_call_that_is_too_large_to_show_has_no_digest_to_decide_by() -> None:
+    item = Pending(plan_id="p", step_id="a", kind="approval", tool="t", args={"x": "y"}, digest="d")
+    assert Awaited.of(item).digest == "d"
+    large = Awaited.of(item.model_copy(update={"args": {"x": "y" * MAX_VALUE}}))
+    assert (large.digest, large.is_whole, len(large.args["cut"])) == ("", False, MAX_VALUE)
+    stored = {"s": LargeValue(sha256="0" * 64, bytes=1, preview="")}
+    assert Awaited.of(item.model_copy(update={"large": stored})).digest == ""
+
+
+async def test_instructions_say_who_decides(offline: Host) -> None:
+    async with agent_of(offline) as agent:
+        assert "You cannot approve" in str(agent.instructions)
+    offline.may_approve = True
+    async with agent_of(offline) as agent:
+        assert "cannot approve" not in str(agent.instructions)
+
+
+async def test_inputs_of_any_size_and_depth_are_refused_with_a_code(offline: Host) -> None:
+    deep: Any = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(InvalidPlan):
+        requested(Source(plan=DELETES), Chosen({"x": deep}), offline.settings)
+    async with agent_of(offline) as agent:
+        code, _ = await refused(agent, "plan_start", plan=DELETES, inputs={"x": "y" * (MAX_BYTES + 1)})
+    assert code == "BAD_INPUT"
+
+
+def test_the_settings_in_the_set_up_are_what_clients_read() -> None:
+    blocks = dict(re.findall(r"^```(toml|json)\n(.*?)^```$", DOCS.read_text(), re.MULTILINE | re.DOTALL)[:2])
+    codex = tomllib.loads(blocks["toml"])["mcp_servers"]["plans"]
+    code = json.loads(blocks["json"])["servers"]["plans"]
+    assert (codex["command"], codex["args"]) == (code["command"], code["args"]) == ("plan", ["mcp"])
+    assert "mcp" in COMMANDS

@@ -16,7 +16,8 @@ from mcp import Client as Agent
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from temporalio.worker import Worker
 
-from tests.client.mcp.agents import called, refused
+from client.mcp.host import Host
+from tests.client.mcp.agents import agent_of, called, refused
 from tests.waiting import PATIENCE, until
 
 COMMAND = ("-m", "client", "mcp")
@@ -61,7 +62,7 @@ async def greeted(running: asyncio.subprocess.Process) -> dict[str, Any]:
 
 
 async def test_an_agent_starts_the_command_and_a_plan_survives_its_end(
-    environ: dict[str, str], worker: Worker, workspace: Path, caplog: pytest.LogCaptureFixture
+    environ: dict[str, str], host: Host, worker: Worker, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (workspace / "loud.py").write_text(PRINTS)
     environ |= {"PYTHONPATH": f"{environ['PYTHONPATH']}:{workspace}", "PLANS_TOOLS": "loud"}
@@ -71,19 +72,20 @@ async def test_an_agent_starts_the_command_and_a_plan_survives_its_end(
         assert len((await called(agent, "plan_tools"))["tools"]) > 10  # the module of tools prints
         plan = (await called(agent, "plan_start", plan={"steps": steps}, wait=20))["planId"]
         assert (await refused(agent, "plan_approve", planId=plan, stepId="a", digest="0" * 64))[0] == "FORBIDDEN"
-    async with Agent(stdio_client(server)) as agent:
+    async with agent_of(host) as agent:
         shown = await called(agent, "plan_show", planId=plan)
         assert shown["awaits"] == ["a"]
         await called(agent, "plan_cancel", planId=plan)
     assert "Failed to parse" not in caplog.text  # as the client says of a line that is no message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("end", "code"),
     [
         pytest.param(lambda running: running.stdin.close(), 0, id="end of input"),
-        pytest.param(lambda running: running.terminate(), 130, id="SIGTERM", marks=pytest.mark.slow),
-        pytest.param(lambda running: running.send_signal(signal.SIGINT), 130, id="SIGINT", marks=pytest.mark.slow),
+        pytest.param(lambda running: running.terminate(), 130, id="SIGTERM"),
+        pytest.param(lambda running: running.send_signal(signal.SIGINT), 130, id="SIGINT"),
     ],
 )
 async def test_it_ends_in_order(

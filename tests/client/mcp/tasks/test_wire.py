@@ -20,7 +20,7 @@ LATER = BEGAN + timedelta(minutes=5)
 
 def task(status: Any = "working", message: str = "", kept: timedelta | None = None, **more: Any) -> Task:
     """A task that has been running for five minutes."""
-    return Task("p", status, message, Times(BEGAN, LATER, kept), **more)
+    return Task("p", status, message, Times(BEGAN, LATER, kept, LATER - BEGAN), **more)
 
 
 def brief(**more: Any) -> BriefView:
@@ -35,6 +35,10 @@ def test_a_task_says_when_it_began_and_changed_and_how_long_it_is_kept() -> None
     assert task(kept=timedelta(days=1)).seed()["ttlMs"] == 86_400_000
     young = Task("p", "working", "", Times(BEGAN, BEGAN))
     assert young.seed()["pollIntervalMs"] == QUICK
+    older = young._replace(times=young.times._replace(age=timedelta(hours=1)))
+    assert older.seed()["pollIntervalMs"] == SLOW
+    assert not older.differs(young)  # how often to ask is no news
+    assert task(message="b").differs(task(message="a"))
     assert written(BEGAN.astimezone()) == "2026-11-22T12:00:00.000Z"
 
 
