@@ -23,7 +23,6 @@ from typing import Any, Literal
 from activities.workspace.content_store import ContentStore
 from plans.errors import ToolError
 from runtime.keys.at_rest import AtRest
-from runtime.keys.of_settings import ring_of
 from runtime.settings import Settings
 
 EFFECTS = "effects"
@@ -237,6 +236,8 @@ class Effects:
     @classmethod
     def of(cls, settings: Settings) -> Effects:
         """Those of a worker with these settings. Raises SettingError."""
+        from runtime.keys.of_settings import ring_of  # lazily: `plan check` loads the tools, and no Temporal client
+
         rest = AtRest(ring_of(settings))
         return cls.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict", rest=rest)
 

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 
-from runtime.keys.cipher import decrypted, encrypted
 from runtime.keys.errors import KeyMissing
 from runtime.keys.live import LiveRing
 from runtime.keys.ring import Key
@@ -32,6 +31,8 @@ class AtRest:
         if self._ring is None:
             return digest, content
         key = self._ring.current()
+        from runtime.keys.cipher import encrypted  # lazily: `plan check` does without
+
         return _name(key, digest), encrypted(key, _CONTENT, content, same=True)
 
     def names(self, digest: str) -> Iterator[tuple[Key | None, str]]:
@@ -42,12 +43,18 @@ class AtRest:
 
     def content(self, key: Key | None, data: bytes) -> bytes:
         """The content of a file that was found under one of its names. Raises Unauthentic."""
-        return data if key is None else decrypted(key, _CONTENT, data)
+        if key is None:
+            return data
+        from runtime.keys.cipher import decrypted  # lazily, as above
+
+        return decrypted(key, _CONTENT, data)
 
     def text(self, plain: str) -> str:
         """A text as it is stored in a database."""
         if self._ring is None:
             return plain
+        from runtime.keys.cipher import encrypted  # lazily, as above
+
         key = self._ring.current()
         return f"{_MARK}{key.id} {base64.b64encode(encrypted(key, _TEXT, plain.encode())).decode()}"
 
@@ -58,6 +65,8 @@ class AtRest:
         name, _, data = text.removeprefix(_MARK).partition(" ")
         if self._ring is None:
             raise KeyMissing.of(name, "", 0)
+        from runtime.keys.cipher import decrypted  # lazily, as above
+
         return decrypted(self._ring.key(name), _TEXT, base64.b64decode(data)).decode()
 
 
