@@ -110,6 +110,17 @@ async def test_a_reply_without_the_state_of_its_own_call_decides_nothing(
         await runs.cancel(temporal_client, each)
 
 
+async def test_a_state_is_of_no_use_to_a_client_that_cannot_ask(
+    host: Host, worker: Worker, temporal_client: Temporal
+) -> None:
+    async with server(host) as client, Client(build(host)) as agent:
+        plan = await started(client, temporal_client)
+        keys, state = await asked(client, plan)
+        assert isinstance(await sent(agent, plan, keys, state), CallToolResult)
+    assert (await runs.show(temporal_client, plan)).steps[0].decision is None
+    await runs.cancel(temporal_client, plan)
+
+
 async def test_the_state_of_one_person_is_of_no_use_to_another_over_http(
     temporal_client: Temporal, worker: Worker, queue: str, state_dir: Path, workspace: Path
 ) -> None:
