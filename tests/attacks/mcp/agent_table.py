@@ -51,7 +51,7 @@ ATTACKS = (
         "they exist with `--may-approve` only", (*_ALL, _APPROVES),
     ),
     AgentAttack(
-        "replies that nobody gave", "rightly guessed keys, in `plan_decide` and in `tasks/update`",
+        "replies that no person gave", "rightly guessed keys, in `plan_decide` and in `tasks/update`",
         "replies count from a client that can ask, and in `plan_decide` with the sealed state of the call that asked",
         (*_ALL, _ROUNDS + "test_a_reply_without_the_state_of_its_own_call_decides_nothing"),
     ),
