@@ -107,7 +107,7 @@ class Showing:
             listed.append(each)
         place = where(here, plan_id or listed[0].plan_id) if listed else None
         view = PendingShown(pending=listed, more=len(found) - len(listed), silent=silent[:20], decide=place)
-        rows = [f"{each.plan_id} {line(each.step_id)}: {each.kind} of {each.tool}" for each in listed]
+        rows = [each.text for each in listed]
         rows = rows or ["Nothing awaits a person."]
         return reply(view, "\n".join(rows + view.silent + ([place.text] if place else [])))
 

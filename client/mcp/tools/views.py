@@ -17,6 +17,7 @@ from plans.errors import Refused
 from plans.model import Value
 from plans.run import ENDED, PlanStatus, Status
 from plans.views.models import BriefStep, BriefView, PlanView, ResultView
+from plans.views.safe_text import line
 from plans.views.summary import Failure
 
 PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]
@@ -26,6 +27,8 @@ StepId = Annotated[
 
 MAX_STEPS = 100
 """Steps that are listed at once."""
+MAX_CALL = 1_000
+"""Characters of a call in a line of text."""
 MAX_VALUE = 30_000
 """Characters of the JSON of one value; a longer one is cut."""
 MAX_FILES = 200
@@ -102,6 +105,14 @@ class Awaited(Value):
     since: datetime | None = None
     deadline: datetime | None = None
     more: int = Field(default=0, description="Further decisions about other items of the same step.")
+
+    @property
+    def text(self) -> str:
+        """A line with the call, for clients that show a model only the text."""
+        why = f" ({'; '.join(map(line, self.reasons))})" if self.reasons else ""
+        call = line(json.dumps(self.args, ensure_ascii=False, default=str))
+        shown = call if len(call) <= MAX_CALL else f"{call[:MAX_CALL]}…"
+        return f"{self.plan_id} {line(self.step_id)}: {self.kind} of {self.tool}{why}: {shown}"
 
     @classmethod
     def of(cls, item: Pending) -> Awaited:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from plans.errors import ToolError
+from plans.server_tools.listed_tools import Terms, listing_of
 from runtime.mcp.tool_server import ToolServer
 from tests.activities.mcp.serving import Serving, raw
 from tests.activities.processes import until
@@ -38,6 +40,16 @@ async def test_a_server_that_cannot_be_used_says_why(serving: Serving, server: T
             await servers.list_tools("x")
     assert caught.value.code == "MCP_UNAVAILABLE"
     assert part in caught.value.message
+
+
+async def test_a_tool_that_is_not_as_the_protocol_has_it_costs_no_other_tool(serving: Serving) -> None:
+    async with serving.servers(raw("--faulty")) as servers:
+        listed = await servers.list_tools("x")
+    given = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]
+    found = listing_of("x", given, datetime.now(UTC), terms=Terms(unasked=["untyped"]))
+    assert list(found.by_name) == ["x.echo", "x.hang", "x.die", "x.untyped"]
+    assert found.by_name["x.untyped"].approval == "always"  # its warning is not lost
+    assert list(found.left_out) == ["schemaless", "listed", "hinted"]
 
 
 @pytest.mark.slow
