@@ -181,7 +181,11 @@ def text_of(found: Shown) -> str:
     if (end := found.outcome) is not None:
         rows += [f"failed: {each.step_id}: {each.code}: {each.error[:1_000]}" for each in end.failed[:20]]
         rows += [f"stopped: {end.stopped}"] if end.stopped else []
-        rows += [f"value: {json.dumps(end.value.value, ensure_ascii=False)[:5_000]}"] if end.value else []
+        rows.append(
+            f"value: {json.dumps(end.value.value, ensure_ascii=False)[:5_000]}"
+            if end.value
+            else "What a step returned: plan_show with its stepId."
+        )
     if found.awaits or found.status is PlanStatus.REVIEW:
         what = f"Awaiting a person: {', '.join(found.awaits[:10])}." if found.awaits else "The plan is in review."
         rows.append(f"{what} {found.decide.text}")
@@ -190,6 +194,7 @@ def text_of(found: Shown) -> str:
 
 def _of(view: BriefView, place: Where, from_step: int) -> Shown:
     listed = view.steps[from_step : from_step + MAX_STEPS]
+    place = place.in_review(view.id) if view.status is PlanStatus.REVIEW else place
     end = from_step + len(listed)
     return Shown(
         plan_id=view.id, title=view.title[:1_000], status=view.status, has_ended=view.status in ENDED,
