@@ -1,7 +1,7 @@
 """Mends `tools/list` before the library checks it, as that refuses the whole list for one tool with a fault.
 
 Servers in use forget `type` in the schema of a tool without arguments: it is added, as nothing else is allowed there. A
-tool with any other fault stays in the list by its name alone, marked in `_meta`, so that it is left out with a reason.
+tool with any other fault stays in the list, with a schema that marks it, so that it is left out with a reason.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mcp_types import JSONRPCResponse, Tool
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from plans.server_tools.listed_tools import FAULT
+from plans.server_tools.listed_tools import FAULTY
 
 METHOD = "tools/list"
 
@@ -45,7 +45,7 @@ class Sieve:
         typed = {**tool, "inputSchema": {**schema, "type": "object"}} if untyped else tool
         if self._conforms({"tools": [typed]}):
             return typed
-        return {"name": tool["name"], "inputSchema": {"type": "object"}, "_meta": {FAULT: True}}
+        return {"name": tool["name"], "inputSchema": dict(FAULTY)}
 
     def _conforms(self, result: Mapping[str, Any]) -> bool:
         """Whether the library takes each tool of a result. The rest of the result is not looked at."""
