@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from client import runs
@@ -55,9 +56,11 @@ class ArgsForm(ModalScreen[dict[str, Any] | None]):
             yield Static(Text("ctrl+s show it   tab next field   ctrl+j new line   escape back"), classes="hint")
 
     def on_mount(self) -> None:
-        """Hide the remarks that nobody has made. The first argument has the focus, as on every screen."""
-        for row in self.query(FieldRow):
+        """Hide the remarks that nobody has made, and focus the first argument."""
+        for number, row in enumerate(self.query(FieldRow)):
             row.show(row.text, "")
+            if number == 0:
+                row.query_one("#value", Widget).focus()
 
     def on_typing_entered(self) -> None:
         """Enter in a one-line text moves to the next field."""
