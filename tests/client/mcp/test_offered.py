@@ -214,7 +214,7 @@ def test_the_text_of_a_pending_decision_has_the_call_on_one_line() -> None:
 
 def test_a_plan_that_has_just_been_started_is_not_taken_for_one_that_awaits_a_person() -> None:
     begun = Shown(plan_id="p", status=PlanStatus.DRAFT, has_ended=False, decide=Where(command="plan pending p"))
-    assert "needs nobody; plan_show with `wait` follows it" in text_of(begun)
+    assert "awaits no person; plan_show with `wait` follows it" in text_of(begun)
 
 
 async def test_the_prompt_teaches_what_our_own_planner_is_taught(offline: Host) -> None:
