@@ -186,6 +186,8 @@ def text_of(found: Shown) -> str:
             if end.value
             else "What a step returned: plan_show with its stepId."
         )
+    if found.status is PlanStatus.DRAFT:
+        rows.append("It is being written or checked, and awaits no person; plan_show with `wait` follows it.")
     if found.awaits or found.status is PlanStatus.REVIEW:
         what = f"Awaiting a person: {', '.join(found.awaits[:10])}." if found.awaits else "The plan is in review."
         rows.append(f"{what} {found.decide.text}")
