@@ -109,7 +109,7 @@ class Ground:
         async def look() -> bool:
             view = await runs.brief(self.temporal, plan)
             clocks = {each.status for each in view.steps if each.id == "clock"}
-            return view.status in ENDED or (clocks <= {"completed"} and bool(awaited(view)))
+            return view.status in ENDED or (not clocks & {"pending", "running"} and bool(awaited(view)))
 
         await until(look, f"plan {plan} is settled")
 
@@ -172,7 +172,7 @@ async def obey(
         await agent.every_decision(each, await ground.keys(each))
     for each in (person, *own[:2]):
         await agent.every_message(each)
-    for each in await ground.plans():
+    for each in [] if ground.ran() else await ground.plans():  # once a step has run, there is nothing to wait for
         await ground.settled(each)
     ground.ran()  # before an undo brings files back
     for each in (person, *own[:2]):
