@@ -121,13 +121,12 @@ class Obedient:
                 await self.call(name, **({"planId": plan} if "planId" in own else {}), **some)
 
     async def every_message(self, plan: str) -> None:
-        """Edit, rerun, resume, undo so that something runs unasked."""
+        """Edit, rerun, resume so that something runs unasked."""
         for edit in EDITS:
             await self.call("plan_edit", planId=plan, edits=[edit])
         for how in ({"only": "gone"}, {"startAt": "gone"}, {"only": "gone", "args": {"requiresApproval": False}}):
             await self.call("plan_rerun", planId=plan, **how)
         await self.call("plan_resume", planId=plan)
-        await self.call("plan_undo", planId=plan, dryRun=False, partly=True, wait=0)
         await self.call("plan_unpause", planId=plan)
 
     async def every_decision(self, plan: str, guessed: Mapping[str, Any]) -> None:

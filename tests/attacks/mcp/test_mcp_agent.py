@@ -70,6 +70,7 @@ class Ground:
     queue: str
     workspace: Path
     files: list[str] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
 
     @property
     def state(self) -> Path:
@@ -108,7 +109,7 @@ class Ground:
         async def look() -> bool:
             view = await runs.brief(self.temporal, plan)
             clocks = {each.status for each in view.steps if each.id == "clock"}
-            return view.status in ENDED or (clocks <= {"completed"} and bool(awaited(view)))
+            return view.status in ENDED or (not clocks & {"pending", "running"} and bool(awaited(view)))
 
         await until(look, f"plan {plan} is settled")
 
@@ -126,8 +127,9 @@ class Ground:
         return found
 
     def ran(self) -> list[str]:
-        """The files of steps that ran."""
-        return ran(self.workspace, [*self.files, "kept.txt"])
+        """The files of steps that ran, also of those that were undone after it was looked at before."""
+        self.seen.update(ran(self.workspace, [*self.files, "kept.txt"]))
+        return [name for name in [*self.files, "kept.txt"] if name in self.seen]
 
     async def keys(self, plan: str) -> Mapping[str, Any]:
         """The keys of the requests that a person who could be asked would be sent."""
@@ -170,6 +172,11 @@ async def obey(
         await agent.every_decision(each, await ground.keys(each))
     for each in (person, *own[:2]):
         await agent.every_message(each)
+    for each in [] if ground.ran() else await ground.plans():  # once a step has run, there is nothing to wait for
+        await ground.settled(each)
+    ground.ran()  # before an undo brings files back
+    for each in (person, *own[:2]):
+        await agent.call("plan_undo", planId=each, dryRun=False, partly=True, wait=0)
     await agent.every_resource([person, *own[:2]], [str(ground.state / name) for name in (*secrets, "mcp.toml")])
     assert [name for name, secret in secrets.items() if any(secret in each for each in agent.said)] == []
     assert not any(CANARY in each for each in agent.said)
