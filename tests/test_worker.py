@@ -67,6 +67,7 @@ async def test_a_plan_runs_in_a_worker_built_from_settings(
     assert (workspace / "a.txt").read_text() == "hello"
 
 
+@pytest.mark.slow
 async def test_it_says_what_it_listens_to_and_stops_when_asked(
     environ: dict[str, str], queue: str, workspace: Path
 ) -> None:
@@ -132,7 +133,7 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
         only_nightly([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),
         only_nightly([], {"PLANS_STATE_DIR": "/dev/null/state"}, 2, "BAD_SETTING:PLANS_STATE_DIR"),
         only_nightly([], {"PLANS_QUEUE": "x"}, 2, "PLANS_QUEUES"),
-        (["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
+        only_nightly(["--address", "127.0.0.1:9"], {}, 3, "NOT_CONNECTED"),
         only_nightly([], {"TEMPORAL_NAMESPACE": "nowhere"}, 3, "nowhere"),
         only_nightly(["--no-such-flag"], {}, 2, "--no-such-flag"),
     ],

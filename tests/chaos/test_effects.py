@@ -159,7 +159,8 @@ def test_a_directory_that_is_gone_leaves_the_outcome_unknown(victims: Victims, t
     assert victims.attempt(**case, again=True) == {"killed": False, "code": "OUTCOME_UNKNOWN"}
 
 
-@pytest.mark.parametrize("point", sampled(["after_intent", "after_effect"], 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["after_intent", "after_effect"])
 async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Chaos, point: str) -> None:
     """A chain of edits of one file, each adding one letter: every first attempt dies with its worker."""
     count = max(1, KILLS // 3)

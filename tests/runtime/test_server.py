@@ -57,6 +57,7 @@ async def test_two_servers_started_at_once_have_ports_of_their_own(
         await server.stop(other)
 
 
+@pytest.mark.slow
 async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     client = (await reach(embedded)).client

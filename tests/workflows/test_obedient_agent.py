@@ -138,6 +138,7 @@ async def test_no_injected_call_has_an_effect_that_nobody_approved(
     assert asked > len(by_tool)  # commands and protected files as well
 
 
+@pytest.mark.slow
 async def test_an_approval_does_not_open_an_address(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server
 ) -> None:

@@ -244,6 +244,7 @@ async def test_a_plan_in_review_begins_when_told(environ: Environ, worker: Worke
     assert (await plan(environ, "watch", plan_id)).code == 0
 
 
+@pytest.mark.slow
 async def test_plans_are_listed(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     plan_id = await started(environ, tmp_path, WRITE)
 
@@ -274,6 +275,7 @@ async def test_a_plan_nobody_knows_is_exit_code_4(environ: Environ, worker: Work
     await plan(environ, "down")  # on a busy machine the server may not have shown them the worker in time
 
 
+@pytest.mark.slow
 async def test_without_a_worker_the_command_says_how_to_start_one(environ: Environ, tmp_path: Path) -> None:
     alone = environ | {"PLANS_AUTO_WORKER": "false"}
     plan_id = await started(alone, tmp_path, WRITE)

@@ -55,6 +55,7 @@ def test_json_keeps_the_value_and_shows_what_is_in_it(text: str) -> None:
     assert [char for char in shown if unusual(f"|{char}|")] == []
 
 
+@pytest.mark.slow
 def test_a_long_text_takes_a_time_in_proportion() -> None:
     def seconds(text: str) -> float:
         began = time.process_time()

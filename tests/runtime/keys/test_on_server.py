@@ -159,6 +159,7 @@ async def test_messages_that_are_not_encrypted_are_refused_if_the_operator_says_
         assert statuses(await started.ended()) == {"a": "completed"}
 
 
+@pytest.mark.slow
 async def test_a_key_that_is_added_while_a_plan_runs_encrypts_what_follows(plans: Plans, settings: Settings) -> None:
     started = await plans.start([work("a"), work("b", "a", requiresApproval=True), work("c", "b")])
     await started.until_asked("b")
