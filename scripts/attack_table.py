@@ -3,6 +3,7 @@
     --only TEXT     measure only cells whose name has TEXT, print them, write nothing
     --expected      write the table from what the data expects, without measuring
     --web           write the table of the attacks on the web page, which the tests try
+    --agents        write the table of what an obedient agent tries over MCP, in the tests
 
 An attack that does not come to what the data says is printed, and nothing is written: mend the defence or the data.
 """
@@ -17,6 +18,7 @@ from contextlib import ExitStack
 from tests.attacks import web_page
 from tests.attacks.attack import USERS, Case
 from tests.attacks.catalogue import CASES
+from tests.attacks.mcp import agent_table
 from tests.attacks.run import measure
 from tests.attacks.table import DOCUMENT, summary, written
 from tests.attacks.workers import worker_side
@@ -44,9 +46,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--expected", action="store_true")
     parser.add_argument("--web", action="store_true")
+    parser.add_argument("--agents", action="store_true")
     options = parser.parse_args(arguments)
-    if options.web:
-        DOCUMENT.write_text(web_page.written(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
+    if options.web or options.agents:
+        write = web_page.written if options.web else agent_table.written
+        DOCUMENT.write_text(write(DOCUMENT.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
     cases = [case for case in CASES if options.only in case.id]
     wrong = 0 if options.expected else differing(cases)

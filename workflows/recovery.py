@@ -137,8 +137,8 @@ class StepRecovery:
         about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
         await self._learn(step)
         prompt = recovery.prompt(run, step, failure)
-        about = run.request or run.plan.title
-        expected = Expected(kind="recovery", tools=recovery.tools(run, step), failed=step.tool, about=about)
+        goal = run.request or run.plan.title
+        expected = Expected(kind="recovery", tools=recovery.tools(run, step), failed=step.tool, about=goal)
         question = Question("recovery", prompt, expected, about, step_id)
         try:
             choice: Recovery | PlanError = await answered(run, question, self._judge(step))

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from mcp_types import ListRootsResult
 
+    from activities.mcp.lists.sieve import Sieve
+
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 ANSWER_SECONDS = 5.0
@@ -38,6 +40,10 @@ class Wire(Protocol):
     @property
     def ended(self) -> asyncio.Event:
         """Set when nothing more will come from it."""
+
+    @property
+    def sieve(self) -> Sieve:
+        """What mends its lists of tools."""
 
     def streams(self) -> AbstractAsyncContextManager[Streams]:
         """The streams of a session."""
@@ -115,6 +121,7 @@ class Connection:
                 self._wire = await self._open_wire()
                 async with self._opened(self._wire) as client:
                     limit.reschedule(None)
+                    self._wire.sieve.version = client.protocol_version
                     self._client.set_result(client)
                     await _first_of(self._closing, self._wire.ended)
         except TimeoutError:

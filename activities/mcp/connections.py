@@ -21,7 +21,7 @@ from activities.mcp.calling import called
 from activities.mcp.connection import ANSWER_SECONDS, Connection, Wire
 from activities.mcp.flow import flooded, most_of_message
 from activities.mcp.log import ServerLog
-from activities.mcp.program import Site, start, unavailable
+from activities.mcp.program import Site, hint_of, start, unavailable
 from activities.tools.tool import ToolContext
 from plans.errors import PlanError, ToolError
 from runtime.mcp.tool_server import ToolServer
@@ -173,7 +173,7 @@ class ToolServers:
                 del self._open[key]
                 self._note_failure(key)
                 self._in_background(connection.close())
-            raise self._not_usable(key[0], connection, error) from None
+            raise self._not_usable(key[0], connection, error, hint_of(self._of(key[0]), key[1])) from None
         self._trouble.pop(key, None)
 
     async def _begun(self, key: Key, server: ToolServer) -> Connection:
@@ -233,8 +233,8 @@ class ToolServers:
             for key in idle:
                 await self._open.pop(key).close()
 
-    def _not_usable(self, name: str, connection: Connection, error: Exception) -> ToolError:
-        """Why nothing could be asked of a server."""
+    def _not_usable(self, name: str, connection: Connection, error: Exception, hint: str = "") -> ToolError:
+        """Why nothing could be asked of a server. `hint`: what to do, if it says nothing itself."""
         if connection.problem is not None:
             return connection.problem
         if isinstance(error, ToolError):
@@ -242,7 +242,7 @@ class ToolServers:
         words = connection.last_words()
         last = f"; the last it printed was: {words}" if words else ""
         said = error.message if isinstance(error, PlanError) else str(error) or type(error).__name__
-        text = f"it cannot be used: {bounded(one_line(said), 1_000)}{last}"
+        text = f"it cannot be used: {bounded(one_line(said), 1_000)}{last}{hint}"
         return unavailable(name, self._secrets.out_of(text), retryable=True)
 
     def _masked(self, error: ToolError) -> ToolError:

@@ -17,6 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from activities.mcp.flow import Flow, flooded
+from activities.mcp.lists.sieve import Sieve
 from activities.mcp.log import ServerLog
 from activities.sandbox.process import Running
 from plans.errors import ToolError
@@ -39,6 +40,7 @@ class Pipes:
     def __init__(self, server: str, running: Running, log: ServerLog, most: int) -> None:
         self.problem: ToolError | None = None
         self.ended = asyncio.Event()
+        self.sieve = Sieve()
         self._server, self._running, self._log, self._most = server, running, log, most
         self._flow, self._noise = Flow(server), 0
 
@@ -68,7 +70,7 @@ class Pipes:
             async for line in _lines(self._running.stdout, self._most, self._too_long):
                 message = self._message(line)
                 if message is not None:
-                    await arrived.send(message)
+                    await arrived.send(self.sieve.passed(message))
         except ToolError as error:
             self.problem = error
             self._running.kill()

@@ -30,6 +30,8 @@ from plans.files.name_patterns import ProtectedNames
 from runtime.mcp.references import secret_of
 from runtime.mcp.tool_server import WORKSPACE, ToolServer
 
+DOWNLOADERS = frozenset(("npx", "uvx", "uv", "pipx", "bunx", "pnpm", "yarn", "deno"))
+"""Programs that fetch the server when they start it."""
 HOMES = "mcp"
 """Directory of the servers' own directories, in the cache."""
 
@@ -84,6 +86,15 @@ def order_of(name: str, server: ToolServer, workspace: str, site: Site) -> Order
     if may_write and "HOME" not in extra:  # what it keeps at home is none of the plan's files
         order.env["HOME"] = order.env.get("TMPDIR", own)
     return order
+
+
+def hint_of(server: ToolServer, workspace: str) -> str:
+    """What a server that does not start may lack, as programs rarely say it themselves; empty: nothing that we know."""
+    if Path(server.command).name in DOWNLOADERS and not server.network:
+        return f"; `{server.command}` downloads programs, for which it needs `network = true`"
+    if server.is_local and server.workspace != "none" and not workspace:
+        return "; if it needs a workspace to start, set PLANS_WORKSPACE"
+    return "" if server.is_local else "; check its `url`, and that it runs"
 
 
 def unavailable(name: str, problem: str, *, retryable: bool = False) -> ToolError:

@@ -26,6 +26,7 @@ from mcp.shared.message import SessionMessage
 from activities.attempt.errors import one_line
 from activities.llm.client import tls_context
 from activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
+from activities.mcp.lists.sieve import Sieve
 from activities.network.address_policy import AddressPolicy
 from activities.network.pinned_connections import PinnedTransport
 from plans.definition.receivers import Receiver
@@ -51,6 +52,7 @@ class Web:
     def __init__(self, name: str, server: ToolServer, policy: AddressPolicy, auth: httpx2.Auth | None) -> None:
         self.problem: ToolError | None = None
         self.ended = asyncio.Event()
+        self.sieve = Sieve()
         self._name, self._server, self._auth = name, server, auth
         self._policy = replace(policy, allowed=(*policy.allowed, *_named(server)))
         self._most = most_of_message(server.max_result)
@@ -87,7 +89,7 @@ class Web:
         try:
             async for message in read:
                 flow.add()
-                await arrived.send(message)
+                await arrived.send(self.sieve.passed(message))
         except ToolError as error:
             self.problem = error
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):

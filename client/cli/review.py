@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,7 +19,7 @@ from client.requests.llm import require_llm_of
 from client.rpc import ask, describe
 from plans.errors import PlanError
 from plans.run import ENDED, Run
-from plans.views.models import PlanView
+from plans.views.models import PendingView, PlanView
 
 if TYPE_CHECKING:
     from client.review.deciding.around import Around
@@ -55,10 +56,16 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     app.leaves_on_begin = until_begun
     app.llm_check = lambda: require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
     app.look = lambda view, before: _around(here, plan_id(plan), view, before)
+    app.compare = lambda item: _compared(here, plan_id(plan), item)
     left = await app.run_async(mouse=False)
     if app.failure:
         raise app.failure
     return left == "begun" or app.view.status not in ("draft", "review")
+
+
+async def _compared(here: Connected, plan: str, item: PendingView) -> Mapping[str, str]:
+    """What a call with other arguments would change in a file here."""
+    return await details(here, item, (await describe(here.client, plan)).task_queue)
 
 
 async def _around(here: Connected, plan: str, view: PlanView, before: Around) -> Around:

@@ -16,6 +16,8 @@ from plans.views.models import PendingView
 NOW = "file now"
 """Name of the row that says what is compared."""
 CHANGE = "change diff"
+EDITED = "your edit"
+"""Name of the rows that say how a person has changed the call that was asked about."""
 MARGIN, MORE = "│ ", "┆ "
 """What follows the name of a row, and begins a row that continues one."""
 _STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
@@ -47,7 +49,7 @@ def coloured(diff: str) -> Text:
 
 def styles(rows: Iterable[str], extra: Mapping[str, str]) -> list[str]:
     """The style of each row of a call, folded or not: warnings, and lines of a diff that is among the `extra` texts."""
-    diffs = {name if name == CHANGE else f"{name} diff" for name in extra if name != NOW}
+    diffs = {EDITED, *(name if name == CHANGE else f"{name} diff" for name in extra if name != NOW)}
     styles: list[str] = []
     in_diff, style = False, ""
     for row in rows:

@@ -21,6 +21,7 @@ from pydantic import AnyUrl
 from client.mcp import errors, prompts, resources
 from client.mcp.decisions import asking
 from client.mcp.host import Forbidden, Host
+from client.mcp.rounds import sealing
 from client.mcp.tasks.extension import Tasks
 from client.mcp.tasks.listen import TaskNotifications
 from client.mcp.templates.calling import Templates
@@ -121,6 +122,7 @@ def build(host: Host) -> MCPServer[Any]:
         extensions=[each(host) for each in EXTENSIONS],
         middleware=[each(host) for each in MIDDLEWARE],
         log_level="WARNING",
+        request_state_security=sealing(host),
     )
     server.templates = Templates(host)
     for register in AREAS:

@@ -21,6 +21,10 @@ class Where(Value):
     ui: str | None = Field(default=None, description="The plan in the Temporal UI.")
     command: str = Field(description="The command that shows what awaits a decision, and how to decide.")
 
+    def in_review(self, plan: str) -> Where:
+        """The same for a plan in review, of which no step awaits anything yet."""
+        return self.model_copy(update={"command": f"plan review {plan}"})
+
     @property
     def text(self) -> str:
         """A sentence for an agent to pass on."""

@@ -84,7 +84,7 @@ class Roots:
             raise OutsideRoots(f"{text[:200]!r} is not a path") from None
         if not any(found == root or root in found.parents for root in self.paths):
             places = ", ".join(str(root) for root in self.paths)
-            raise OutsideRoots(f"{text[:200]!r} is not below {places}: the page was started with these directories")
+            raise OutsideRoots(f"{text[:200]!r} is not below {places}; choose a path that is")
         return found
 
 

@@ -41,7 +41,7 @@ class ReviewApp(Deciding):
         Binding("E", "editor"), Binding("shift+up,K", "move(-1)"), Binding("shift+down,J", "move(1)"),
         Binding("s", "skip"), Binding("a", "add"), Binding("x,delete", "remove"), Binding("r", "regenerate"),
         Binding("b", "begin"), Binding("y", "decide(True)"), Binding("n", "decide(False)"),
-        Binding("N", "deny_with_comment"), Binding("A", "always"), Binding("w", "waiting"),
+        Binding("N", "deny_with_comment"), Binding("A", "always"), Binding("e", "other_args"), Binding("w", "waiting"),
         Binding("p", "pause"), Binding("c", "cancel"), Binding("l", "log"), Binding("question_mark", "help"),
         Binding("d", "scroll(1)"), Binding("u", "scroll(-1)"), Binding("q", "leave"),
     ]  # fmt: skip

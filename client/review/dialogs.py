@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -43,17 +43,22 @@ class Confirm(ModalScreen[bool]):
 
 
 class Approve(ModalScreen[bool]):
-    """A pending call in full; y counts once its end has been on the screen. False: not approved."""
+    """A pending call in full; y counts once its end has been on the screen. False: not approved.
+
+    `edits`: rows that say how it differs from the call that was asked about, if somebody has changed it.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "approve"), Binding("escape,q", "leave"),
         Binding("space,d", "page(1)"), Binding("minus,u", "page(-1)"),
     ]  # fmt: skip
 
-    def __init__(self, item: PendingView, extra: Mapping[str, str], *, always: bool = False) -> None:
+    def __init__(
+        self, item: PendingView, extra: Mapping[str, str], *, always: bool = False, edits: Sequence[str] = ()
+    ) -> None:
         super().__init__()
-        self._item, self._extra, self._always = item, extra, always
-        self._rows, self._is_drawn = call_rows(item, extra), False
+        self._item, self._extra, self._always, self._is_edited = item, extra, always, bool(edits)
+        self._rows, self._is_drawn = [*edits, *call_rows(item, extra)], False
         if always:
             self._rows += value_rows("always", item.always)
 
@@ -61,7 +66,9 @@ class Approve(ModalScreen[bool]):
         """The call, and the keys."""
         with Vertical(classes="box tall"):
             verb = "Always approve" if self._always else "Approve"
-            yield Static(Text(f"{verb} step '{line(self._item.step_id)}'? Read all of it first."), classes="title")
+            how = " with these arguments" if self._is_edited else ""
+            title = f"{verb} step '{line(self._item.step_id)}'{how}? Read all of it first."
+            yield Static(Text(title), classes="title")
             with VerticalScroll(classes="reading"):
                 yield Static(id="call")
             yield Static(Text("space more   - back   y approve, at the end   escape back"), classes="hint")

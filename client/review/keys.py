@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REVIEW_KEYS = "b begin  c cancel  enter edit  E in $EDITOR  shift+up/down move  s skip  a add\nx remove  r regenerate  l log  ? help  q leave (the plan stays in review)"  # fmt: skip # noqa: E501
-RUNNING_KEYS = "y approve  n deny  w next to approve  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
+RUNNING_KEYS = "y approve  e with edits  n deny  w next  p pause  c cancel  enter edit  s skip\nshift+up/down move  a add  x remove  r regenerate  l log  ? help  q leave"  # fmt: skip # noqa: E501
 ENDED_KEYS = "l log  ? help  q leave"
 HELP = """\
 up, down, page keys   choose a step
@@ -17,6 +17,7 @@ r          have the LLM revise the steps that have not started, with your feedba
 b          begin: end the review; the plan starts or continues
 y, n       approve or deny a step awaiting approval, once all of it was shown; y answers a question
 N          deny it, and say why
+e          change the arguments of its call; y approves it so, once all of it was shown
 A          approve it and all calls like it, as `always` says; a resumed run asks again
 w          go to the next step awaiting approval or an answer
 p, c       pause or unpause the plan; cancel it

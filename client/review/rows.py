@@ -22,7 +22,7 @@ from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.model.step_fields import On, aliases, names
 from plans.run import DENIED
-from plans.views.call_text import large_rows, proposal, warnings_of
+from plans.views.call_text import CALLS, large_rows, proposal, warnings_of
 from plans.views.models import PendingView, PlanView, StepView
 from plans.views.nested.words import what
 from plans.views.pending import QUESTION
@@ -178,6 +178,7 @@ def _facts(
             yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
         keys = "y answers" if item.kind == QUESTION else "y approves, n denies, N says why"
+        keys += ", e edits" if item.kind in CALLS else ""
         yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""

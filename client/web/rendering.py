@@ -77,10 +77,15 @@ def environment() -> jinja2.Environment:
     )
     found.filters |= {
         "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
-        "mark": status_mark, "status": status_word, "part": part,
+        "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
     }  # fmt: skip
     found.globals |= {"asset": asset, "Role": Role, "url_of": url_of, "partial": False}
     return found
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter first. Jinja's `capitalize` writes everything else small, names and ids too."""
+    return text[:1].upper() + text[1:]
 
 
 def verbatim(text: str) -> Markup:

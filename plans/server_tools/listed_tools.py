@@ -30,6 +30,8 @@ MAX_NAME = 100
 """Characters of a tool's own name."""
 MAX_LEFT_OUT = 100
 _ODD = re.compile(r"[^A-Za-z0-9_-]+")
+FAULTY = {"type": "object", "plans/fault": True}
+"""In place of the schema of a tool that is not as the protocol has it: only its name is known."""
 NO_DESCRIPTION = "(its server does not describe it)"
 
 
@@ -82,6 +84,8 @@ def listing_of(
             if own in seen:
                 raise Unusable("the server lists two tools of this name")
             seen.add(own)
+            if tool.get("inputSchema") == FAULTY:
+                raise Unusable("it is not as the protocol says; its makers can tell by the schema of `tools/list`")
             spec = _spec(server, own, tool, terms or Terms(), names)
             size += len(spec.model_dump_json(exclude_defaults=True))
             if number >= MAX_TOOLS or size > MAX_LISTED:

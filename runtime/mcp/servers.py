@@ -28,10 +28,11 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError
 
 from plans.definition.checks.plain_words import in_plain_words
+from plans.definition.near_names import Hints
 from plans.errors import PlanError
 from plans.model import Value
 from runtime.mcp.references import secret_of
-from runtime.mcp.tool_server import MAX_SERVERS, Name, ToolServer
+from runtime.mcp.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
 from runtime.settings import SettingError, Settings
 
 FILE = "mcp.toml"
@@ -89,7 +90,7 @@ def _checked(path: Path, data: Any) -> Mapping[str, ToolServer]:
     try:
         found = ToolServerFile.model_validate(data).servers
     except ValidationError as error:
-        lines = [f"{_place(each)}: {in_plain_words(str(each['msg']))}" for each in error.errors()]
+        lines = [f"{_place(each)}: {_wrong(each)}" for each in error.errors()]
         raise _refused(path, "; ".join(lines[:10])) from None
     wrong = [f"servers.{name}.{problem}" for name, server in found.items() for problem in server.problems]
     if wrong:
@@ -100,6 +101,15 @@ def _checked(path: Path, data: Any) -> Mapping[str, ToolServer]:
 def _place(error: Any) -> str:
     parts = [str(part) for part in error["loc"] if part != "[key]"]
     return ".".join(parts) or "the file"
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong there; of a key that means nothing, which one may have been meant."""
+    if error["type"] != "extra_forbidden":
+        return in_plain_words(str(error["msg"]))
+    model = ToolServerFile if len(error["loc"]) == 1 else OAuth if "oauth" in error["loc"] else ToolServer
+    known = [str(each.alias) for each in model.model_fields.values()]
+    return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"
 
 
 def _check_owner(path: Path, status: os.stat_result) -> None:

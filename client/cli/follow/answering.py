@@ -19,11 +19,12 @@ from client import runs
 from client.answers.form import Form
 from client.cli.follow.board import ASKING
 from client.cli.output import fitted
+from client.decide.changed_call import with_args
 from client.forms.texts import ABSENT
 from client.review.external_editor import let_edit
 from client.runs import Choice
 from plans.errors import PlanError
-from plans.views.call_text import args_rows, call_rows, warnings_of
+from plans.views.call_text import call_rows
 from plans.views.models import PendingView
 from plans.views.safe_text import line
 
@@ -72,8 +73,7 @@ async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
     if args == asked.item.args:
         return "The arguments are as before; nothing was decided."
     _head(console, "Approve ", asked.item, "with these arguments instead:")
-    changed = asked.item.model_copy(update={"args": args, "large": {}})
-    for row in fitted([*(f"! {warning}" for warning in warnings_of(changed)), *args_rows(args)]):
+    for row in fitted(call_rows(with_args(asked.item, args), why=False)):
         console.print(Text(row), soft_wrap=True)
     console.print(Text("Approve exactly this? y: yes, anything else: no decision ", style="bold"), end="")
     if ((await read_line()) or "").strip().lower() not in ("y", "yes"):

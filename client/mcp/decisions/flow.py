@@ -2,7 +2,8 @@
 
 A client of 2026-07-28 is answered with what to ask, and calls again with the replies (InputRequiredResult); one of an
 earlier version is asked while its call waits (`elicitation/create`). In neither case can the agent fill in the form:
-replies are no arguments of a tool. Keys name what is decided on, so a reply counts after a restart of this process.
+replies are no arguments of a tool. A reply counts only with the state of the round that asked for it, also after a
+restart of this process (`client.mcp.rounds`); its key names what is decided on.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from client.mcp.decisions.answers import settle
 from client.mcp.decisions.open import Waiting, waiting
 from client.mcp.decisions.rules import Deciding, can_ask
 from client.mcp.host import Author, Host
+from client.mcp.rounds import asked_keys, asked_state, round_key
 from client.requests.connected import Connected
 from client.rpc import ask_view, describe
 from plans.views.models import BriefView
@@ -41,15 +43,17 @@ async def ask_person(host: Host, ctx: Request, here: Connected, plan: str) -> In
     """
     deciding, author = deciding_of(host, ctx), person_of(host, ctx)
     said = list[str]()
-    if ctx.input_responses:
-        given = {name: each.model_dump(mode="json") for name, each in ctx.input_responses.items()}
+    asked = asked_keys(ctx.request_state)
+    if ctx.input_responses and asked:
+        given = {key: each.model_dump(mode="json") for key, each in ctx.input_responses.items() if key in asked}
         said = await replied(here, plan, given, deciding, author, again=True)
     if ctx.request_context.protocol_version >= MODERN:
-        found = await _waiting(here, plan, deciding, again=ctx.input_responses is None)
+        found = await _waiting(here, plan, deciding, again=not asked)
         if not found.asked:
             return said
+        round_key(host.settings)  # says what is wrong with it, which the library would only log
         requests = {each.key: ElicitRequest.model_validate(each.ask.request(each.replied.why)) for each in found.asked}
-        return InputRequiredResult(input_requests=dict(requests))
+        return InputRequiredResult(input_requests=dict(requests), request_state=asked_state(requests))
     for turn in range(MAX_ROUNDS):
         found = await _waiting(here, plan, deciding, again=turn == 0)
         if not found.asked or not ctx.session.can_send_request:

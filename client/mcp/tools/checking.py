@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -77,12 +78,14 @@ class Checking:
             raise PlanError(f"unknown tool '{name}'; plan_tools without a name lists them", "UNKNOWN_TOOL")
         specs = [known[name]] if name is not None else list(known.values())
         found = ToolsShown(tools=[_tool(each, whole=name is not None) for each in specs])
-        return reply(found, "\n".join(f"{each.name}: {each.description.partition(chr(10))[0]}" for each in found.tools))
+        rows = [f"{each.name}: {each.description.partition(chr(10))[0]}" for each in found.tools]
+        return reply(found, _told(found.tools[0]) if name is not None else "\n".join(rows))
 
     async def plan_schema(self, ctx: Request) -> Annotated[CallToolResult, SchemaShown]:
         """Return the JSON Schema of plan files."""
         del ctx
-        return reply(SchemaShown(plan_schema=plan_schema()), "The schema is in the structured content.")
+        schema = plan_schema()
+        return reply(SchemaShown(plan_schema=schema), json.dumps(schema))
 
     async def plan_check(
         self,
@@ -130,6 +133,12 @@ def _tool(spec: ToolSpec, *, whole: bool) -> ToolShown:
         name=spec.name, description=text, value=spec.value, asks=spec.approval == "always",
         args_schema=spec.args_schema if whole else None,
     )  # fmt: skip
+
+
+def _told(tool: ToolShown) -> str:
+    """One tool with its arguments, for clients that show a model only the text."""
+    asks = "\nCalls await a person's approval." if tool.asks else ""
+    return f"{tool.name}: {tool.description}\nargs: {json.dumps(tool.args_schema)}\nvalue: {tool.value}{asks}"
 
 
 def register(server: MCPServer[Any], host: Host) -> None:

@@ -17,6 +17,7 @@ from client.mcp.tools.adding import Kind, add
 from client.mcp.tools.views import MAX_STEPS, Awaited, PlanId, Shown, StepId, shown
 from client.mcp.tools.waiting import Wait, news
 from client.mcp.where import Where, where
+from client.requests.connected import Connected
 from plans.model import Value
 from plans.run import PlanStatus
 from plans.views.safe_text import line
@@ -105,11 +106,17 @@ class Showing:
             if listed and size > MAX_CHARACTERS:
                 break
             listed.append(each)
-        place = where(here, plan_id or listed[0].plan_id) if listed else None
+        place = where(here, plan_id or listed[0].plan_id) if listed else await _of_review(here, plan_id)
         view = PendingShown(pending=listed, more=len(found) - len(listed), silent=silent[:20], decide=place)
-        rows = [f"{each.plan_id} {line(each.step_id)}: {each.kind} of {each.tool}" for each in listed]
-        rows = rows or ["Nothing awaits a person."]
+        rows = [each.text for each in listed]
+        rows = rows or ["The plan is in review." if place else "Nothing awaits a person."]
         return reply(view, "\n".join(rows + view.silent + ([place.text] if place else [])))
+
+
+async def _of_review(here: Connected, plan_id: str | None) -> Where | None:
+    """Where a person begins the plan, if it is in review."""
+    found = (await shown(here, plan_id))[0] if plan_id else None
+    return found.decide if found is not None and found.status is PlanStatus.REVIEW else None
 
 
 def register(server: MCPServer[Any], host: Host) -> None:

@@ -17,6 +17,7 @@ from plans.errors import Refused
 from plans.model import Value
 from plans.run import ENDED, PlanStatus, Status
 from plans.views.models import BriefStep, BriefView, PlanView, ResultView
+from plans.views.safe_text import line
 from plans.views.summary import Failure
 
 PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]
@@ -26,6 +27,8 @@ StepId = Annotated[
 
 MAX_STEPS = 100
 """Steps that are listed at once."""
+MAX_CALL = 1_000
+"""Characters of a call in a line of text."""
 MAX_VALUE = 30_000
 """Characters of the JSON of one value; a longer one is cut."""
 MAX_FILES = 200
@@ -103,6 +106,14 @@ class Awaited(Value):
     deadline: datetime | None = None
     more: int = Field(default=0, description="Further decisions about other items of the same step.")
 
+    @property
+    def text(self) -> str:
+        """A line with the call, for clients that show a model only the text."""
+        why = f" ({'; '.join(map(line, self.reasons))})" if self.reasons else ""
+        call = line(json.dumps(self.args, ensure_ascii=False, default=str))
+        shown = call if len(call) <= MAX_CALL else f"{call[:MAX_CALL]}…"
+        return f"{self.plan_id} {line(self.step_id)}: {self.kind} of {self.tool}{why}: {shown}"
+
     @classmethod
     def of(cls, item: Pending) -> Awaited:
         """A pending decision. Of a call that is too large to show there is no digest: it cannot be named unread.
@@ -170,7 +181,13 @@ def text_of(found: Shown) -> str:
     if (end := found.outcome) is not None:
         rows += [f"failed: {each.step_id}: {each.code}: {each.error[:1_000]}" for each in end.failed[:20]]
         rows += [f"stopped: {end.stopped}"] if end.stopped else []
-        rows += [f"value: {json.dumps(end.value.value, ensure_ascii=False)[:5_000]}"] if end.value else []
+        rows.append(
+            f"value: {json.dumps(end.value.value, ensure_ascii=False)[:5_000]}"
+            if end.value
+            else "What a step returned: plan_show with its stepId."
+        )
+    if found.status is PlanStatus.DRAFT:
+        rows.append("It is being written or checked, and awaits no person; plan_show with `wait` follows it.")
     if found.awaits or found.status is PlanStatus.REVIEW:
         what = f"Awaiting a person: {', '.join(found.awaits[:10])}." if found.awaits else "The plan is in review."
         rows.append(f"{what} {found.decide.text}")
@@ -179,6 +196,7 @@ def text_of(found: Shown) -> str:
 
 def _of(view: BriefView, place: Where, from_step: int) -> Shown:
     listed = view.steps[from_step : from_step + MAX_STEPS]
+    place = place.in_review(view.id) if view.status is PlanStatus.REVIEW else place
     end = from_step + len(listed)
     return Shown(
         plan_id=view.id, title=view.title[:1_000], status=view.status, has_ended=view.status in ENDED,

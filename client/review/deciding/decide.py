@@ -1,4 +1,4 @@
-"""Decides about steps from the review screen: yes, no, no with a comment, always, an answer.
+"""Decides about steps from the review screen: yes, no, no with a comment, always, other arguments, an answer.
 
 A decision names the digest of the call on the screen, and counts only once all of the call was shown.
 """
@@ -12,10 +12,12 @@ from textual import work
 
 from client import runs
 from client.review.deciding.answering import answered
+from client.review.deciding.other_args import Compare, approved_with_others
 from client.review.dialogs import Approve, AskText
 from client.review.plan_screen import LivePlan
 from client.runs import Choice
 from plans.errors import InvalidPlan, PlanError
+from plans.views.call_text import CALLS
 from plans.views.models import PendingView
 from plans.views.pending import QUESTION
 from plans.views.safe_text import line
@@ -30,6 +32,8 @@ class Deciding(LivePlan):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.reading_seconds = READING_SECONDS
+        self.compare: Compare | None = None
+        self._typed_args: dict[str, dict[str, Any]] = {}
 
     @work(exclusive=True, group="decide")
     async def action_decide(self, approved: bool) -> None:
@@ -46,9 +50,28 @@ class Deciding(LivePlan):
         """Approve the chosen step and all calls like it, once its scope was shown."""
         await self._decide(True, always=True)
 
-    async def _decide(self, approved: bool, *, has_comment: bool = False, always: bool = False) -> None:
+    @work(exclusive=True, group="decide")
+    async def action_other_args(self) -> None:
+        """Change the arguments of the chosen step's call, and approve it with those once all of it was shown."""
+        item = self._asked
+        if item is None:
+            self.say("This step is not awaiting approval; enter edits one that has not started.")
+        elif item.kind not in CALLS:
+            self.say("This is not about a call of the step's tool: it has no arguments to change.")
+        else:
+            try:
+                self.say(await approved_with_others(self, item, self._typed_args, self.compare))
+            except PlanError as error:
+                self.say(f"Not approved: {error.message}")
+
+    @property
+    def _asked(self) -> PendingView | None:
+        """What the chosen step asks; None if it asks nothing."""
         step = self.chosen
-        item = next((each for each in self.view.pending if step and each.step_id == step.id), None)
+        return next((each for each in self.view.pending if step and each.step_id == step.id), None)
+
+    async def _decide(self, approved: bool, *, has_comment: bool = False, always: bool = False) -> None:
+        item = self._asked
         if item is None:
             self.say("This step is not awaiting approval; w goes to the next one that is.")
         elif self.seconds_shown < self.reading_seconds:

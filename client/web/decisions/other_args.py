@@ -14,6 +14,8 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from client.calls import with_values
+from client.decide.changed_call import with_args
 from client.differences.plan_diff import field_changes
 from client.pending import Pending
 from client.web.decisions.asked import cards_of
@@ -28,8 +30,8 @@ FINAL = "final"
 
 async def shown_once_more(request: Request, asked: Pending, args: Mapping[str, Any], comment: str) -> Response:
     """The second page."""
-    changed = asked.model_copy(update={"args": dict(args), "large": {}, "values": {}})
-    [card] = await cards_of(service_of(request), [changed])
+    service = service_of(request)
+    [card] = await cards_of(service, [await with_values(with_args(asked, args), service.settings)])
     return page(
         request, "confirm_args.html", nav="inbox", plan=asked.plan_id, card=card, comment=comment,
         fields=list(field_changes(asked.args, args)), final=json.dumps(args),

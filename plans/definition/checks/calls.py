@@ -53,7 +53,8 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
     """An unknown tool, or arguments that it does not take."""
     spec = tools.get(call.tool)
     if spec is None:
-        hint = hints.question(call.tool.strip().lower(), tools) or "; `plan tools` lists them"
+        why = ", and `plan mcp servers` says why a server has none" if "." in call.tool else ""
+        hint = hints.question(call.tool.strip().lower(), tools) or f"; `plan tools` lists them{why}"
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
     found = argument_problems(spec, call.args, _Known(call, scope), hints)

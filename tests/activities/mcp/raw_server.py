@@ -1,7 +1,8 @@
 """A tool server that does what a test asks of it, good or bad: run as a program. Standard library only, so it is fast.
 
 Speaks the protocol of 2025-06-18 on standard input and output. Options: `--endless` (a list of tools without end),
-`--silent` (never answers), `--dies` (ends at once, with a word), `--banner` (prints what is no message).
+`--silent` (never answers), `--dies` (ends at once, with a word), `--banner` (prints what is no message),
+`--faulty` (some of its tools are not as the protocol has them).
 """
 
 from __future__ import annotations
@@ -17,6 +18,15 @@ from typing import Any
 SEEN: list[dict[str, Any]] = []
 """Notifications and calls that came."""
 OPTIONS = sys.argv[1:]
+FAULTY: list[Any] = [
+    {"name": "untyped", "inputSchema": {"properties": {}}, "annotations": {"destructiveHint": True}},
+    {"name": "schemaless"},
+    {"name": "listed", "inputSchema": {"type": "array"}},
+    {"name": "hinted", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": [1]}},
+    {"inputSchema": {"type": "object"}},
+    "no tool",
+]
+"""Tools with a fault each."""
 
 
 def send(message: dict[str, Any]) -> None:
@@ -170,6 +180,7 @@ def serve() -> None:
             send({"id": number, "result": {}})
         elif method == "tools/list":
             found = [{"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "hang", "die")]
+            found += FAULTY if "--faulty" in OPTIONS else []
             more = {"nextCursor": str(time.monotonic_ns())} if "--endless" in OPTIONS else {}
             send({"id": number, "result": {"tools": found, **more}})
         elif method == "tools/call":

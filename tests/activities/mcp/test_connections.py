@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
+from activities.mcp.program import hint_of
 from plans.errors import ToolError
+from plans.server_tools.listed_tools import Terms, listing_of
 from runtime.mcp.tool_server import ToolServer
 from tests.activities.mcp.serving import Serving, raw
 from tests.activities.processes import until
@@ -26,6 +29,8 @@ async def test_nothing_is_started_before_the_first_use(serving: Serving) -> None
     [
         (raw("--dies"), "the last it printed was: no config, no service"),
         only_nightly(raw("--silent", start_timeout=0.3), "it did not answer within 0.3 seconds (startTimeout)"),
+        only_nightly(raw("--dies", workspace="write"), "if it needs a workspace to start, set PLANS_WORKSPACE"),
+        only_nightly(ToolServer(url="http://127.0.0.1:9/mcp"), "; check its `url`, and that it runs"),
         (ToolServer(command="no-such-program"), "`no-such-program` is not on the worker's PATH"),
         (ToolServer(command="./here"), "`./here` is not a program with an absolute path"),
         (raw(env={"A": "env:NOT_THERE"}), "the variable NOT_THERE is not set for the worker"),
@@ -38,6 +43,16 @@ async def test_a_server_that_cannot_be_used_says_why(serving: Serving, server: T
             await servers.list_tools("x")
     assert caught.value.code == "MCP_UNAVAILABLE"
     assert part in caught.value.message
+
+
+async def test_a_tool_that_is_not_as_the_protocol_has_it_costs_no_other_tool(serving: Serving) -> None:
+    async with serving.servers(raw("--faulty")) as servers:
+        listed = await servers.list_tools("x")
+    given = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in listed]
+    found = listing_of("x", given, datetime.now(UTC), terms=Terms(unasked=["untyped"]))
+    assert list(found.by_name) == ["x.echo", "x.hang", "x.die", "x.untyped"]
+    assert found.by_name["x.untyped"].approval == "always"  # its warning is not lost
+    assert list(found.left_out) == ["schemaless", "listed", "hinted"]
 
 
 @pytest.mark.slow
@@ -130,3 +145,18 @@ async def test_all_processes_of_a_server_are_dead_when_its_worker_was_killed(ser
     worker.kill()
     await worker.wait()
     await until(lambda: not running(marker))
+
+
+@pytest.mark.parametrize(
+    ("server", "workspace", "part"),
+    [
+        (ToolServer(command="/usr/bin/npx"), "", "`network = true`"),
+        (ToolServer(command="npx", network=True), "", ""),
+        (ToolServer(command="git-server", workspace="read"), "", "set PLANS_WORKSPACE"),
+        (ToolServer(command="git-server", workspace="read"), "/here", ""),
+        (ToolServer(url="https://mcp.example.org"), "", "check its `url`"),
+    ],
+)
+def test_what_a_server_lacks_that_does_not_start_is_told(server: ToolServer, workspace: str, part: str) -> None:
+    assert part in hint_of(server, workspace)
+    assert bool(part) == bool(hint_of(server, workspace))

@@ -39,9 +39,9 @@ NEEDED_BY_FEW = {"activities.tools.registry", "openai", "temporalio.testing", "t
 
 
 def loaded(*arguments: str, environ: dict[str, str] | None = None) -> set[str]:
-    """The modules that a process of its own has imported once it has run this command."""
-    program = "import sys; from client.cli.app import run; code = run(sys.argv[1:])"
-    program += "; print('modules:', *sys.modules); sys.exit(code)"
+    """The modules that a process of its own has imported once it has run this command; it exits as the command does."""
+    program = "import os, sys; from client.cli.app import run; code = run(sys.argv[1:])"
+    program += "; print('modules:', *sys.modules, flush=True); os._exit(code)"
     return modules(program, *arguments, environ=environ)
 
 

@@ -131,3 +131,28 @@ async def test_a_slow_terminal_is_sent_what_a_key_changed_and_not_the_whole_scre
         screen.press("q")
         assert await screen.process.wait() == 0
     await plan(environ, "cancel", name)
+
+
+@pytest.mark.slow
+async def test_other_arguments_of_a_call_are_approved_on_the_screen_after_their_diff(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "ba.txt").write_text("an older note\n")
+    name = await in_review(environ, tmp_path)
+    async with on_the_review_screen(environ, "review", name) as screen:
+        screen.press("b")
+        await until(lambda: "? approve: y/n" in screen.text, "it asks")
+        screen.press("w")
+        await until(lambda: "e edits" in screen.text, "what may be done")
+        screen.press("e")
+        await until(lambda: "with other arguments" in screen.text, "the form")
+        await at_rest(screen)
+        await sent_for(screen, "b", "ba.txt")
+        screen.press("\x13")
+        await until(lambda: "with these arguments?" in screen.text and "+ba.txt" in screen.text, "the changed call")
+        await until(lambda: "'ba.txt' would be deleted" in screen.text and "-an older note" in screen.text, "its diff")
+        await screen.press_until("y", "was approved with other arguments")
+        screen.press("q")
+        assert await screen.process.wait() == 0
+    assert (workspace / "a.txt").exists()
+    assert not (workspace / "ba.txt").exists()

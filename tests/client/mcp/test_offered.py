@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.types import TextContent
 
 from client.cli.commands import COMMANDS
 from client.local_tools import known_tools
@@ -16,13 +17,15 @@ from client.mcp.host import Caller, Host
 from client.mcp.tools.adding import Kind
 from client.mcp.tools.deciding import DECIDING
 from client.mcp.tools.sources import Chosen, Source, requested
-from client.mcp.tools.views import MAX_VALUE, Awaited
+from client.mcp.tools.views import MAX_VALUE, Awaited, Shown, text_of
+from client.mcp.where import Where
 from client.pending import Pending
 from client.plan_file import plan_schema
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import InvalidPlan
 from plans.large_value import LargeValue
 from plans.llm.planning_prompts import planning_system
+from plans.run import PlanStatus
 from runtime.settings import Settings
 from tests.client.mcp.agents import agent_of, called, refused
 
@@ -191,6 +194,27 @@ async def test_tools_and_schema_are_those_of_the_command_line(offline: Host) -> 
         (one,) = (await called(agent, "plan_tools", name="write_file"))["tools"]
         assert one["argsSchema"] == known_tools(offline.settings)["write_file"].args_schema
         assert (await called(agent, "plan_schema"))["planSchema"] == plan_schema()
+
+
+async def test_clients_that_show_a_model_only_the_text_get_schemas_too(offline: Host) -> None:
+    async with agent_of(offline) as agent:
+        schema = (await agent.call_tool("plan_schema", {})).content[0]
+        tool = (await agent.call_tool("plan_tools", {"name": "delete_file"})).content[0]
+    assert isinstance(schema, TextContent)
+    assert json.loads(schema.text) == plan_schema()
+    assert isinstance(tool, TextContent)
+    assert json.dumps(known_tools(offline.settings)["delete_file"].args_schema) in tool.text
+    assert "await a person's approval" in tool.text
+
+
+def test_the_text_of_a_pending_decision_has_the_call_on_one_line() -> None:
+    asked = Awaited(plan_id="p", step_id="a", kind="approval", tool="run_command", args={"command": "rm\n\u202ex"})
+    assert asked.text == 'p a: approval of run_command: {"command": "rm\\n\\u202ex"}'
+
+
+def test_a_plan_that_has_just_been_started_is_not_taken_for_one_that_awaits_a_person() -> None:
+    begun = Shown(plan_id="p", status=PlanStatus.DRAFT, has_ended=False, decide=Where(command="plan pending p"))
+    assert "awaits no person; plan_show with `wait` follows it" in text_of(begun)
 
 
 async def test_the_prompt_teaches_what_our_own_planner_is_taught(offline: Host) -> None:

@@ -61,6 +61,24 @@ async def test_what_an_agent_starts_waives_nothing(
     await terminated(temporal_client, f"plan-{started['planId']}")
 
 
+async def test_a_draft_in_review_says_how_a_person_begins_it_and_an_ended_plan_how_to_see_values(
+    host: Host, worker: Worker
+) -> None:
+    async with agent_of(host) as agent:
+        step = {"id": "nap", "tool": "sleep", "args": {"seconds": 0}}
+        plan = (await called(agent, "plan_start", plan={"steps": [step]}, review=True, wait=20))["planId"]
+        for tool in ("plan_show", "plan_pending"):
+            answer = await agent.call_tool(tool, {"planId": plan})
+            assert answer.structured_content is not None
+            assert answer.structured_content["decide"]["command"] == f"plan review {plan}"
+            assert "in review" in getattr(answer.content[0], "text", "")
+        host.may_approve = True
+    async with agent_of(host) as agent:
+        await called(agent, "plan_begin", planId=plan)
+        ended = await agent.call_tool("plan_show", {"planId": plan, "wait": 20})
+    assert "plan_show with its stepId" in getattr(ended.content[0], "text", "")
+
+
 async def test_the_control_a_person_who_starts_the_same_is_not_asked(
     temporal_client: Client, worker: Worker, workspace: Path, queue: str
 ) -> None:

@@ -94,6 +94,12 @@ def test_a_file_of_a_workspace_is_never_read(settings: Settings, tmp_path: Path)
         ('url = "https://me:secret@mcp.example.org"', "servers.x.url: it contains a user name or password"),
         ('url = "https://mcp.example.org?api_key=abc"', "servers.x.url: its parameter 'api_key' looks like a secret"),
         ('url = "https://a.example"\ntoken = "sk-abc"', "servers.x.token: write where the value is"),
+        ('comand = "a"', "servers.x.comand: there is no such key; did you mean 'command'?"),
+        ('command = "a"\nzzz = 1', "servers.x.zzz: there is no such key; there are command, args, url, env"),
+        (
+            'url = "https://a.example"\noauth = {clientid = "a"}',
+            "oauth.clientid: there is no such key; did you mean 'clientId'?",
+        ),
         ('url = "https://a.example"\nnetwork = true', "servers.x.network: is for a `command`"),
         ('url = "https://a.example"\nworkspace = "read"', "servers.x.workspace: is for a `command`"),
         ('url = "https://a.example"\noauth = {clientId = "a"}', "servers.x.oauth: `client_credentials` needs clientId"),
@@ -110,6 +116,7 @@ def test_a_mistake_is_told_with_its_key_and_what_to_do(settings: Settings, table
 def test_names_that_could_not_be_those_of_tools_are_refused(settings: Settings) -> None:
     assert "Other" in refused(settings, '[servers.Other]\ncommand = "a"\n')
     assert "it is not TOML" in refused(settings, "[servers")
+    assert "server: there is no such key; did you mean 'servers'?" in refused(settings, "[server.x]")
 
 
 def test_a_file_that_others_may_change_is_refused(settings: Settings) -> None:

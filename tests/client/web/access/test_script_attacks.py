@@ -108,7 +108,7 @@ async def plans(
 def addresses(app: Any, plans: dict[str, list[str]]) -> Iterator[str]:
     """The address of every page, with every plan and step."""
     for route in app.router.routes:
-        if "GET" not in route.methods or route.path in LEFT_OUT or route.path.endswith(STREAM):
+        if "GET" not in (route.methods or ()) or route.path in LEFT_OUT or route.path.endswith(STREAM):
             continue
         for plan, steps in plans.items() if "{plan_id}" in route.path else [("", [])]:
             for step in steps if "{step_id:path}" in route.path else [""]:

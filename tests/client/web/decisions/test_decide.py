@@ -243,9 +243,9 @@ async def test_a_page_of_a_step_that_asks_nothing_says_who_decided(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:
     plan = await ask(GATE, LATER)
-    await runs.approve(temporal_client, plan, Choice(step_id="gate", by="dora"))
+    await runs.approve(temporal_client, plan, Choice(step_id="gate", by="Dora"))
     page = await seen(ann, decision_url(plan, "gate"))
-    assert "Step 'gate' approved by dora." in page.text
+    assert "Step 'gate' approved by Dora." in page.text
     assert not [form for form in page.forms if form.method == "post" and form.action != "/logout"]
     assert "Step later of plan" in (await seen(ann, decision_url(plan, "later"))).text
     assert (await ann.get(decision_url("no-such-plan", "x"))).status_code == 404

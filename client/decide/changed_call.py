@@ -1,0 +1,44 @@
+"""A pending call with the arguments that a person wants instead: shown as a whole before an approval of it is final.
+
+Pure. The terminal and the web page use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from client.decide.shown import EDITED, MARGIN
+from client.differences.plan_diff import FieldChange, field_changes
+from plans.expressions.opaque import scanned
+from plans.expressions.references import find
+from plans.views.call_text import NAME_WIDTH
+from plans.views.models import PendingView
+from plans.views.safe_text import line
+
+Item = TypeVar("Item", bound=PendingView)
+
+
+def with_args(item: Item, args: Mapping[str, Any]) -> Item:
+    """The call with these arguments, which no approval of further calls covers.
+
+    Large values that the arguments still refer to stay with it: without them, a reference would pass for a text.
+    """
+    given = dict(args)
+    kept = {each.root for each in find(scanned(item.tool, given))}
+    large = {name: each for name, each in item.large.items() if name in kept}
+    values = {name: each for name, each in item.values.items() if name in kept}
+    return item.model_copy(update={"args": given, "large": large, "values": values, "always": ""})
+
+
+def edit_rows(item: PendingView, args: Mapping[str, Any]) -> list[str]:
+    """What differs from the call that was asked about, one argument after the other, as a diff for a terminal."""
+    rows = [row for each in field_changes(item.args, args) for row in _rows(each)]  # safe to show already
+    return [f"{EDITED if number == 0 else '':<{NAME_WIDTH}} {MARGIN}{row}" for number, row in enumerate(rows)]
+
+
+def _rows(change: FieldChange) -> list[str]:
+    if change.rows:
+        return [f"{line(change.path)}:", *change.rows]
+    sides = (("-", change.was), ("+", change.now))
+    return [f"{line(change.path)}:", *(f"{mark}{text}" for mark, text in sides if text is not None)]

@@ -1,0 +1,50 @@
+"""The example with a tool server, as its comments say: the server is listed, the plan checked, approved and run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from activities.mcp.of_settings import tool_servers
+from activities.mcp.server_tools import of_servers
+from activities.tools.registry import load_tools
+from runtime.settings import Settings
+from tests.client.cli.command import plan
+from tests.waiting import until
+from worker import build
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "tool-server"
+
+
+@pytest.fixture
+def placed(settings: Settings) -> Settings:
+    """The example's mcp.toml is in the state directory, with the interpreter of the tests."""
+    text = (EXAMPLE / "mcp.toml").read_text().replace("HERE", str(EXAMPLE)).replace('"python3"', f'"{sys.executable}"')
+    (settings.state_dir / "mcp.toml").write_text(text)
+    return settings
+
+
+async def test_the_tools_of_the_examples_server_are_checked_approved_and_called(
+    temporal_client: Client, placed: Settings, environ: dict[str, str], workspace: Path
+) -> None:
+    order, tools = str(EXAMPLE / "order.yaml"), load_tools(())
+    async with tool_servers(placed) as servers:
+        served = await of_servers(servers, placed, tools, pytest.fail)
+        checked = await plan(environ, "check", order, "--json")
+        assert checked.json["problems"] == []
+        assert [each["stepId"] for each in checked.json["asks"]] == ["reserve"]
+        async with build(temporal_client, placed, tools, indexed=True, servers=served):
+            running = asyncio.create_task(plan(environ, "run", order, "--id", "shop", "--workspace", str(workspace)))
+
+            async def asks() -> bool:
+                return "shop.reserve" in (await plan(environ, "pending", "shop")).out
+
+            await until(asks, "the reservation awaits a person")
+            assert (await plan(environ, "approve", "shop", "reserve")).code == 0
+            ended = await running
+    assert ended.code == 0, ended.out + ended.err
+    assert (workspace / "note.txt").read_text() == (EXAMPLE / "expected" / "note.txt").read_text()
