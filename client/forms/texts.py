@@ -78,5 +78,15 @@ def json_value(text: str) -> Any:
     return value
 
 
+def loose_value(text: str) -> Any:
+    """The JSON value that a text means, else the text itself. Raises Unreadable for what begins like JSON."""
+    try:
+        return json_value(text)
+    except Unreadable:
+        if text[:1] in ("{", "[", '"'):
+            raise
+        return text
+
+
 def _refuse(text: str) -> NoReturn:
     raise ValueError(f"{text} is not a JSON value")

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, Literal
 
 from client.forms.kinds import Choice, FieldKind, Kind, Schema, is_one_of, kind_of, properties_of, required_of
-from client.forms.texts import ABSENT, Unreadable, is_plain, is_reference, json_value, number, text_of
+from client.forms.texts import ABSENT, Unreadable, is_plain, is_reference, json_value, loose_value, number, text_of
 
 MAX_DEPTH = 4
 MAX_FIELDS = 200
@@ -66,6 +66,8 @@ class Reading:
     posted: Posted
     references: bool = False
     """Numbers and JSON may be references to steps instead."""
+    loose: bool = False
+    """Where nothing is known of a value, what does not look like JSON is a text."""
     refused: dict[str, str] = field(default_factory=dict)
     """Why a text is not a value, by name of the field."""
     places: dict[Place, str] = field(default_factory=dict)
@@ -119,7 +121,7 @@ class Reading:
             return typed
         if node.kind in ("integer", "number"):
             return typed if self.references and is_reference(typed) else number(_kind(node.kind), typed)
-        return json_value(typed)
+        return loose_value(typed) if self.loose and is_untyped(node) else json_value(typed)
 
     def _object(self, node: Node, place: Place) -> Any:
         found = {key: self.value(each, (*place, key)) for key, each in zip(node.keys, node.nodes, strict=True)}
@@ -208,6 +210,11 @@ class Maker:
             for index in range(rows)
         ]  # fmt: skip
         return _with(made, nodes, list(range(rows)))
+
+
+def is_untyped(node: Node) -> bool:
+    """Whether nothing is known of a field's value."""
+    return node.kind == "json" and not node.schema.keys() - {"title", "description", "default"}
 
 
 def _drawn(asked: FieldKind, value: Any, depth: int, in_list: bool) -> Kind:

@@ -18,8 +18,10 @@ from typing import Any, Literal
 
 from client.forms.errors import NEEDED, errors_of
 from client.forms.kinds import Choice, Schema
+from client.forms.shapes import shape_of
 from client.forms.texts import ABSENT, text_of
-from client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading
+from client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading, is_untyped
+from plans.definition.validation import has_type
 from plans.model.rules import Input
 from plans.views.safe_text import exact, line, safe
 
@@ -96,14 +98,16 @@ class SchemaForm:
 
     def __init__(
         self, schema: Schema, value: Any = ABSENT, *, name: str = "f", title: str = "", fill: bool = True,
-        references: bool = False,
+        references: bool = False, loose: bool = False,
     ) -> None:  # fmt: skip
         """`value`: what to fill in. `fill`: fill in defaults of the schema as well, else they are only told.
 
         `name`: of the fields, for two forms on one page. `references`: `$step` and `{{step}}` may stand for any value.
+        `loose`: where nothing is known of a value, a text needs no quotes.
         """
         self._schema: Schema = schema if isinstance(schema, Mapping) else {}
         self._value, self._name, self._title, self._fill, self._references = value, name, title, fill, references
+        self._loose = loose
 
     @property
     def field(self) -> Field:
@@ -118,7 +122,7 @@ class SchemaForm:
                 posted.setdefault(name, []).append(text)
         more = posted.pop(MORE, [""])[-1]
         node = self._node(posted, more)
-        reading = Reading(posted, self._references)
+        reading = Reading(posted, self._references, self._loose)
         value = reading.value(node)
         errors = dict(reading.refused)
         if value is ABSENT:
@@ -136,7 +140,8 @@ class SchemaForm:
     def _drawn(self, node: Node, reading: Reading | None, errors: Mapping[str, str]) -> Field:
         typed = reading.text(node) if reading else None
         text = node.text if typed is None else typed
-        control = _control(node, text)
+        is_loose = self._loose and is_untyped(node)
+        control = "area" if is_loose else _control(node, text)
         made = Field(
             name=node.name,
             label=line(str(node.schema.get("title") or node.title)),
@@ -144,7 +149,7 @@ class SchemaForm:
             text=text,
             required=node.required,
             help=safe(str(node.schema.get("description") or "")),
-            hint=_hint(node),
+            hint="a text, a number or JSON" if is_loose else _hint(node),
             error=safe(errors.get(node.name, "")),
             rows=min(20, max(3 if control == "json" else 1, text.count("\n") + 1)),
         )
@@ -161,9 +166,15 @@ class SchemaForm:
 
 
 def schema_of_inputs(inputs: Mapping[str, Input]) -> dict[str, Any]:
-    """The JSON Schema of a plan's inputs: an input without a default is required."""
+    """The JSON Schema of a plan's inputs: an input without a default is required.
+
+    A plan says of a list or an object only that it is one: a default shows what is in it.
+    """
     properties = {
         name: {
+            **({"format": "multiline"} if each.type == "string" else {}),
+            **({"items": {}} if each.type == "array" else {}),
+            **(shape_of(each.default) if each.type in ("array", "object") and has_type(each.default, each) else {}),
             "type": each.type,
             **({"description": each.description} if each.description else {}),
             **({"default": each.default} if each.default is not None else {}),
@@ -216,7 +227,8 @@ def _label(choice: Choice) -> str:
 
 def _hint(node: Node) -> str:
     """What may be entered, in a few words."""
-    names = {"integer": "a whole number", "number": "a number", "json": "JSON"}
+    json_name = {"object": "a JSON object", "array": "a JSON list"}.get(str(node.schema.get("type")), "JSON")
+    names = {"integer": "a whole number", "number": "a number", "json": json_name}
     schema, parts = node.schema, [names.get(node.kind, "")]
     parts += [f"{words} {schema[name]}" for name, words in _LIMITS if isinstance(schema.get(name), int | float)]
     given = schema.get("format")

@@ -19,9 +19,10 @@ from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
 from client.web.library.schedule_words import on_the_page
 from client.web.rendering import page
+from client.web.schema_form import MORE
 from client.web.service import service_of
 from client.web.start.pages import choices_of, ready, source_of
-from client.web.start.sources import INPUT, Choices, Source, checked, requested, text_of_default
+from client.web.start.sources import Choices, Source, checked, requested
 from plans.errors import InvalidPlan, PlanError
 
 NAV = "schedules"
@@ -53,7 +54,7 @@ async def new(request: Request) -> Response:
     """The form of a schedule for what was chosen to start; or create it."""
     form = await form_of(request)
     source, choices, typed = source_of(form), choices_of(form), _typed(form)
-    if text_of(form, "do") != "create":
+    if text_of(form, "do") != "create" or text_of(form, MORE):
         return _new(request, source, choices, typed)
     try:
         name = await _create(request, source, choices, typed)
@@ -176,12 +177,12 @@ def _new(
 ) -> Response:
     settings = service_of(request).settings
     found = checked(source, choices, settings)
-    problems = list(error.problems) if isinstance(error, InvalidPlan) else found.problems
+    problems = list(error.problems) if isinstance(error, InvalidPlan) else [*found.problems, *found.inputs.problems]
     refused = None if isinstance(error, InvalidPlan) else error or found.refused
     return page(
         request, "library/schedule_new.html", status=422 if error else 200, nav=NAV, found=found, source=source,
         choices=choices, typed=typed, problems=problems, error=refused,
-        roots=Roots.of(settings), default_of=text_of_default, INPUT=INPUT, overlaps=list(OVERLAPS),
+        roots=Roots.of(settings), overlaps=list(OVERLAPS),
     )  # fmt: skip
 
 

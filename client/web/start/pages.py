@@ -24,8 +24,10 @@ from client.templates.known import Known
 from client.web.access import Role, needs, person_of
 from client.web.forms import done, form_of, text_of
 from client.web.rendering import page
+from client.web.schema_form import MORE
 from client.web.service import service_of
-from client.web.start.sources import INPUT, Choices, Source, checked, pasted, requested, text_of_default
+from client.web.start.inputs import sent_of
+from client.web.start.sources import Choices, Source, checked, pasted, requested
 from plans.errors import InvalidPlan, PlanError
 from plans.run import Options
 from runtime.background_worker import ensure_worker
@@ -53,7 +55,7 @@ async def plan(request: Request) -> Response:
     """Check the plan of a form, or start it."""
     form = await form_of(request)
     source, choices = source_of(form), choices_of(form)
-    if text_of(form, "do") != "start":
+    if text_of(form, "do") != "start" or text_of(form, MORE):
         return await _shown(request, source, choices)
     settings = service_of(request).settings
     try:
@@ -147,14 +149,9 @@ def source_of(form: FormData) -> Source:
 
 def choices_of(form: FormData) -> Choices:
     """What was chosen and typed beside the plan."""
-    inputs = {
-        name.removeprefix(INPUT): value.replace("\r\n", "\n")
-        for name, value in form.multi_items()
-        if name.startswith(INPUT) and isinstance(value, str)
-    }
     return Choices(
-        inputs, text_of(form, "workspace"), text_of(form, "id"), text_of(form, "maxParallel"),
-        bool(text_of(form, "review")), bool(text_of(form, "yes")),
+        tuple(sent_of(form.multi_items())), text_of(form, "workspace"), text_of(form, "id"),
+        text_of(form, "maxParallel"), bool(text_of(form, "review")), bool(text_of(form, "yes")),
     )  # fmt: skip
 
 
@@ -178,9 +175,9 @@ async def _shown(
         if source.text:
             raise
         return _choose(request, error=problem)
-    problems = list(error.problems) if isinstance(error, InvalidPlan) else found.problems
+    problems = list(error.problems) if isinstance(error, InvalidPlan) else [*found.problems, *found.inputs.problems]
     return page(
         request, "start/plan.html", status=422 if error else 200, nav="start", found=found, source=source,
         choices=choices, error=None if isinstance(error, InvalidPlan) else error or found.refused, problems=problems,
-        roots=Roots.of(settings), default_of=text_of_default, INPUT=INPUT, notes=notes or [],
+        roots=Roots.of(settings), notes=notes or [],
     )  # fmt: skip

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from client.errors import PlanRefused
 from client.local_tools import known_tools
@@ -15,17 +12,16 @@ from client.requests.plan_request import Flags, Request, prepared
 from client.requests.roots import Roots
 from client.requests.workspaces import asking_in, directory_of
 from client.templates.known import Known, plan_file_of
+from client.web.start.inputs import Filled, Sent, filled
 from plans.definition.parsing import MAX_BYTES, Unreadable
 from plans.definition.template_calls import waived
 from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
-from plans.model import Input, Plan, Problem
+from plans.model import Plan, Problem
 from runtime.plan_files.text import data_of
 from runtime.settings import Settings
 
 PASTED = "<pasted>"
-INPUT = "input."
-"""Before the names of inputs in a form."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +52,8 @@ class Source:
 class Choices:
     """What a person chose and typed beside the plan."""
 
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    """By input, its text; an input without one has its default."""
+    inputs: Sent = ()
+    """What was typed into the fields of inputs."""
     workspace: str = ""
     id: str = ""
     max_parallel: str = ""
@@ -66,16 +62,13 @@ class Choices:
 
     def flags(self, roots: Roots, plan: Plan | None) -> Flags:
         """As options of a command. Raises OutsideRoots, PlanError BAD_USAGE."""
-        declared = plan.inputs if plan is not None else {}
-        given = [f"{name}={_as_given(text, declared.get(name))}" for name, text in self.inputs.items() if _is_given(
-            text, declared.get(name)
-        )]  # fmt: skip
+        values = dict(filled(plan.inputs, self.inputs).values) if plan is not None else {}
         parallel = self.max_parallel.strip()
         if parallel and not (parallel.isascii() and parallel.isdigit() and 1 <= int(parallel) <= 100):
             raise PlanError("steps at the same time: a number from 1 to 100", "BAD_USAGE")
         return Flags(
-            roots.workspace(self.workspace), self.yes, int(parallel) if parallel else None, self.review, tuple(given),
-            self.id.strip() or None,
+            roots.workspace(self.workspace), self.yes, int(parallel) if parallel else None, self.review, (),
+            self.id.strip() or None, values,
         )  # fmt: skip
 
 
@@ -89,6 +82,8 @@ class Checked:
     problems: list[Problem]
     asking: list[Asking]
     waives: list[str]
+    inputs: Filled
+    """The form of its inputs."""
     refused: PlanError | None = None
     """Why what was chosen beside the plan cannot be."""
 
@@ -107,9 +102,10 @@ def checked(source: Source, choices: Choices, settings: Settings) -> Checked:
     try:
         file = source.read(settings)
     except InvalidPlan as error:
-        return Checked(source, None, None, list(error.problems), [], [])
+        return Checked(source, None, None, list(error.problems), [], [], Filled([]))
     tools = known_tools(settings)
     plan, problems = check(file.data, tools)
+    inputs = filled(plan.inputs, choices.inputs) if plan is not None else Filled([])
     asking: list[Asking] = []
     refused: PlanError | None = None
     if plan is not None and not any(each.severity == "error" for each in problems):
@@ -119,7 +115,8 @@ def checked(source: Source, choices: Choices, settings: Settings) -> Checked:
             asking = asking_in(plan, place, tools, settings, approve_all=choices.yes)
         except PlanError as error:
             refused = error
-    return Checked(source, file, plan, problems, asking, waived(plan) if plan is not None else [], refused)
+    waives = waived(plan) if plan is not None else []
+    return Checked(source, file, plan, problems, asking, waives, inputs, refused)
 
 
 def requested(source: Source, choices: Choices, settings: Settings) -> Request:
@@ -128,6 +125,9 @@ def requested(source: Source, choices: Choices, settings: Settings) -> Request:
     plan, problems = check(file.data, known_tools(settings))
     if plan is None:
         raise PlanRefused(problems, file)
+    wrong = filled(plan.inputs, choices.inputs).problems
+    if wrong:
+        raise PlanRefused([*problems, *wrong], file)
     return prepared(file, choices.flags(Roots.of(settings), plan), settings)
 
 
@@ -139,19 +139,3 @@ def pasted(text: str, directory: Path) -> PlanFile:
         return PlanFile(PASTED, text, data_of(PASTED, text), directory)
     except Unreadable as error:
         raise InvalidPlan([error.problem]) from None
-
-
-def text_of_default(declared: Input) -> str:
-    """The default of an input as the text of its field."""
-    if declared.default is None:
-        return ""
-    return declared.default if isinstance(declared.default, str) else json.dumps(declared.default, ensure_ascii=False)
-
-
-def _is_given(text: str, declared: Input | None) -> bool:
-    """Whether a field was filled in: an empty one has its default; a required text may be empty."""
-    return bool(text) or (declared is not None and declared.type == "string" and declared.default is None)
-
-
-def _as_given(text: str, declared: Input | None) -> Any:
-    return text if declared is None or declared.type == "string" else text.strip()

@@ -251,9 +251,9 @@ def test_inputs_of_a_plan_become_a_schema() -> None:
     }
     form = SchemaForm(schema_of_inputs(inputs))
     assert [(each.name, each.control, each.required, each.text) for each in form.field.fields] == [
-        ("f.name", "text", True, ""), ("f.count", "text", False, "2"), ("f.list", "json", True, ""),
+        ("f.name", "area", True, ""), ("f.count", "text", False, "2"), ("f.list", "list", True, ""),
     ]  # fmt: skip
-    assert post(form, name="Ann", list="[1]").value == {"name": "Ann", "count": 2, "list": [1]}
+    assert post(form, name="Ann", list_0="1").value == {"name": "Ann", "count": 2, "list": [1]}
 
 
 def drawn(field: Field) -> str:

@@ -141,6 +141,7 @@ function subtitle(node, look) {
   const isNamed = node.label === node.id || node.label === node.short || `[${node.label}]` === node.short;
   const what = isNamed || ["case", "task"].includes(node.kind) ? "" : node.short;
   const parts = [node.told || (node.counts ? told(node) : ""), kind && !node.told ? kind : "", node.kind === "call" ? node.tool : "", what];
+  if (look === "awaiting") return ["to decide", node.told || (node.counts ? told(node) : what)].filter(Boolean).join(" · "); // whole in any card; `describe` says the rest
   const state = WORDS[look] ? [look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look]] : [];
   return [...state, ...parts].filter(Boolean).join(" · ");
 }
