@@ -21,42 +21,22 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.converter import StorageDriver
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
-from activities.attempt.environment import environment_of
-from activities.attempt.run import tool_activity
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker
-from activities.lifecycle.check_plan import PlanChecker
-from activities.lifecycle.compare_files import FileComparer
-from activities.lifecycle.list_items import ItemLister
-from activities.lifecycle.load_plan import ChildPlanLoader
-from activities.lifecycle.record_end import EndRecorder, SummaryWriter
-from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from activities.llm.ask_llm import AskLlm
-from activities.llm.model import LanguageModel
 from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import KnownSpecs, ServerTools, of_servers
-from activities.notify.deliver import Notifier
-from activities.notify.targets import read_targets
-from activities.provenance.journal import Journal
-from activities.provenance.undo import FileChanges
-from activities.tools.registry import load_tools, with_receivers
+from activities.mcp.server_tools import ServerTools, of_servers
+from activities.offered import make_storage, offered
+from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.effect_log import Effects
 from plans.errors import PlanError
-from plans.model import ToolSpec
-from runtime import gc_tuning, namespaces, search_attributes, signing
-from runtime.connect import Connection, reach, storage
+from runtime import gc_tuning, namespaces, search_attributes
+from runtime.connect import Connection, reach
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
 from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
-from runtime.storage import LocalDirectory
 from runtime.task_queues import WORKER, Neighbours
-from runtime.value_store import ValueStore
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
@@ -97,7 +77,7 @@ def build(
         task_queue=settings.task_queue,
         identity=identity(),
         workflows=workflows,
-        activities=_activities(client, settings, tools, indexed, fault, servers),
+        activities=offered(client, settings, tools, indexed, fault, servers),
         workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
@@ -118,65 +98,6 @@ def identity() -> str:
     return f"{WORKER}{os.getpid()}@{socket.gethostname()}"
 
 
-def _activities(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
-    servers: ServerTools | None,
-) -> list[Callable[..., object]]:  # fmt: skip
-    """The tools, and the activities that workflows call."""
-    tools = with_receivers(tools, settings.http_allow)
-    own = {name: tool.spec for name, tool in tools.items()}
-    specs = KnownSpecs(own, servers) if servers else own
-    values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
-    effects = Effects.of(settings)
-    site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
-    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
-    plans = ChildPlanLoader(values, settings.state_dir, site)
-    return [
-        *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
-        *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
-        _checker(settings, specs, indexed).check_plan,
-        ItemLister(values).list_items,
-        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
-        SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
-        EndRecorder(summaries, values).record_end,
-        summaries.write_summary,
-        AgentTracker(AgentHistory(settings.state_dir)).track_agent,
-        changes.file_changes,
-        FileComparer(site).compare_files,
-        plans.load_plan,
-        plans.plan_outputs,
-        *Notifier(settings, fault).activities,
-    ]
-
-
-def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
-    return PlanChecker(
-        tools=specs,
-        default_workspace=str(settings.workspace) if settings.workspace else None,
-        rules=WorkspaceRules.of(settings),
-        strict_approvals=settings.approvals == "strict",
-        decision_key=signing.public_key(settings),
-        search_attributes=indexed,
-        keeps_summaries=True,
-        state_dir=settings.state_dir,
-        targets=read_targets(settings),
-    )
-
-
-def _driver(client: Client, settings: Settings) -> StorageDriver:
-    """The driver that the client stores large payloads with; step values go to the same place."""
-    external = client.data_converter.external_storage
-    return external.drivers[0] if external else storage(settings)
-
-
-def _make_storage(client: Client, settings: Settings) -> None:
-    """Make the directory of large values, if they are stored in one."""
-    values = _driver(client, settings)
-    if isinstance(values, LocalDirectory):
-        values.create()
-
-
 async def serve(
     settings: Settings,
     child: int | None = None,
@@ -191,7 +112,7 @@ async def serve(
     settings.make_state_dir()
     tools = load_tools(settings.tools)
     connection = await reach(settings, _say)
-    _make_storage(connection.client, settings)
+    make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
     stopped = stop_on_signals()

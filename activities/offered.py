@@ -1,0 +1,97 @@
+"""The activities that a worker offers: the tools, and what workflows call besides, wired from the settings.
+
+A part of the composition root (worker.py), which alone imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from temporalio.client import Client
+from temporalio.converter import StorageDriver
+
+from activities.attempt.environment import environment_of
+from activities.attempt.run import tool_activity
+from activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from activities.lifecycle.check_plan import PlanChecker
+from activities.lifecycle.compare_files import FileComparer
+from activities.lifecycle.list_items import ItemLister
+from activities.lifecycle.load_plan import ChildPlanLoader
+from activities.lifecycle.record_end import EndRecorder, SummaryWriter
+from activities.lifecycle.snapshot_workspace import SnapshotTaker
+from activities.llm.ask_llm import AskLlm
+from activities.llm.model import LanguageModel
+from activities.mcp.server_tools import KnownSpecs, ServerTools
+from activities.notify.deliver import Notifier
+from activities.notify.targets import read_targets
+from activities.provenance.journal import Journal
+from activities.provenance.undo import FileChanges
+from activities.tools.registry import with_receivers
+from activities.tools.tool import Tool
+from activities.workspace.allowed import WorkspaceRules
+from activities.workspace.effect_log import Effects
+from plans.model import ToolSpec
+from runtime import signing
+from runtime.connect import storage
+from runtime.settings import Settings
+from runtime.storage import LocalDirectory
+from runtime.value_store import ValueStore
+
+
+def offered(
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
+    servers: ServerTools | None,
+) -> list[Callable[..., object]]:  # fmt: skip
+    """The tools, and the activities that workflows call."""
+    tools = with_receivers(tools, settings.http_allow)
+    own = {name: tool.spec for name, tool in tools.items()}
+    specs = KnownSpecs(own, servers) if servers else own
+    values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
+    effects = Effects.of(settings)
+    site = environment_of(settings, effects, fault, client.service_client.config.target_host)
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
+    plans = ChildPlanLoader(values, settings.state_dir, site)
+    return [
+        *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
+        *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
+        _checker(settings, specs, indexed).check_plan,
+        ItemLister(values).list_items,
+        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
+        SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
+        EndRecorder(summaries, values).record_end,
+        summaries.write_summary,
+        AgentTracker(AgentHistory(settings.state_dir)).track_agent,
+        changes.file_changes,
+        FileComparer(site).compare_files,
+        plans.load_plan,
+        plans.plan_outputs,
+        *Notifier(settings, fault).activities,
+    ]
+
+
+def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
+    return PlanChecker(
+        tools=specs,
+        default_workspace=str(settings.workspace) if settings.workspace else None,
+        rules=WorkspaceRules.of(settings),
+        strict_approvals=settings.approvals == "strict",
+        decision_key=signing.public_key(settings),
+        search_attributes=indexed,
+        keeps_summaries=True,
+        state_dir=settings.state_dir,
+        targets=read_targets(settings),
+    )
+
+
+def _driver(client: Client, settings: Settings) -> StorageDriver:
+    """The driver that the client stores large payloads with; step values go to the same place."""
+    external = client.data_converter.external_storage
+    return external.drivers[0] if external else storage(settings)
+
+
+def make_storage(client: Client, settings: Settings) -> None:
+    """Make the directory of large values, if they are stored in one."""
+    values = _driver(client, settings)
+    if isinstance(values, LocalDirectory):
+        values.create()
