@@ -58,7 +58,8 @@ def built() -> None:
 
 def test_the_values_of_the_chart_are_as_its_schema_says() -> None:
     jsonschema.validate(VALUES, SCHEMA)
-    for changes in ({"worker": []}, {"approvals": "lax"}, {"workers": []}):
+    wrong: list[dict[str, Any]] = [{"worker": []}, {"approvals": "lax"}, {"workers": []}]
+    for changes in wrong:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(VALUES | changes, SCHEMA)
 
