@@ -26,13 +26,14 @@ from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
-from activities.tools.registry import with_receivers
+from activities.tools.registry import with_receivers, with_secrets
 from activities.tools.tool import Tool
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from plans.model import ToolSpec
 from runtime import signing
 from runtime.connect import storage
+from runtime.secrets.store import store_of
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
@@ -43,13 +44,14 @@ def offered(
     servers: ServerTools | None,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call."""
-    tools = with_receivers(tools, settings.http_allow)
+    named = store_of(settings)
+    tools = with_secrets(with_receivers(tools, settings.http_allow), named)
     own = {name: tool.spec for name, tool in tools.items()}
     specs = KnownSpecs(own, servers) if servers else own
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
