@@ -12,7 +12,7 @@ from temporalio.converter import StorageDriver
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from activities.lifecycle.agent_history import AgentTracker, history_store
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
 from activities.lifecycle.list_items import ItemLister
@@ -26,13 +26,16 @@ from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
-from activities.tools.registry import with_receivers
+from activities.tools.registry import with_receivers, with_secrets
 from activities.tools.tool import Tool
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from plans.model import ToolSpec
 from runtime import signing
 from runtime.connect import storage
+from runtime.keys.at_rest import AtRest
+from runtime.keys.of_settings import ring_of
+from runtime.secrets.store import store_of
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
@@ -43,13 +46,15 @@ def offered(
     fault: Callable[[str], None], servers: ServerTools | None,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
-    tools = with_receivers(tools, settings.http_allow)
+    named = store_of(settings)
+    tools = with_secrets(with_receivers(tools, settings.http_allow), named)
     own = {name: tool.spec for name, tool in tools.items()}
     specs = KnownSpecs(own, servers) if servers else own
-    values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
+    values, rest = ValueStore(_driver(client, settings), settings.inline_bytes), AtRest(ring_of(settings))
+    summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
@@ -61,7 +66,7 @@ def offered(
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
-        AgentTracker(AgentHistory(settings.state_dir)).track_agent,
+        AgentTracker(history_store(settings)).track_agent,
         changes.file_changes,
         FileComparer(site).compare_files,
         plans.load_plan,

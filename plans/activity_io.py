@@ -65,6 +65,8 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    secrets: list[list[str | int]] = Field(default_factory=list, description="Those `deferred` that name secrets.")
+    literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
 

@@ -47,6 +47,7 @@ def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.
 
 def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValues, policy: Policy) -> Call:
     decision, files = run.decisions.get(step.id), known(run, step, filled)
+    has_stored = len(filled.deferred) > len(filled.secrets)
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",
@@ -61,10 +62,12 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         notes_seen=files.notes_seen,
         notes_left=files.notes_left,
         deferred=filled.deferred,
-        values=values.inline if filled.deferred else {},
-        large=values.large if filled.deferred else {},
-        composed=values.composed if filled.deferred else {},
-        quoting=spec.quoting if filled.deferred else {},
+        values=values.inline if has_stored else {},
+        large=values.large if has_stored else {},
+        composed=values.composed if has_stored else {},
+        quoting=spec.quoting if has_stored else {},
+        secrets=list(filled.secrets),
+        literal=bool(filled.secrets) and run.literal,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets
+from activities.attempt.redaction import Secrets, guard_logs
 from activities.network.address_policy import AddressPolicy
 from activities.network.own_servers import own_servers
 from activities.provenance.watcher import Watcher
@@ -27,6 +27,7 @@ from activities.workspace.workspace import Workspace
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
+from runtime.secrets.store import SecretStore, store_of
 from runtime.settings import Settings
 from runtime.telemetry.of_settings import collector_secrets
 
@@ -40,6 +41,8 @@ class ToolEnvironment:
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
+    named: SecretStore | None = None
+    """The secrets that plans may name."""
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
     """What HTTP requests may connect to."""
     output_bytes: int = 256 * MEBIBYTE
@@ -115,10 +118,12 @@ def environment_of(
     token = settings.temporal.get("TEMPORAL_API_KEY")
     of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
     of_servers += collector_secrets(os.environ) if settings.otel else []
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers])
+    named = store_of(settings)
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers], named)
+    guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     rules = WorkspaceRules.of(settings)
     watcher = Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace)
     output = settings.output_mb * MEBIBYTE
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, named, addresses, output, fault, names, rules)

@@ -17,11 +17,12 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempt.environment import ToolEnvironment
-from activities.attempt.errors import tool_error
+from activities.attempt.errors import masked_error, tool_error
 from activities.attempt.heartbeat import Heartbeat
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
 from activities.attempt.run_once import once
+from activities.attempt.secret_arguments import as_written
 from activities.attempt.stored_arguments import as_texts, filled
 from activities.outputs.recorder import Outputs
 from activities.tools.tool import Tool, ToolContext
@@ -60,7 +61,7 @@ def tool_activity(
         started = time.monotonic()
 
         async def work() -> Return:
-            value = await keep(await _call(tool, call, context, values, here), values, here.secrets)
+            value = await _value(tool, call, context, values, here)
             return await _return(value, context, _since(started), heartbeat.errors + 1, values)
 
         try:
@@ -81,12 +82,20 @@ def tool_activity(
     return attempt
 
 
+async def _value(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
+    """The value for history. Errors are masked here: before the effect log has them, and before they are cut."""
+    try:
+        return await keep(await _call(tool, call, context, values, site), values, site.secrets)
+    except Exception as error:
+        raise masked_error(error, site.secrets) from None
+
+
 async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
     site.check(call.workspace)
     tool = await tool.current(context)
-    args = await filled(tool, call, values)
+    args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)
-    async with site.around(tool, context, as_texts(args)):
+    async with site.around(tool, context, as_texts(as_written(args, call))):
         return await _in_time(tool, call, context, keywords)
 
 
@@ -119,6 +128,8 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext)
             keywords = tool.keywords(args, context)
         except ValidationError as error:
             problems = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    if problems and call.secrets:  # what is wrong is said with a part of the value
+        problems = [f"{each.partition(': ')[0]}: does not fit; it may hold a secret" for each in problems]
     if problems:
         raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")
     if tool.spec.asks_by_default(args) and not call.approved:

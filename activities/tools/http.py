@@ -89,7 +89,7 @@ async def http_request(
         "headers": {name.lower(): value for name, value in response.headers.items()},
         "body": _body(response, content),
     }
-    _check_status(url, response, answer["body"])
+    _check_status(context.masked(url), response, answer["body"], context)
     return answer
 
 
@@ -146,7 +146,7 @@ async def _send(request: httpx.Request, timeout: float, context: ToolContext) ->
     """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE, OUTPUT_LIMIT or INVALID_ARGS."""
     import httpx
 
-    url = shown(str(request.url))
+    url = shown(context.masked(str(request.url)))
     try:
         async with asyncio.timeout(timeout) as limit, _client(request.url, context.addresses) as client:
             return await _exchange(client, request, context)
@@ -243,11 +243,12 @@ def _charset(name: str) -> str:
     return found if _CHARSETS.match(found) else "utf-8"
 
 
-def _check_status(url: str, response: httpx.Response, body: Any) -> None:
+def _check_status(url: str, response: httpx.Response, body: Any, context: ToolContext) -> None:
     status = response.status_code
     if status < 400:
         return
-    text = (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False))[:SHOWN_CHARACTERS].strip()
+    text = context.masked(body if isinstance(body, str) else json.dumps(body, ensure_ascii=False))
+    text = text[:SHOWN_CHARACTERS].strip()
     retryable = status >= 500 or status in _WORTH_RETRYING
     raise ToolError(
         "HTTP_STATUS",

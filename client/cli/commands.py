@@ -63,6 +63,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),
     "keys": ("keys.group:app", "Add a key that encrypts, list the keys, and check them."),
+    "secrets": ("secrets.listing:app", "List the secrets that plans may name, and check that they can be read."),
     "prune": ("prune:prune", "Remove stored values that no plan refers to."),
     "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),

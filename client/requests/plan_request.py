@@ -15,7 +15,7 @@ from typing import Any
 from client.children.checking import check_children
 from client.errors import PlanRefused
 from client.local_tools import known_tools
-from client.plan_file import PlanFile, check, load
+from client.plan_file import OF_WORKERS, PlanFile, check, load
 from client.requests.workspaces import checked, directory_of, named
 from plans.definition.scopes import walk
 from plans.definition.validation import errors, input_values
@@ -96,7 +96,7 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     place = directory_of(found, plan, flags.workspace, settings)
     children = check_children(plan, tools, place, settings.state_dir)
     problems = problems + input_values(plan, inputs)[1] + children.problems
-    unknown = [problem for problem in problems if problem.code == "UNKNOWN_TOOL"]
+    unknown = [problem for problem in problems if problem.code in OF_WORKERS]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]

@@ -18,7 +18,7 @@ from client.cli.sources.template_request import names, prepare_template
 from client.differences.texts import text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
-from client.plan_file import check, load
+from client.plan_file import OF_WORKERS, check, load
 from client.requests.plan_request import Flags
 from client.templates.known import Known
 from plans.definition.template_calls import waived
@@ -71,7 +71,7 @@ def save(
     settings = environment.settings()
     found = load(file)
     plan, wrong = check(found.data, known_tools(settings))
-    serious = [problem for problem in errors(wrong) if problem.code != "UNKNOWN_TOOL"]
+    serious = [problem for problem in errors(wrong) if problem.code not in OF_WORKERS]
     if plan is None or serious:
         raise PlanRefused(wrong, found)
     if wrong:

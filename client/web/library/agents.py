@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from activities.lifecycle.agent_history import AgentHistory
+from activities.lifecycle.agent_history import history_store
 from client import agents, draft, runs
 from client.local_tools import known_tools
 from client.requests.llm import require_llm
@@ -55,7 +55,7 @@ async def rebuild(request: Request) -> Response:
     await form_of(request)
     service = service_of(request)
     found = [each for each in await agents.recorded(await service.client()) if each.agent_type != history_of.PLAN_TYPE]
-    await asyncio.to_thread(AgentHistory(service.settings.state_dir).replace, found)
+    await asyncio.to_thread(history_store(service.settings).replace, found)
     return done(request, "/agents", f"Rebuilt the history from {len(found)} agent runs.")
 
 
@@ -132,7 +132,7 @@ async def _begin(client: Client, order: AgentOrder, options: Options, typed: dic
 
 async def _history(request: Request, settings: Settings) -> tuple[History, str]:
     """The history of this machine, after asking the server about the runs that it has in progress."""
-    store = AgentHistory(settings.state_dir)
+    store = history_store(settings)
     read = await asyncio.to_thread(store.read)
     running = history_of.active(read.history)
     if not running:

@@ -85,6 +85,9 @@ NOT_THERE = {
     "keys new": "keys are for whoever runs the machine, and never shown in a browser",
     "keys list": "as above",
     "keys check": "as above",
+    "keys read": "as above; the page shows summaries itself",
+    "secrets list": "secrets.toml is for whoever runs the machine",
+    "secrets check": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 
