@@ -54,6 +54,9 @@ STICKY = timedelta(seconds=2)
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
+WORKFLOW_TASKS = 8
+"""Workflow tasks that a worker has at a time. Python decides one after the other: more would wait in the worker, where
+the server can neither give them to others nor put those of higher priority, or of another fairness key, before them."""
 
 
 def build(
@@ -88,6 +91,7 @@ def build(
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
+        max_concurrent_workflow_tasks=WORKFLOW_TASKS,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
