@@ -70,10 +70,10 @@ class Admissions:
         """The admission of an LLM request that is expected to take so many tokens."""
         return Admission(self, of_request(self.file, activity.info().task_queue, tokens), key, key.partition("/")[0])
 
-    @property
-    def margin(self) -> float:
-        """Seconds within which an attempt usually begins once it has asked."""
-        return min(max(4 * self.trip, MARGIN[0]), MARGIN[1])
+    def margin(self, claims: Sequence[Claim]) -> float:
+        """Seconds within which an attempt usually begins once it has asked: at least 1 % of a window."""
+        shortest = min((seconds for claim in claims for _, seconds in claim.rates), default=0)
+        return min(max(4 * self.trip, min(shortest / 100, 1.0), MARGIN[0]), MARGIN[1])
 
 
 class Unlimited:
@@ -110,7 +110,7 @@ class Admission:
         if not self.claims:
             yield self
             return
-        await self._begin(self.limits.margin)
+        await self._begin(self.limits.margin(self.claims))
         pause = 0.0
         try:
             yield self
@@ -127,7 +127,7 @@ class Admission:
             if time.monotonic() - since > ask.margin:
                 self._asked = None
                 self.limits.exchanges.ended(given_back(ask, answer))
-                await self._begin(self.limits.margin)
+                await self._begin(self.limits.margin(self.claims))
 
     async def _begin(self, margin: float) -> None:
         exchanges, until = self.limits.exchanges, time.monotonic() + PATIENCE

@@ -8,6 +8,8 @@ calls, which are leases.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from plans.limits.messages import LEASE, Answer, Ask, Claim, Ended, Exchange, LimitRow, Reply
@@ -67,6 +69,13 @@ class Waiter(_State):
     what: str
 
 
+class _Ahead(NamedTuple):
+    """What calls that came before want of a bucket: all of them, and those whose time has come."""
+
+    all: int
+    due: int
+
+
 class Limiter(_State):
     """The state of all limits of a task queue."""
 
@@ -118,12 +127,12 @@ class Limiter(_State):
     def _answer(self, ask: Ask) -> Answer:
         for name in [name for name, lease in self.leases.items() if lease.call == ask.call]:
             del self.leases[name]  # of an attempt before: its worker is gone, or it has ended
-        ahead = self._ahead(ask.call)
         claims = [self._taken(claim) for claim in ask.claims]
         for claim in claims:
-            wait = self._wait(claim, ahead.get(claim.bucket, 0))
+            ahead = self._ahead(ask.call, claim.bucket)
+            wait = self._wait(claim, ahead)
             if wait > 0:
-                return self._refuse(ask, claim, min(wait, LONGEST_WAIT), ahead.get(claim.bucket, 0))
+                return self._refuse(ask, claim, min(wait, LONGEST_WAIT), ahead.all)
         self.waiters.pop(ask.call, None)
         for claim in claims:
             for amount, seconds in claim.rates:
@@ -143,24 +152,31 @@ class Limiter(_State):
         bucket.rates, bucket.concurrency = list(claim.rates), claim.concurrency
         return claim
 
-    def _ahead(self, call: str) -> dict[str, int]:
-        """By bucket, the cost of the calls that wait before this one."""
-        found: dict[str, int] = {}
+    def _ahead(self, call: str, bucket: str) -> _Ahead:
+        """The cost of the calls that wait before this one."""
+        every = due = 0
         for other, waiter in self.waiters.items():
             if other == call:
                 break
-            found[waiter.bucket] = found.get(waiter.bucket, 0) + waiter.cost
-        return found
+            if waiter.bucket == bucket:
+                every += waiter.cost
+                due += waiter.cost if waiter.due <= self.time else 0
+        return _Ahead(every, due)
 
-    def _wait(self, claim: Claim, ahead: int) -> int:
-        """Milliseconds until the bucket has room for the claim; 0: now."""
+    def _wait(self, claim: Claim, ahead: _Ahead) -> int:
+        """Milliseconds until the bucket has room for the claim; 0: now.
+
+        What a rate has left although calls wait was given back: they come later, and find what they were promised.
+        """
         bucket = self.buckets[claim.bucket]
         waits = [max(0, bucket.closed - self.time)]
         for amount, seconds in claim.rates:
-            waits.append(bucket.of(seconds).room_in(amount, min(claim.cost, amount) + ahead, self.time))
+            usage, cost = bucket.of(seconds), min(claim.cost, amount)
+            if usage.room_in(amount, cost + ahead.due, self.time):
+                waits.append(usage.room_in(amount, cost + ahead.all, self.time))
         if claim.concurrency:
             running = sum(claim.bucket in lease.buckets for lease in self.leases.values())
-            turns = (running + ahead) // claim.concurrency
+            turns = (running + ahead.all) // claim.concurrency
             waits.append(turns and int(min(max(turns * bucket.lasts, SHORTEST), LONGEST)))
         return max(waits)
 

@@ -85,6 +85,18 @@ def test_a_place_of_a_call_that_does_not_come_back_is_given_to_others() -> None:
     assert ask(limiter, due + PATIENCE, "other", one).admitted
 
 
+def test_what_was_given_back_is_used_at_once_and_who_waits_still_comes_at_its_time() -> None:
+    limiter = Limiter()
+    two = Claim(bucket="tools.work", rates=[(2, 60)])
+    answers = [ask(limiter, 0, name, two) for name in "ab"]
+    due = int(ask(limiter, 10, "waits", two).wait * 1_000) + 11
+    assert not ask(limiter, 11, "more", two).admitted
+    end(limiter, 20, id="a@0", at=answers[0].at, margin=0.0, spent={"tools.work": (1, 0)})
+    assert ask(limiter, 21, "newcomer", two).admitted
+    assert not ask(limiter, 22, "another", two).admitted
+    assert ask(limiter, due, "waits", two).admitted
+
+
 def test_only_so_many_calls_run_at_the_same_time() -> None:
     limiter = Limiter()
     assert [ask(limiter, 0, name, TWO).admitted for name in "abc"] == [True, True, False]
