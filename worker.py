@@ -23,6 +23,8 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
+from activities.limits.admission import Admissions
+from activities.limits.limiter_client import limits_of
 from activities.mcp.of_settings import tool_servers
 from activities.mcp.server_tools import ServerTools, of_servers
 from activities.offered import make_storage, offered
@@ -43,16 +45,20 @@ from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow)
+WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow, LimitsWorkflow)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
+WORKFLOW_TASKS = 8
+"""Workflow tasks that a worker has at a time. Python decides one after the other: more would wait in the worker, where
+the server can neither give them to others nor put those of higher priority, or of another fairness key, before them."""
 
 
 def build(
@@ -66,26 +72,28 @@ def build(
     fault: Callable[[str], None] = no_fault,
     servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
+    limits: Admissions | None = None,
 ) -> Worker:
     """Build a worker for the settings' task queue; does not start it.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
     worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
-    others poll the queue; without it they may.
+    others poll the queue; without it they may. `limits`: those of the process; without them, what limits.toml says.
     """
     worker = Worker(
         client,
         task_queue=settings.task_queue,
         identity=identity(),
         workflows=workflows,
-        activities=offered(client, settings, tools, indexed, fault, servers),
+        activities=offered(client, settings, tools, indexed, fault, servers, limits),
         workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
+        max_concurrent_workflow_tasks=WORKFLOW_TASKS,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
@@ -148,7 +156,8 @@ def _workers(
 ) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served)
+    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
+        limits=limits_of(client, settings))  # fmt: skip
     return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound)]
 
 

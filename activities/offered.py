@@ -6,6 +6,7 @@ A part of the composition root (worker.py), which alone imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
@@ -19,6 +20,8 @@ from activities.lifecycle.list_items import ItemLister
 from activities.lifecycle.load_plan import ChildPlanLoader
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
+from activities.limits.admission import Admissions
+from activities.limits.limiter_client import limits_of
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.mcp.server_tools import KnownSpecs, ServerTools
@@ -43,7 +46,7 @@ from runtime.value_store import ValueStore
 
 def offered(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool | Callable[[], bool],
-    fault: Callable[[str], None], servers: ServerTools | None,
+    fault: Callable[[str], None], servers: ServerTools | None, limits: Admissions | None = None,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
     named = store_of(settings)
@@ -54,6 +57,8 @@ def offered(
     summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
+    limits = limits or limits_of(client, settings)
+    site = replace(site, limits=limits)
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
@@ -62,7 +67,7 @@ def offered(
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
         _checker(settings, specs, indexed).check_plan,
         ItemLister(values).list_items,
-        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
+        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, limits=limits).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,

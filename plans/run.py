@@ -29,6 +29,7 @@ from plans.flow.outline import Drawn, Outline
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.model.notify import NotifyRule
+from plans.model.shares import Fairness, Priority
 from plans.notify.told import Told
 from plans.signatures import Signatures
 from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
@@ -84,6 +85,8 @@ class Options(Value):
         " settings may allow fewer.",
     )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
+    priority: Priority | None = Field(default=None, description="Overrides the plan's own.")
+    fairness: Fairness | None = Field(default=None, description="Overrides the plan's own.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")

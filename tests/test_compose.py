@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name
 
 from runtime.browser_guard import BLOCKED_PORTS
 from runtime.server import CLOSED, FAST, SEARCH_ATTRIBUTES
+from runtime.service.fair_queues import FAIR
 from runtime.settings import PREFIX, Settings
 from scripts.pin_images import pinned
 
@@ -172,6 +173,7 @@ def test_files_named_by_the_services_exist_and_scripts_may_be_run() -> None:
 def test_the_server_is_tuned_and_indexed_like_the_embedded_one() -> None:
     dynamic = yaml.safe_load((ROOT / "docker/dynamicconfig.yaml").read_text())
     assert {key: dynamic[key][0]["value"] for key in FAST} == FAST
+    assert {key: dynamic[key][0]["value"] for key in FAIR} == FAIR
     script = (ROOT / "docker/set-up-namespace.sh").read_text()
     assert dict(re.findall(r"^add (\w+) (\w+)$", script, re.M)) == SEARCH_ATTRIBUTES
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from activities.attempt.redaction import Secrets, guard_logs
+from activities.limits.admission import UNLIMITED, Admission, Admissions, Unlimited
 from activities.network.address_policy import AddressPolicy
 from activities.network.own_servers import own_servers
 from activities.provenance.watcher import Watcher
@@ -24,6 +25,7 @@ from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
+from plans.activity_io import Call
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
@@ -53,6 +55,14 @@ class ToolEnvironment:
     """What file tools write with a person's approval only."""
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
+    limits: Admissions | None = None
+    """Rates and concurrency; None: there are none."""
+
+    def admission(self, tool: str, call: Call, args: Mapping[str, Any]) -> Admission | Unlimited:
+        """The admission of a call under the limits of the worker."""
+        if self.limits is None:
+            return UNLIMITED
+        return self.limits.of_call(tool, call, args, self.secrets.out_of)
 
     def workspace(self, path: str) -> Workspace:
         """The workspace of a call."""

@@ -19,11 +19,13 @@ from temporalio.exceptions import ApplicationError
 from activities.attempt.environment import ToolEnvironment
 from activities.attempt.errors import masked_error, tool_error
 from activities.attempt.heartbeat import Heartbeat
+from activities.attempt.limit_reached import waiting
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
 from activities.attempt.run_once import once
 from activities.attempt.secret_arguments import as_written
 from activities.attempt.stored_arguments import as_texts, filled
+from activities.limits.admission import Waits
 from activities.outputs.recorder import Outputs
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
@@ -57,8 +59,7 @@ def tool_activity(
             call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
             outputs=outputs, began=info.started_time,
         )  # fmt: skip
-        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
-        started = time.monotonic()
+        heartbeat, started = Heartbeat(lambda: _progress(context, here.secrets), call.retry), time.monotonic()
 
         async def work() -> Return:
             value = await _value(tool, call, context, values, here)
@@ -67,8 +68,9 @@ def tool_activity(
         try:
             with heartbeat.beating():
                 done = await (work() if call.repeatable else once(context, work))
-            before = {"attempts": heartbeat.attempts, "more_attempts": heartbeat.more}
-            return done.model_copy(update=before) if heartbeat.attempts or heartbeat.more else done
+            return done.model_copy(update=heartbeat.before) if heartbeat.before else done
+        except Waits as wait:
+            raise await waiting(here.limits, wait, heartbeat) from None
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
                 raise  # of a missing key, the converter says when to try again
@@ -95,7 +97,12 @@ async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore
     tool = await tool.current(context)
     args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)
-    async with site.around(tool, context, as_texts(as_written(args, call))):
+    written = as_written(args, call)
+    async with (
+        site.admission(tool.spec.name, call, written)() as admitted,
+        site.around(tool, context, as_texts(written)),
+    ):
+        await admitted.confirmed()
         return await _in_time(tool, call, context, keywords)
 
 

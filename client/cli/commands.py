@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
+    "limits": ("limits.limits_command:limits", "Show rates and concurrency: what is used, and who waits."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
     "notify": ("notify.group:app", "List the targets of notifications, and test one."),
     "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),

@@ -12,7 +12,7 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
+from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
 from client.differences.texts import text_rows
@@ -145,10 +145,12 @@ def run(
     review: Review = False,
     inputs: Inputs = None,
     plan_id: NewId = None,
+    priority: Priority = None,
+    fairness: Fairness = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness)
     to_its_end(prepare_template(name, flags, environment.settings()), as_json)
 
 

@@ -14,6 +14,7 @@ from temporalio.client import Client
 
 from activities.lifecycle.agent_history import history_store
 from client import agents, draft, runs
+from client.limits.listing import in_words
 from client.local_tools import known_tools
 from client.requests.llm import require_llm
 from client.requests.roots import Roots
@@ -28,6 +29,7 @@ from plans.agents.history import Entry, History
 from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.errors import PlanError
 from plans.run import Options
+from runtime.limits.limits_file import read_limits
 from runtime.settings import Settings
 
 NAV = "agents"
@@ -93,6 +95,14 @@ async def start(request: Request) -> Response:
         )  # fmt: skip
     url = f"/plans/{quote(name, safe='')}/draft" if typed["asPlan"] else f"/agents/{quote(name, safe='')}"
     return done(request, url, f"Started {name}.")
+
+
+async def limits(request: Request) -> Response:
+    """Rates and concurrency: what is used, and which plans wait."""
+    service = service_of(request)
+    rows = await runs.limits(await service.client(), queue=service.settings.task_queue)
+    named = read_limits(service.settings).texts
+    return page(request, "library/limits.html", nav="", rows=[(row, in_words(row)) for row in rows], named=named)
 
 
 async def tools(request: Request) -> Response:

@@ -10,6 +10,7 @@ from pydantic import Field
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
+from plans.model.shares import Fairness
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
@@ -221,6 +222,8 @@ class PlanView(View):
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
+    priority: int | None = None
+    fairness: Fairness | None = None
     defaults: Defaults = Field(default_factory=Defaults)
     budget: Budget | None = None
     estimated_duration: float | None = None

@@ -51,6 +51,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
     "agent": ("POST", "/agents"),
     "history": ("GET", "/agents"),
     "tools": ("GET", "/tools"),
+    "limits": ("GET", "/limits"),
     "pending": ("GET", "/inbox"),
     "approve": ("POST", "/plans/{plan_id}/approve"),
     "deny": ("POST", "/plans/{plan_id}/deny"),
