@@ -30,6 +30,7 @@ from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
 from runtime import gc_tuning, namespaces, search_attributes
+from runtime.audit.keeper import FIRST, Keeper
 from runtime.connect import Connection, reach
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
@@ -121,6 +122,7 @@ async def serve(
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
+    keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
@@ -134,7 +136,7 @@ async def serve(
         _say(("" if child is None else f"Worker {child}: ") + greeting)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
-    for task in (presence, looking, collector):
+    for task in (presence, looking, collector, keeping):
         task.cancel()
     _say("Stopped.")
 
