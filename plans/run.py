@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import AwareDatetime, Field, PrivateAttr
 
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
@@ -84,6 +84,8 @@ class Options(Value):
         " settings may allow fewer.",
     )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
+    timeout: float | None = Field(default=None, gt=0, le=31_536_000, description="Overrides the plan's own.")
+    until: AwareDatetime | None = Field(default=None, description="Of a step's child: when its parent must have ended.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
@@ -156,6 +158,7 @@ class Run(State):
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
+    timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")

@@ -38,6 +38,7 @@ from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
+from workflows.guards.deadline import DeadlineTimer
 from workflows.inputs import PlanRequest, invalid, read_request
 from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
@@ -54,6 +55,7 @@ class PlanWorkflow(WaitingHandlers):
         self._patience: asyncio.Task[None] | None = None
         self._reporter, self._teller = parent.Reporter(), Teller()
         self._resumed = self._is_over = False
+        self._deadline = DeadlineTimer()
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -197,6 +199,9 @@ class PlanWorkflow(WaitingHandlers):
             move = self._next_move(limit)
             execution.turn(starting=move is Move.START)
             self._publish()
+            self._deadline.set(execution)
+            if await self._deadline.ended(execution):
+                continue
             if execution.schedule.idle and not self._under_revision:
                 if not advance(execution.schedule, workflow.now()):
                     return
@@ -222,7 +227,9 @@ class PlanWorkflow(WaitingHandlers):
             seconds = max(0.0, (until - workflow.now()).total_seconds())
             self._patience = asyncio.create_task(workflow.sleep(seconds, summary="wait for running steps"))
         patience = self._patience
-        await workflow.wait_condition(lambda: execution.has_news or (patience is not None and patience.done()))
+        await workflow.wait_condition(
+            lambda: execution.has_news or (patience is not None and patience.done()) or self._deadline.has_passed
+        )
         if patience is not None and patience.done():
             self._patience = None
 

@@ -39,6 +39,8 @@ class Flags:
     id: str | None
     values: Mapping[str, Any] = field(default_factory=dict)
     """Values of inputs that are not texts of a command line."""
+    timeout: float | None = None
+    """Seconds that the plan may take; None: as it says itself."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Request:
             else named(self.flags.workspace, settings, local=local),
             granted=[str(self.file.directory)] if own else None,
             max_parallel=self.flags.max_parallel,
+            timeout=self.flags.timeout,
             approve_all=self.flags.yes,
             review=self.flags.review,
             inputs=self.inputs,

@@ -11,7 +11,7 @@ from plans.model.control_flow import Expression
 from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
 from plans.model.step import Step
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, StepId, Value
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
 
 
 class Plan(Value):
@@ -35,6 +35,10 @@ class Plan(Value):
         description="Maximum number of steps running at the same time.",
     )
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
+    timeout: Seconds | None = Field(
+        default=None,
+        description="Seconds from its beginning until it must have ended, waiting included: then it fails.",
+    )
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
     notify: Notify = Field(
         default_factory=list,

@@ -12,9 +12,10 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
+from client.cli.run import Inputs, MaxParallel, NewId, Review, Timeout, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
+from client.cli.spans import seconds_of
 from client.differences.texts import text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
@@ -145,10 +146,12 @@ def run(
     review: Review = False,
     inputs: Inputs = None,
     plan_id: NewId = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    limit = seconds_of(timeout, "--timeout")
+    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, timeout=limit)
     to_its_end(prepare_template(name, flags, environment.settings()), as_json)
 
 

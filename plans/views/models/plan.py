@@ -191,6 +191,7 @@ class BriefView(View):
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     steps: list[BriefStep] = Field(default_factory=list)
@@ -221,6 +222,8 @@ class PlanView(View):
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
+    timeout: float | None = Field(default=None, description="Seconds that it may take, from its beginning.")
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     defaults: Defaults = Field(default_factory=Defaults)
     budget: Budget | None = None
     estimated_duration: float | None = None
