@@ -42,10 +42,11 @@ from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.guards.lock_keeper import WorkspaceLockWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow)
+WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow, WorkspaceLockWorkflow)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""

@@ -30,6 +30,7 @@ from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
 from runtime.setting_groups.keys import KeySettings
 from runtime.setting_groups.mcp import McpSettings
+from runtime.setting_groups.upkeep import UpkeepSettings
 from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
@@ -68,7 +69,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(McpSettings, WebSettings, KeySettings):
+class Settings(McpSettings, WebSettings, KeySettings, UpkeepSettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

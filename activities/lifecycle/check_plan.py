@@ -39,6 +39,8 @@ class PlanChecker:
     decision_key: str = ""
     search_attributes: bool = False
     keeps_summaries: bool = False
+    workspace_lock: bool = False
+    """Every plan locks its workspace."""
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
     targets: Targets = field(default_factory=Targets)
@@ -88,6 +90,7 @@ class PlanChecker:
             partial_fails=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
+            workspace_lock=self.workspace_lock,
             notify=self.targets.default,
         )
 

@@ -39,6 +39,9 @@ class Plan(Value):
         default=None,
         description="Seconds from its beginning until it must have ended, waiting included: then it fails.",
     )
+    workspace_lock: bool = Field(
+        default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."
+    )
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
     notify: Notify = Field(
         default_factory=list,

@@ -97,6 +97,9 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
     limit = f"  {left(view.deadline, now)}" if view.deadline else ""
+    if view.lock and not view.lock.held:
+        who = f", held by {line(view.lock.holder.removeprefix('plan-'))}" if view.lock.holder else ""
+        limit = f"  waits for its workspace{who}{limit}"
     grid.add_row(title, Text.assemble(status, f"  {elapsed}{limit}"))
     return grid
 

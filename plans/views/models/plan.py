@@ -81,6 +81,16 @@ class ClosingView(Value):
     undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
 
 
+class LockView(Value):
+    """The lock on a plan's workspace."""
+
+    workspace: str
+    held: bool = Field(description="False: the plan waits for it, and starts nothing.")
+    since: datetime
+    holder: str = Field(default="", description="The workflow that holds it meanwhile, once known.")
+    ahead: int = Field(default=0, description="Plans that get it before.")
+
+
 class StepView(Step):
     """A step of the plan with its status and result."""
 
@@ -194,6 +204,7 @@ class BriefView(View):
     deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
     inside: dict[str, int] = Field(
@@ -240,6 +251,8 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)
