@@ -33,6 +33,7 @@ from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
 from runtime import gc_tuning, namespaces, search_attributes
+from runtime.audit.keeper import FIRST, Keeper
 from runtime.connect import Connection, reach
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
@@ -45,11 +46,15 @@ from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.guards.lock_keeper import WorkspaceLockWorkflow
 from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow, LimitsWorkflow)
+WORKFLOWS: tuple[type, ...] = (
+    *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
+    *(LimitsWorkflow, WorkspaceLockWorkflow),
+)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
@@ -132,6 +137,7 @@ async def serve(
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
+    keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         await workers.enter_async_context(telemetry.running(connection.client, indexed))
@@ -145,7 +151,7 @@ async def serve(
         _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
-    for task in (presence, looking, collector):
+    for task in (presence, looking, collector, keeping):
         task.cancel()
     _say("Stopped.")
 

@@ -13,6 +13,7 @@ from temporalio.converter import StorageDriver
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
+from activities.guards.workspace_lock import has_ended, lock_workspace
 from activities.lifecycle.agent_history import AgentTracker, history_store
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
@@ -76,6 +77,8 @@ def offered(
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
+        lock_workspace,
+        has_ended,
         *Notifier(settings, fault).activities,
     ]
 
@@ -86,6 +89,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | 
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
+        workspace_lock=settings.workspace_lock == "all",
         decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,

@@ -272,6 +272,7 @@ class Facts(Value):
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )
+    workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     notify: list[NotifyRule] = Field(
         default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."

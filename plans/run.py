@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import AwareDatetime, Field, PrivateAttr
 
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
@@ -26,6 +26,7 @@ from plans.flow.batches.part import Batch
 from plans.flow.closing_state import Closing
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
+from plans.guards.lock_state import LockState
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.model.notify import NotifyRule
@@ -87,6 +88,9 @@ class Options(Value):
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
     priority: Priority | None = Field(default=None, description="Overrides the plan's own.")
     fairness: Fairness | None = Field(default=None, description="Overrides the plan's own.")
+    timeout: float | None = Field(default=None, gt=0, le=31_536_000, description="Overrides the plan's own.")
+    until: AwareDatetime | None = Field(default=None, description="Of a step's child: when its parent must have ended.")
+    shares_lock: bool = Field(default=False, description="Of a step's child: it works under its parent's lock.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
@@ -159,6 +163,8 @@ class Run(State):
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
+    lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
+    timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")

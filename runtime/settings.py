@@ -24,6 +24,7 @@ from runtime.setting_groups.keys import KeySettings
 from runtime.setting_groups.limits import LimitSettings
 from runtime.setting_groups.mcp import McpSettings
 from runtime.setting_groups.telemetry import TelemetrySettings
+from runtime.setting_groups.upkeep import UpkeepSettings
 from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
@@ -62,7 +63,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(McpSettings, WebSettings, KeySettings, LimitSettings, TelemetrySettings):
+class Settings(McpSettings, WebSettings, KeySettings, LimitSettings, TelemetrySettings, UpkeepSettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

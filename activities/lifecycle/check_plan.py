@@ -40,6 +40,8 @@ class PlanChecker:
     search_attributes: bool | Callable[[], bool] = False
     """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
+    workspace_lock: bool = False
+    """Every plan locks its workspace."""
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
     targets: Targets = field(default_factory=Targets)
@@ -89,6 +91,7 @@ class PlanChecker:
             partial_fails=True,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
+            workspace_lock=self.workspace_lock,
             notify=self.targets.default,
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -11,10 +9,9 @@ import typer
 from client.cli import output, session
 from client.cli.options import AsJson
 from client.cli.session import Connected
+from client.cli.spans import duration
 from client.prune import Pruned
 from client.prune import prune as sweep
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 def prune(
@@ -50,11 +47,3 @@ def size(number: int) -> str:
             return f"{amount:.3g} {unit}"
         amount /= 1_000
     return f"{amount:.1f} GB"
-
-
-def duration(text: str, option: str) -> timedelta:
-    """A text such as `30m` as a duration."""
-    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
-    if not found:
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 7d", param_hint=option)
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})

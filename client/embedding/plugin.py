@@ -35,10 +35,15 @@ from runtime.storage import converter
 from runtime.workflow_runner import passed_through, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.guards.lock_keeper import WorkspaceLockWorkflow
+from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow)
+WORKFLOWS: tuple[type, ...] = (
+    *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
+    *(LimitsWorkflow, WorkspaceLockWorkflow),
+)
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats, and so the delay until a step notices its cancellation (as worker.py)."""
 

@@ -44,6 +44,8 @@ class Flags:
     priority: int | None = None
     fairness: str | None = None
     """`KEY` or `KEY=WEIGHT`."""
+    timeout: float | None = None
+    """Seconds that the plan may take; None: as it says itself."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Request:
             max_parallel=self.flags.max_parallel,
             priority=self.flags.priority,
             fairness=_fairness(self.flags.fairness),
+            timeout=self.flags.timeout,
             approve_all=self.flags.yes,
             review=self.flags.review,
             inputs=self.inputs,

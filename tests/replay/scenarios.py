@@ -11,6 +11,7 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
@@ -338,6 +339,7 @@ SCENARIOS: dict[str, Scenario] = {
     **SCHEDULED,
     **WAITING,
     **CLOSINGS,
+    **LOCKS,
     **LOOPS,
     **NOTIFIED,
     **SERVER_TOOLS,

@@ -11,7 +11,7 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson
-from client.cli.prune import duration
+from client.cli.spans import duration
 from plans.errors import PlanError
 from runtime.keys.adding import add_key
 from runtime.keys.at_rest import AtRest

@@ -12,9 +12,10 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Yes, to_its_end
+from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Timeout, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
+from client.cli.spans import seconds_of
 from client.differences.texts import text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
@@ -147,10 +148,14 @@ def run(
     plan_id: NewId = None,
     priority: Priority = None,
     fairness: Fairness = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness)
+    limit = seconds_of(timeout, "--timeout")
+    flags = Flags(
+        workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
+    )
     to_its_end(prepare_template(name, flags, environment.settings()), as_json)
 
 

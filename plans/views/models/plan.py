@@ -82,6 +82,16 @@ class ClosingView(Value):
     undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
 
 
+class LockView(Value):
+    """The lock on a plan's workspace."""
+
+    workspace: str
+    held: bool = Field(description="False: the plan waits for it, and starts nothing.")
+    since: datetime
+    holder: str = Field(default="", description="The workflow that holds it meanwhile, once known.")
+    ahead: int = Field(default=0, description="Plans that get it before.")
+
+
 class StepView(Step):
     """A step of the plan with its status and result."""
 
@@ -192,8 +202,10 @@ class BriefView(View):
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
     inside: dict[str, int] = Field(
@@ -224,6 +236,8 @@ class PlanView(View):
     max_parallel: int | None = None
     priority: int | None = None
     fairness: Fairness | None = None
+    timeout: float | None = Field(default=None, description="Seconds that it may take, from its beginning.")
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     defaults: Defaults = Field(default_factory=Defaults)
     budget: Budget | None = None
     estimated_duration: float | None = None
@@ -240,6 +254,8 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)

@@ -76,6 +76,7 @@ NOT_THERE = {
     "down": "it would end the page's own server and worker",
     "worker": "whoever serves the page runs workers",
     "doctor": "it checks the machine of whoever serves the page",
+    "audit": "the record is checked where its file and the key are; the page of changes shows who did what",
     "prune": "it removes stored values for everybody, after a question in the terminal",
     "codec": "it serves the Temporal UI, not people",
     "schema": "it is for editors",
