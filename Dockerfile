@@ -27,7 +27,6 @@ RUN python -m compileall -q .
 
 ENV PYTHONPATH=/app PLANS_WORKSPACE=/workspace PLANS_STATE_DIR=/var/lib/plans PLANS_CACHE_DIR=/tmp/plans
 USER 10001:10001
-VOLUME ["/workspace", "/var/lib/plans"]
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "runtime.health"]
 CMD ["python", "/app/worker.py"]

@@ -168,6 +168,10 @@ def test_what_is_mounted_of_this_machine_is_read_only_unless_it_is_for_data(name
         assert is_data or mode == ["ro"], f"{name} may change {source} at {target}"
 
 
+def test_an_image_brings_no_volumes_so_that_no_container_leaves_one_behind() -> None:
+    assert "VOLUME" not in DOCKERFILE
+
+
 def test_packages_are_installed_through_a_mirror_without_a_trace_of_it() -> None:
     mounts = "--mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secret,id=ca.pem"
     assert DOCKERFILE.count("pip install") == DOCKERFILE.count(mounts) == 2
