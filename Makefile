@@ -18,7 +18,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack bench site pictures lock lock-audit audit pin conformance clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose bench site pictures lock lock-audit audit pin conformance clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -40,10 +40,12 @@ demo-llm: setup
 test: setup
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-# Everything, for the night: slow tests, all of chaos, every mode of the workflow tests, more examples, the stack.
+# Everything, for the night: slow tests, all of chaos, every mode of the workflow tests, more examples, the stack, and
+# the containers where there is Docker.
 test-all: setup
 	$(BIN)/python -m pytest --nightly $(PARALLEL) $(ARGS)
 	$(MAKE) test-stack
+	if $(BIN)/python -m tests.compose.engine; then $(MAKE) test-compose; else echo "make test-compose is left out."; fi
 
 test-sample: setup
 	$(BIN)/python -m pytest --nightly $(PARALLEL) $(SAMPLE) $(ARGS)
@@ -65,6 +67,11 @@ format: $(INSTALLED)
 # The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker.
 test-stack: setup
 	$(BIN)/python -m pytest tests/stack $(ARGS)
+
+# docker-compose.yml as it is, in Docker: examples, kills, an upgrade, a backup, and what changes on this machine. What
+# stands in for images that cannot be pulled is listed at the end.
+test-compose: setup
+	$(BIN)/python -m pytest tests/compose $(ARGS)
 
 # The public conformance suite of MCP against our server; writes docs/mcp-conformance.md.
 conformance: setup
