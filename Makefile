@@ -18,7 +18,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose bench site pictures lock lock-audit audit pin conformance clean
+.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -63,6 +63,11 @@ shape:
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# An hour of random plans under kills, zombies, full disks, stepped clocks and broken networks, judged afterwards by a
+# checker of its own. ARGS="--minutes 1", "--seed 7 --rounds 1", "--controls", "--waiting 1000".
+chaos: setup
+	$(BIN)/python -m tests.chaos.night $(ARGS)
 
 # The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker.
 test-stack: setup
