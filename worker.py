@@ -29,6 +29,7 @@ from activities.offered import make_storage, offered
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
+from plans.hosts.host import pulse_of, queue_of_host
 from runtime import gc_tuning, namespaces, search_attributes
 from runtime.connect import Connection, reach
 from runtime.errors import NotConnected
@@ -64,8 +65,9 @@ def build(
     fault: Callable[[str], None] = no_fault,
     servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
+    polls: str = "",
 ) -> Worker:
-    """Build a worker for the settings' task queue; does not start it.
+    """Build a worker for the settings' task queue; does not start it. `polls`: a queue of its host instead.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
@@ -74,7 +76,7 @@ def build(
     """
     worker = Worker(
         client,
-        task_queue=settings.task_queue,
+        task_queue=polls or settings.task_queue,
         identity=identity(),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers),
@@ -91,6 +93,14 @@ def build(
         max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
     )
     return with_patience(worker)
+
+
+def of_host(settings: Settings) -> tuple[str, ...]:
+    """The queues that only workers of this host poll: one for steps, one to answer on however busy they are."""
+    if settings.host is None:
+        return ()
+    queue = queue_of_host(settings.task_queue, settings.host)
+    return queue, pulse_of(queue)
 
 
 def identity() -> str:
@@ -146,7 +156,8 @@ def _workers(
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
     make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served)
-    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound)]
+    own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
+    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound), *own]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

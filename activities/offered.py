@@ -6,12 +6,14 @@ A part of the composition root (worker.py), which alone imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
+from activities.hosts.hosting import HostActivities, Hosting
 from activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
@@ -49,6 +51,7 @@ def offered(
     values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
+    site = replace(site, hosting=Hosting.of(settings, values, effects))
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
@@ -66,6 +69,7 @@ def offered(
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
+        *HostActivities(site.hosting).activities,
         *Notifier(settings, fault).activities,
     ]
 
@@ -81,6 +85,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -
         keeps_summaries=True,
         state_dir=settings.state_dir,
         targets=read_targets(settings),
+        own_files=settings.host is not None,
     )
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -24,10 +24,14 @@ from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
+from plans.activity_io import Return
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
 from runtime.settings import Settings
+
+if TYPE_CHECKING:
+    from activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
 
@@ -49,6 +53,8 @@ class ToolEnvironment:
     """What file tools write with a person's approval only."""
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
+    hosting: Hosting | None = None
+    """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
 
     def workspace(self, path: str) -> Workspace:
         """The workspace of a call."""
@@ -75,6 +81,10 @@ class ToolEnvironment:
         else:
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
+
+    async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
+        """Make a call; at a host with a workspace of its own, what it leaves is in a checkpoint then."""
+        return await (self.hosting.kept(tool, context, call) if self.hosting is not None else call())
 
     def ended(self, context: ToolContext) -> None:
         """Release what the watcher holds for a call that failed permanently: no further attempt will come."""

@@ -65,7 +65,7 @@ def tool_activity(
 
         try:
             with heartbeat.beating():
-                done = await (work() if call.repeatable else once(context, work))
+                done = await here.kept(tool, context, lambda: work() if call.repeatable else once(context, work))
             before = {"attempts": heartbeat.attempts, "more_attempts": heartbeat.more}
             return done.model_copy(update=before) if heartbeat.attempts or heartbeat.more else done
         except (Exception, asyncio.CancelledError) as error:
@@ -200,6 +200,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
+        "checkpoint": context.checkpoint and context.checkpoint.model_dump(mode="json"),
         "definition": context.definition and context.definition.model_dump(mode="json", exclude_defaults=True),
     }
     return {name: value for name, value in left.items() if value}

@@ -27,6 +27,7 @@ from plans.flow.batches.split import loop_of
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
+from plans.hosts.host import UNSUPPORTED, unsupported
 from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.server_tools.tool_changes import TOOL_CHANGED, unfit
@@ -140,6 +141,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
+        if (refused := _refused_at_host(schedule, step)) is not None:
+            return refused
         if loop_of(schedule.outline, step_id) is not None:
             return Delegate({})  # the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
@@ -165,6 +168,12 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     if is_timer(run, step):
         return Sleep(float(filled.args.get("seconds", 0)))
     return Call(filled, values)
+
+
+def _refused_at_host(schedule: ReadinessIndex, step: Step) -> Fail | None:
+    """Fail a step whose child would work in files that are at one host."""
+    is_child = step.tool in CHILDREN or loop_of(schedule.outline, step.id) is not None
+    return Fail(UNSUPPORTED, unsupported([step.id])) if is_child and schedule.run.host_of(step) is not None else None
 
 
 def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
