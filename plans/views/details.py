@@ -33,6 +33,7 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []

@@ -12,6 +12,7 @@ import pytest
 from temporalio.client import Client
 
 from activities.tools.registry import load_tools
+from client.undo.files import file_changes
 from runtime.settings import Settings
 from tests.driving import Plans, statuses
 from worker import build, of_host
@@ -84,9 +85,13 @@ async def test_a_plan_whose_host_is_lost_ends_at_another_with_the_same_files(mac
     async with machines.up("second"):
         await plan.approve("gate")
         view = await plan.ended()
+        changed = await file_changes(machines.client, plan.id)
     assert set(statuses(view).values()) == {"completed"}, view["steps"]
     files = {"a.txt": "three\n", "d/b": "one\n", "c": "one\n", "gate.txt": "two\n"}
     assert machines.files("second") == files
+    assert [(call.step_id, [each.path for each in call.changes]) for call in changed.calls if call.step_id != "run"] == [
+        ("a", ["a.txt"]), ("gate", ["gate.txt"]), ("edit", ["a.txt"]),
+    ], "what file tools did at the first host is known at the second"  # fmt: skip
     lost = [entry for entry in view["log"] if "is lost" in entry["text"]]
     assert [(entry["stepId"], entry["kind"]) for entry in lost] == [("gate", "warning")]
     assert view["workspace"].startswith(str(machines.folder / "second"))
