@@ -129,7 +129,7 @@ async def serve(
     if child is not None:
         stop_with_parent(stopped)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
@@ -147,6 +147,10 @@ async def serve(
     for task in (presence, looking, collector):
         task.cancel()
     _say("Stopped.")
+
+
+def _threads(settings: Settings) -> int:
+    return settings.max_activities * (1 + len(settings.queues)) + 8
 
 
 def _workers(

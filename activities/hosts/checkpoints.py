@@ -16,9 +16,12 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 from activities.hosts.homes import Home, Record
 from activities.hosts.listing import FAILED, too_large, walk
@@ -33,7 +36,8 @@ from plans.hosts.host import Checkpoint
 from runtime import wait
 from runtime.value_store import ValueStore
 
-FORM = 1
+FORM, THREADS = 1, 4
+T = TypeVar("T")
 TRIES, PAUSE = 5, 1.0
 """Attempts to store a checkpoint before the step's own attempt fails; seconds after the first, then twice as many."""
 _OF_EFFECT = ("key", "kind", "path", "temporary", "before", "after", "size", "value", "state")
@@ -48,6 +52,8 @@ class Checkpoints:
     most_bytes: int
     """PLANS_CHECKPOINT_MB, in bytes."""
     most_packs: int = MAX_PACKS
+    # Threads of its own: each waits for the storage, which works in the threads that all share.
+    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "checkpoint"))
 
     async def take(self, home: Home) -> Checkpoint | None:
         """A checkpoint of the directory as it is; the last one if nothing has changed since. None: there is nothing.
@@ -56,7 +62,8 @@ class Checkpoints:
         """
         for attempt in range(1, TRIES + 1):
             try:
-                return await asyncio.to_thread(self._take, home, _Storing(self.values, asyncio.get_running_loop()))
+                async with wait.locked_async(tree_lock(self.effects.locks, str(home.path)), TREE_SECONDS):
+                    return await self._apart(self._take, home)
             except (OSError, RuntimeError) as error:
                 if attempt == TRIES:
                     text = f"the checkpoint of the plan's files could not be stored: {error}"
@@ -66,9 +73,7 @@ class Checkpoints:
 
     async def restore(self, checkpoint: Checkpoint, home: Home, workflow_id: str) -> None:
         """Restore a checkpoint into a new directory, with its effects. Raises ToolError, or OSError for a later try."""
-        await asyncio.to_thread(
-            self._restore, checkpoint, home, workflow_id, _Storing(self.values, asyncio.get_running_loop())
-        )
+        await self._apart(self._restore, checkpoint, home, workflow_id)
 
     def open(self, home: Home) -> None:
         """Make the lock of a new directory, so that file tools know that checkpoints are taken of it."""
@@ -76,28 +81,37 @@ class Checkpoints:
         lock.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.touch(mode=0o600)
 
+    async def _apart(self, work: Callable[..., T], *arguments: object) -> T:
+        """Work that blocks, in a thread that is waited for even if this call is cancelled: it holds a lock."""
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self.threads, partial(work, *arguments, _Storing(self.values, loop)))
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            await asyncio.wait([done])
+            raise
+
     def _take(self, home: Home, storing: _Storing) -> Checkpoint | None:
-        with wait.locked(tree_lock(self.effects.locks, str(home.path)), TREE_SECONDS):
-            record = home.read()
-            effects = self._effects(record.workflow_id, home)
-            packer = Packer(storing.put, without_small(record.files, self.most_packs), record.packs, self.most_bytes)
-            for found in walk(str(home.path)):
-                packer.add(found)
-            packs, known = packer.finish(), plain(packer.rows)
-            text = json.dumps(effects)
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            before = record.checkpoint
-            if _same(known, record.files) and digest == record.effects:
-                return before
-            body = storing.put(zlib.compress(json.dumps({"files": known, "effects": effects}).encode(), 1))
-            root = {"form": FORM, "body": body, "packs": packs}
-            number = before.number + 1 if before and before.token == home.token else 1
-            checkpoint = Checkpoint(
-                claim=storing.put(json.dumps(root).encode()), number=number, token=home.token, files=len(known),
-                bytes=packer.bytes,
-            )  # fmt: skip
-            home.write(Record(record.workflow_id, checkpoint, packer.rows, packs, digest))
-            return checkpoint
+        record = home.read()
+        effects = self._effects(record.workflow_id, home)
+        packer = Packer(storing.put, without_small(record.files, self.most_packs), record.packs, self.most_bytes)
+        for found in walk(str(home.path)):
+            packer.add(found)
+        packs, known = packer.finish(), plain(packer.rows)
+        text = json.dumps(effects)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        before = record.checkpoint
+        if _same(known, record.files) and digest == record.effects:
+            return before
+        body = storing.put(zlib.compress(json.dumps({"files": known, "effects": effects}).encode(), 1))
+        root = {"form": FORM, "body": body, "packs": packs}
+        number = before.number + 1 if before and before.token == home.token else 1
+        checkpoint = Checkpoint(
+            claim=storing.put(json.dumps(root).encode()), number=number, token=home.token, files=len(known),
+            bytes=packer.bytes,
+        )  # fmt: skip
+        home.write(Record(record.workflow_id, checkpoint, packer.rows, packs, digest))
+        return checkpoint
 
     def _effects(self, workflow_id: str, home: Home) -> list[dict[str, Any]]:
         """The plan's effects in the directory. Those that a dead worker left open are settled first."""
