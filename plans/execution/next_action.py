@@ -141,10 +141,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
-        if (refused := _refused_at_host(schedule, step)) is not None:
-            return refused
-        if loop_of(schedule.outline, step_id) is not None:
-            return Delegate({})  # the items in it ask for themselves
+        if (unasked := _unasked(schedule, step)) is not None:
+            return unasked
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
@@ -170,10 +168,12 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     return Call(filled, values)
 
 
-def _refused_at_host(schedule: ReadinessIndex, step: Step) -> Fail | None:
-    """Fail a step whose child would work in files that are at one host."""
-    is_child = step.tool in CHILDREN or loop_of(schedule.outline, step.id) is not None
-    return Fail(UNSUPPORTED, unsupported([step.id])) if is_child and schedule.run.host_of(step) is not None else None
+def _unasked(schedule: ReadinessIndex, step: Step) -> Fail | Delegate | None:
+    """What needs no look at arguments: a step whose child would use files that are at one host, a part of a loop."""
+    is_batch = loop_of(schedule.outline, step.id) is not None
+    if schedule.run.host_of(step) is not None and (is_batch or step.tool in CHILDREN):
+        return Fail(UNSUPPORTED, unsupported([step.id]))
+    return Delegate({}) if is_batch else None  # the items in it ask for themselves
 
 
 def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
