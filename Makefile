@@ -100,9 +100,9 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
-	$(COMPILE) --extra cli --extra s3 --extra dev --upgrade --output-file requirements.lock
-	$(COMPILE) --extra s3 --extra notify --extra mcp --extra telemetry --constraint requirements.lock --output-file docker/requirements.lock
-	$(COMPILE) --extra s3 --extra web --constraint requirements.lock --output-file docker/web.lock
+	$(COMPILE) --extra cli --extra s3 --extra gcs --extra dev --upgrade --output-file requirements.lock
+	$(COMPILE) --extra s3 --extra gcs --extra notify --extra mcp --extra telemetry --constraint requirements.lock --output-file docker/requirements.lock
+	$(COMPILE) --extra s3 --extra gcs --extra web --constraint requirements.lock --output-file docker/web.lock
 
 # What audits the lock is locked itself, apart: it is no part of the project.
 AUDIT := $(VENV)/audit

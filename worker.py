@@ -32,6 +32,7 @@ from activities.telemetry.of_worker import WorkerTelemetry
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
+from plans.hosts.host import pulse_of, queue_of_host
 from runtime import gc_tuning, namespaces, search_attributes
 from runtime.audit.keeper import FIRST, Keeper
 from runtime.connect import Connection, reach
@@ -78,8 +79,9 @@ def build(
     servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
     limits: Admissions | None = None,
+    polls: str = "",
 ) -> Worker:
-    """Build a worker for the settings' task queue; does not start it.
+    """Build a worker for the settings' task queue; does not start it. `polls`: a queue of its host instead.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
@@ -88,7 +90,7 @@ def build(
     """
     worker = Worker(
         client,
-        task_queue=settings.task_queue,
+        task_queue=polls or settings.task_queue,
         identity=identity(),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
@@ -106,6 +108,14 @@ def build(
         max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
     )
     return with_patience(worker)
+
+
+def of_host(settings: Settings) -> tuple[str, ...]:
+    """The queues that only workers of this host poll: one for steps, one to answer on however busy they are."""
+    if settings.host is None:
+        return ()
+    queue = queue_of_host(settings.task_queue, settings.host)
+    return queue, pulse_of(queue)
 
 
 def identity() -> str:
@@ -135,7 +145,7 @@ async def serve(
     if child is not None:
         stop_with_parent(stopped)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
     keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
@@ -156,6 +166,10 @@ async def serve(
     _say("Stopped.")
 
 
+def _threads(settings: Settings) -> int:
+    return settings.max_activities * (1 + len(settings.queues)) + 8
+
+
 def _workers(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
     served: ServerTools | None, neighbours: Neighbours,
@@ -164,7 +178,8 @@ def _workers(
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
     make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
         limits=limits_of(client, settings))  # fmt: skip
-    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound)]
+    own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
+    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound), *own]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

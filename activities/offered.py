@@ -14,6 +14,7 @@ from temporalio.converter import StorageDriver
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
 from activities.guards.workspace_lock import has_ended, lock_workspace
+from activities.hosts.hosting import HostActivities, Hosting
 from activities.lifecycle.agent_history import AgentTracker, history_store
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
@@ -59,7 +60,7 @@ def offered(
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     limits = limits or limits_of(client, settings)
-    site = replace(site, limits=limits)
+    site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects))
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
@@ -79,6 +80,7 @@ def offered(
         plans.plan_outputs,
         lock_workspace,
         has_ended,
+        *HostActivities(site.hosting).activities,
         *Notifier(settings, fault).activities,
     ]
 
@@ -95,6 +97,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | 
         keeps_summaries=True,
         state_dir=settings.state_dir,
         targets=read_targets(settings),
+        own_files=settings.host is not None,
     )
 
 

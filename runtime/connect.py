@@ -186,13 +186,17 @@ def _checked_address(address: str) -> str:
 
 
 def storage(settings: Settings) -> StorageDriver:
-    """The driver for data too large for history: a directory, or S3 with PLANS_STORAGE=s3://BUCKET.
+    """The driver for data too large for history: a directory, or a bucket: PLANS_STORAGE=s3://BUCKET or gs://BUCKET.
 
     With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read.
     """
     seal = Seal(ring_of(settings))
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values", seal)
+    if settings.storage.startswith("gs://"):
+        from runtime.buckets.gcs import gcs_driver  # lazily: the modules of one vendor are enough
+
+        return gcs_driver(settings.storage.removeprefix("gs://"), seal)
     return s3_driver(settings.storage.removeprefix("s3://"), seal)
 
 

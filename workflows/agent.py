@@ -32,7 +32,7 @@ from plans.log import LogKind
 from plans.run import PlanStatus
 from plans.views import markdown
 from plans.views.summary import summary_of
-from workflows import agent_reporting, resume_check, search_attributes, signed
+from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
 from workflows.execution import Execution
 from workflows.handlers import MessageHandlers
 from workflows.inputs import REFUSED, AgentRequest, invalid, read_agent_request
@@ -89,7 +89,7 @@ class AgentWorkflow(MessageHandlers):
     async def _begin(self) -> None:
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
-        facts = await facts_about(agent.run, None, all_tools=True)
+        facts = await hosts.at_home(agent.run, await facts_about(agent.run, None, all_tools=True))
         if errors(facts.problems):
             agent_run.conclude(agent, "failed", REFUSED, workflow.now())
             raise invalid(facts.problems)

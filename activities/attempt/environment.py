@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
@@ -25,13 +25,16 @@ from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
-from plans.activity_io import Call
+from plans.activity_io import Call, Return
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
 from runtime.secrets.store import SecretStore, store_of
 from runtime.settings import Settings
 from runtime.telemetry.of_settings import collector_secrets
+
+if TYPE_CHECKING:
+    from activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
 
@@ -57,6 +60,8 @@ class ToolEnvironment:
     """Which directories may be workspaces; None: any."""
     limits: Admissions | None = None
     """Rates and concurrency; None: there are none."""
+    hosting: Hosting | None = None
+    """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
 
     def admission(self, tool: str, call: Call, args: Mapping[str, Any]) -> Admission | Unlimited:
         """The admission of a call under the limits of the worker."""
@@ -89,6 +94,10 @@ class ToolEnvironment:
         else:
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
+
+    async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
+        """Make a call; at a host with a workspace of its own, what it leaves is in a checkpoint then."""
+        return await (self.hosting.kept(tool, context, call) if self.hosting is not None else call())
 
     def ended(self, context: ToolContext) -> None:
         """Release what the watcher holds for a call that failed permanently: no further attempt will come."""

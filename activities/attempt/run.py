@@ -67,7 +67,7 @@ def tool_activity(
 
         try:
             with heartbeat.beating():
-                done = await (work() if call.repeatable else once(context, work))
+                done = await here.kept(tool, context, lambda: work() if call.repeatable else once(context, work))
             return done.model_copy(update=heartbeat.before) if heartbeat.before else done
         except Waits as wait:
             raise await waiting(here.limits, wait, heartbeat) from None
@@ -218,6 +218,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
+        "checkpoint": context.checkpoint and context.checkpoint.model_dump(mode="json"),
         "definition": context.definition and context.definition.model_dump(mode="json", exclude_defaults=True),
     }
     return {name: value for name, value in left.items() if value}

@@ -42,6 +42,7 @@ from activities.workspace.workspace import Place, Workspace
 from plans.activity_io import Call, Logs, Note
 from plans.errors import ToolError
 from plans.file_stamps import Stamp
+from plans.hosts.host import Checkpoint
 from plans.model import Retry, ToolSpec
 from plans.views.live import percent_of
 
@@ -100,6 +101,8 @@ class ToolContext:
     """When the attempt began, UTC."""
     outputs: Outputs | None = None
     """Where the output of commands goes."""
+    checkpoint: Checkpoint | None = None
+    """Of the plan's files at this host, after an attempt that failed."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:

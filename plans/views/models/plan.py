@@ -223,6 +223,13 @@ class BriefView(View):
     )
 
 
+class HostView(View):
+    """The host that a plan's files are at."""
+
+    name: str = Field(description="PLANS_HOST of its workers.")
+    queue: str = Field(description="The task queue that only its workers poll.")
+
+
 class PlanView(View):
     """The full view: the plan joined with statuses and results (seed 004)."""
 
@@ -231,6 +238,7 @@ class PlanView(View):
     version: int = 1
     title: str = ""
     workspace: str | None = None
+    host: HostView | None = Field(default=None, description="Where that is, if workers have a workspace each.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
