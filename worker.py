@@ -88,7 +88,7 @@ def build(
     worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
     others poll the queue; without it they may. `limits`: those of the process; without them, what limits.toml says.
     """
-    worker = Worker(
+    return with_patience(Worker(
         client,
         task_queue=polls or settings.task_queue,
         identity=identity(),
@@ -106,8 +106,7 @@ def build(
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
         max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
-    )
-    return with_patience(worker)
+    ))  # fmt: skip
 
 
 def of_host(settings: Settings) -> tuple[str, ...]:
@@ -141,9 +140,7 @@ async def serve(
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
-    stopped = stop_on_signals()
-    if child is not None:
-        stop_with_parent(stopped)
+    stopped = _stopped(child)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
@@ -164,6 +161,14 @@ async def serve(
     for task in (presence, looking, collector, keeping):
         task.cancel()
     _say("Stopped.")
+
+
+def _stopped(child: int | None) -> asyncio.Event:
+    """Set when the worker is to stop: by a signal; in a pool also when its parent is gone."""
+    stopped = stop_on_signals()
+    if child is not None:
+        stop_with_parent(stopped)
+    return stopped
 
 
 def _threads(settings: Settings) -> int:

@@ -59,9 +59,7 @@ class Call(Value):
     )
     values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    composed: dict[str, Composed] = Field(
-        default_factory=dict, description="Values of blocks and loops that hold some."
-    )
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold some.")
     quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
@@ -72,8 +70,7 @@ class Call(Value):
 
 
 STDOUT: Final = 1
-STDERR: Final = 2
-"""Number of a stream, in `Turns` and elsewhere."""
+STDERR: Final = 2  # numbers of streams, in `Turns` and elsewhere
 Turns = list[tuple[Literal[1, 2], int]]
 """The order in which output arrived: bytes of one stream, then of the other."""
 
