@@ -16,6 +16,8 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/test_control.py tests/cha
 	tests/test_demo.py tests/runtime/test_server.py tests/runtime/test_background_worker.py tests/client/review \
 	tests/workflows/test_obedient_agent.py tests/activities/sandbox \
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
+	tests/runtime/buckets tests/hosts/test_lives.py \
+	tests/hosts/test_kills.py::test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean

@@ -84,7 +84,7 @@ def too_large(what: str) -> ToolError:
     )
 
 
-def _below(directory: int, prefix: str, ignored: GitIgnoreSpec, depth: int) -> Iterator[Found]:
+def _below(directory: int, prefix: str, ignored: GitIgnoreSpec | None, depth: int) -> Iterator[Found]:
     if depth > MAX_DEPTH:
         raise too_large(f"directories more than {MAX_DEPTH} deep")
     for name in sorted(os.listdir(directory)):
@@ -94,7 +94,7 @@ def _below(directory: int, prefix: str, ignored: GitIgnoreSpec, depth: int) -> I
         except FileNotFoundError:
             continue
         is_directory = stat.S_ISDIR(status.st_mode)
-        if ignored.match_file(visible(path) + "/" * is_directory):
+        if ignored is not None and ignored.match_file(visible(path) + "/" * is_directory):
             continue
         if stat.S_ISREG(status.st_mode):
             yield Found(path, "file", status, directory)
@@ -108,7 +108,7 @@ def _below(directory: int, prefix: str, ignored: GitIgnoreSpec, depth: int) -> I
             yield from _inside(directory, name, path, ignored, depth)
 
 
-def _inside(directory: int, name: str, path: str, ignored: GitIgnoreSpec, depth: int) -> Iterator[Found]:
+def _inside(directory: int, name: str, path: str, ignored: GitIgnoreSpec | None, depth: int) -> Iterator[Found]:
     try:
         inner = os.open(name, _DIRECTORY, dir_fd=directory)
     except (FileNotFoundError, NotADirectoryError):  # removed, or swapped for a link
@@ -121,11 +121,11 @@ def _inside(directory: int, name: str, path: str, ignored: GitIgnoreSpec, depth:
         os.close(inner)
 
 
-def _ignored(root: int) -> GitIgnoreSpec:
+def _ignored(root: int) -> GitIgnoreSpec | None:
     try:
         descriptor = os.open(IGNORED, _FILE, dir_fd=root)
     except OSError:
-        return GitIgnoreSpec.from_lines([])
+        return None
     with os.fdopen(descriptor, "rb") as file:
         text = file.read(MAX_IGNORE_BYTES).decode("utf-8", "replace") if _is_regular(descriptor) else ""
     try:
