@@ -86,6 +86,7 @@ class PlanChecker:
             binds_calls=True,
             versions_by_step=True,
             partial_fails=True,
+            first_turn_patched=True,
             search_attributes=self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             notify=self.targets.default,
