@@ -110,7 +110,7 @@ class AgentWorkflow(MessageHandlers):
         agent = self._agent
         resume.leave_out(agent, resume.without_tool(agent), "its tool is no longer there")
         told = resume.told_already(agent)
-        if told and workflow.patched("calls-reported-once"):
+        if told and (agent.run.facts.first_turn_patched or workflow.patched("calls-reported-once")):
             resume.leave_out(agent, told, resume.NOT_MADE)
         self._started().append([])
 

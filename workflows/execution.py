@@ -65,7 +65,7 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
-        self._sent, self._rest = 0, timers.Rest()
+        self._sent, self._rest = 0, timers.Rest(run)
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 

@@ -100,6 +100,7 @@ class PlanChecker:
             binds_calls=True,
             versions_by_step=True,
             partial_fails=True,
+            first_turn_patched=True,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             workspace_lock=self.workspace_lock,

@@ -16,6 +16,7 @@ from typing import Any
 from tests.chaos.checker.rules import DOUBLED, LOST, SILENT
 from tests.chaos.faults import command as faulty
 from tests.chaos.night.bricks import Brick, Draft, adds
+from tests.chaos.night.new_code import FIRST
 from tests.chaos.night.plans import Planned, of_brick
 from tests.chaos.night.rounds import Setup
 from tests.chaos.night.storm import Storm
@@ -164,7 +165,7 @@ async def new_code(storm: Storm, is_there: bool) -> None:
     """New code while a plan runs. The defence: what is new in the workflow is behind `workflow.patched`."""
     await until(lambda: storm.stand.workers[0].log.read_text().count("Listening"), "the worker listens")
     await asyncio.sleep(3.0)
-    await storm.deploy(is_patched=is_there)
+    await storm.deploy(is_patched=is_there, method=FIRST)
 
 
 async def never_comes_back(storm: Storm, is_there: bool) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.night.new_code import deploy
+from tests.chaos.night.new_code import LAST, deploy
 from tests.chaos.night.stand import Part, Stand
 
 WEIGHTS = {
@@ -94,9 +94,9 @@ class Storm:
         files = (path for path in self.stand.workspace.rglob("*") if path.is_file())
         return any(path.stat().st_mtime > moment for path in files)
 
-    async def deploy(self, *, is_patched: bool = True) -> None:
+    async def deploy(self, *, is_patched: bool = True, method: str = LAST) -> None:
         """Every worker is killed and comes back with new code."""
-        code = await asyncio.to_thread(deploy, self.stand.folder / "new", is_patched=is_patched)
+        code = await asyncio.to_thread(deploy, self.stand.folder / "new", is_patched=is_patched, method=method)
         workers = list(self.stand.workers)
         for part in workers:
             part.code = code
