@@ -42,8 +42,8 @@ NAME = "{{secret.TOKEN}}"
 LEAKS = {
     "history of the plan", "history of the child plan", "history of the agent", "schedule", "value store",
     "effect log", "summaries", "webhook", "prompts of the LLM", "plan show", "plan show --json", "plan summary",
-    "plan logs", "plan pending", "plan pending --json", "page of the plan", "page of a step", "page of a value", "inbox",
-    "page of a decision", "MCP plan_pending", "log of the worker", "queries", "database of the server",
+    "plan logs", "plan pending", "plan pending --json", "page of the plan", "page of a step", "page of a value",
+    "inbox", "page of a decision", "MCP plan_pending", "log of the worker", "queries", "database of the server",
     "plan step in progress",
 }  # fmt: skip
 """Where the value is found if it is written into the plan: what the search can find at all."""
