@@ -38,6 +38,19 @@ def refused(spec: ToolSpec | None, args: Mapping[str, Any], before: Mapping[str,
     return sorted({*_names(args)} & spec.secrets.keys() - for_models(spec, [*_names(before)]).secrets.keys())
 
 
+def joined(tools: Mapping[str, ToolSpec], others: Mapping[str, ToolSpec]) -> dict[str, ToolSpec]:
+    """The tools, and those of `others`, which take precedence. A tool of both has the secrets that either allows.
+
+    Workers of different queues may have other secrets; each checks the steps of its own, and refuses what it does not
+    allow.
+    """
+    found = {**tools, **others}
+    for name in (each for each in tools if each in others):
+        if missing := {key: use for key, use in tools[name].secrets.items() if key not in others[name].secrets}:
+            found[name] = others[name].model_copy(update={"secrets": {**missing, **others[name].secrets}})
+    return found
+
+
 def _names(args: Mapping[str, Any]) -> Iterator[str]:
     for _, names in places_of(args):
         yield from names

@@ -11,7 +11,7 @@ from plans.definition.validation import problems
 from plans.model import Input, SecretUse, Step, ToolSpec
 from plans.run import Run
 from plans.secrets.calls import places_of_agent
-from plans.secrets.models import refused, tools_for_models
+from plans.secrets.models import joined, refused, tools_for_models
 from plans.secrets.naming import filled, misuse, names_in
 from plans.step_call import StepValues, digest_of, filled_args, upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, plan_of, spec, step
@@ -164,6 +164,14 @@ def test_an_agent_names_only_secrets_that_models_may_and_all_other_texts_stay() 
     assert places_of_agent(SPECS["note"], args) == [["text", 0]]
     assert places_of_agent(SPECS["run_command"], {"command": "{{secret.OWN}}"}) == []
     assert places_of_agent(TOOLS["note"], args) == []
+
+
+def test_workers_of_two_queues_may_each_allow_a_tool_other_secrets() -> None:
+    other = SPECS["note"].model_copy(update={"secrets": {"THEIRS": USES["OWN"]}, "description": "newer"})
+    found = joined(SPECS, {"note": other, "more": other})
+    assert (set(found["note"].secrets), found["note"].description) == ({"TOKEN", "OWN", "THEIRS"}, "newer")
+    assert found["more"] is other
+    assert list(joined(TOOLS, {})) == list(TOOLS)
 
 
 def test_a_model_that_writes_a_plan_may_name_what_models_may_and_what_was_there() -> None:
