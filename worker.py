@@ -28,6 +28,7 @@ from activities.limits.limiter_client import limits_of
 from activities.mcp.of_settings import tool_servers
 from activities.mcp.server_tools import ServerTools, of_servers
 from activities.offered import make_storage, offered
+from activities.telemetry.of_worker import WorkerTelemetry
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
@@ -39,6 +40,7 @@ from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, Neighbours
+from runtime.telemetry.metrics_page import pool_endpoint
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
@@ -119,7 +121,8 @@ async def serve(
     """
     settings.make_state_dir()
     tools = load_tools(settings.tools)
-    connection = await reach(settings, _say)
+    telemetry = WorkerTelemetry(settings, child)  # first: what is measured of a connection is said when it is made
+    connection = telemetry.observed(await reach(settings, _say))
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
@@ -131,6 +134,7 @@ async def serve(
     neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
+        await workers.enter_async_context(telemetry.running(connection.client, indexed))
         servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
         served = await of_servers(servers, settings, tools, _say)
         running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
@@ -138,8 +142,7 @@ async def serve(
             await workers.enter_async_context(each)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        greeting = _greeting(connection, settings, [*tools, *(served.specs if served else ())])
-        _say(("" if child is None else f"Worker {child}: ") + greeting)
+        _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
     for task in (presence, looking, collector):
@@ -167,7 +170,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
         settings = Settings.read(environ).with_flags(**flags)
         if processes > 1 and child is None:
-            return asyncio.run(_serve_in(processes, arguments))
+            return asyncio.run(_serve_in(settings, processes, arguments))
         gc_tuning.share_arenas()
         asyncio.run(serve(settings, child, patience))
     except PlanError as error:
@@ -189,13 +192,15 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
+async def _serve_in(settings: Settings, processes: int, arguments: Sequence[str]) -> int:
     command = [sys.executable, os.path.realpath(__file__), *arguments]
-    return await Processes(command, processes, _say).run()
+    async with pool_endpoint(settings):
+        return await Processes(command, processes, _say).run()
 
 
-def _greeting(connection: Connection, settings: Settings, tools: Sequence[str]) -> str:
-    return (
+def _greeting(connection: Connection, settings: Settings, tools: Sequence[str], child: int | None) -> str:
+    who = "" if child is None else f"Worker {child}: "
+    return who + (
         f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
         f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {len(tools)} tools."
     )

@@ -42,10 +42,10 @@ from runtime.value_store import ValueStore
 
 
 def offered(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
-    servers: ServerTools | None, limits: Admissions | None = None,
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool | Callable[[], bool],
+    fault: Callable[[str], None], servers: ServerTools | None, limits: Admissions | None = None,
 ) -> list[Callable[..., object]]:  # fmt: skip
-    """The tools, and the activities that workflows call."""
+    """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
     tools = with_receivers(tools, settings.http_allow)
     own = {name: tool.spec for name, tool in tools.items()}
     specs = KnownSpecs(own, servers) if servers else own
@@ -75,7 +75,7 @@ def offered(
     ]
 
 
-def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
+def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool]) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,

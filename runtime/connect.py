@@ -28,6 +28,7 @@ from runtime.keys.of_settings import codec_of, ring_of
 from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
+from runtime.telemetry.of_settings import carriers
 from runtime.wait import until
 
 LOCAL = f"localhost:{embedded.PORT}"
@@ -201,13 +202,14 @@ async def _client(
     """A client of a healthy server. `is_ours`: an embedded server, which may still be creating its namespace."""
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes, codec_of(settings))
-    options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    options: dict[str, Any] = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE
+    options["interceptors"] = carriers(settings)
     if settings.decisions == "signed":
         from runtime.signing import Signer, private_key  # lazily: most settings do without the library
 
-        options["interceptors"] = [Signer(private_key(settings))]
+        options["interceptors"].append(Signer(private_key(settings)))
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

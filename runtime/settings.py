@@ -13,15 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, field_validator
 
 from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.receivers import Receiver
@@ -31,6 +23,7 @@ from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
 from runtime.setting_groups.keys import KeySettings
 from runtime.setting_groups.limits import LimitSettings
 from runtime.setting_groups.mcp import McpSettings
+from runtime.setting_groups.telemetry import TelemetrySettings
 from runtime.setting_groups.web import OF_PAGE, WebSettings
 
 PREFIX = "PLANS_"
@@ -69,7 +62,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(McpSettings, WebSettings, KeySettings, LimitSettings):
+class Settings(McpSettings, WebSettings, KeySettings, LimitSettings, TelemetrySettings):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -210,7 +210,7 @@ def written(value: object) -> str:
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
     libraries = ("GITHUB_", "TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_", "LC_", "LD_")
-    not_codes = ("PLANS_", "MAX_", "DEFAULT_", "LOG_ENTRIES", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
+    not_codes = ("PLANS_", "OTEL_", "MAX_", "DEFAULT_", "LOG_ENTRIES", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
     for path in SOURCES:
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):

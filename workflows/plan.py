@@ -38,7 +38,7 @@ from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
-from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.inputs import REFUSED, PlanRequest, invalid, read_request
 from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
@@ -148,6 +148,10 @@ class PlanWorkflow(WaitingHandlers):
             self._started().schedule.begin(workflow.now())
 
     def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
+        schedule, now = self._started().schedule, workflow.now()
+        schedule.run.problems = errors(list(problems))
+        schedule.stop(REFUSED, now)
+        schedule.end(now)
         self._index.publish(PlanStatus.FAILED.value, (), "", known=False)
         return invalid(problems)
 

@@ -30,6 +30,7 @@ from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
 from runtime.settings import Settings
+from runtime.telemetry.of_settings import collector_secrets
 
 MEBIBYTE = 1024 * 1024
 
@@ -123,6 +124,7 @@ def environment_of(
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
+    of_servers += collector_secrets(os.environ) if settings.otel else []
     secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers])
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))

@@ -7,7 +7,7 @@ recorded in history and is everything a workflow ever learns about its worker.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,7 +37,8 @@ class PlanChecker:
     """Which directories may be workspaces; None: any."""
     strict_approvals: bool = False
     decision_key: str = ""
-    search_attributes: bool = False
+    search_attributes: bool | Callable[[], bool] = False
+    """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
@@ -86,7 +87,7 @@ class PlanChecker:
             binds_calls=True,
             versions_by_step=True,
             partial_fails=True,
-            search_attributes=self.search_attributes,
+            search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             notify=self.targets.default,
         )

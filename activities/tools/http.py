@@ -22,6 +22,7 @@ from activities.llm.errors import retry_after
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.paths import shown
 from plans.errors import ToolError
+from runtime.telemetry.current_attempt import headers as trace_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -105,6 +106,8 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
     if body is not None and not isinstance(body, str) and "content-type" not in given:
         extra["Content-Type"] = "application/json"
+    if "traceparent" not in given:
+        extra |= trace_headers()
     try:
         content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         return httpx.Request(method, address, headers=headers | extra, content=content)
