@@ -11,6 +11,7 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.limited import LIMITED
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
@@ -340,5 +341,6 @@ SCENARIOS: dict[str, Scenario] = {
     **CLOSINGS,
     **LOOPS,
     **NOTIFIED,
+    **LIMITED,
     **SERVER_TOOLS,
 }
