@@ -12,6 +12,7 @@ from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
 from tests.replay.hosts import HOSTS
+from tests.replay.limited import LIMITED
 from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
@@ -343,6 +344,7 @@ SCENARIOS: dict[str, Scenario] = {
     **LOCKS,
     **LOOPS,
     **NOTIFIED,
+    **LIMITED,
     **SERVER_TOOLS,
     **HOSTS,
 }
