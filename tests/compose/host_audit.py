@@ -11,7 +11,7 @@ import os
 import pwd
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.compose.stack import OWNER, ROOT, Stack
 SYSTEM = tuple(Path(name) for name in ("/etc", "/usr", "/opt", "/boot", "/srv", "/home"))
 USERS = (OWNER, 70, 1000, 5000)
 """Users of the containers."""
-OURS = (".venv", ".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "build")
+OURS = (".venv", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "build")
 """What tests and their tools change in the project."""
 Entry = tuple[int, int, int, int, int, int]
 
@@ -35,7 +35,7 @@ class Audit:
     outside: Path
     """A directory beside the workspace, for attempts to get out of it."""
     began: float
-    before: dict[Path, Entry]
+    before: dict[str, Entry]
 
     @classmethod
     def begin(cls, stack: Stack) -> Self:
@@ -50,38 +50,41 @@ class Audit:
         """What is new, different or gone outside the workspace and the state directory."""
         after = dict(_entries(self.outside))
         touched = sorted(path for path in self.before.keys() | after if self.before.get(path) != after.get(path))
-        return [str(path) for path in touched] + sorted(map(str, self._by_containers()))
+        return touched + sorted(self._by_containers())
 
-    def _by_containers(self) -> Iterator[Path]:
+    def _by_containers(self) -> Iterator[str]:
         """Files of the containers' users, other than people of this machine, changed since."""
         users = {user for user in USERS if not _is_person(user)}
         aside = {self.stack.engine.root, self.stack.workspace, self.stack.folder / "state", self.outside}
-        for path, status in _walk(
-            Path("/"), lambda path: path not in aside and path.name not in ("__pycache__", ".git")
-        ):
+        for path, status in _walk("/", {str(path) for path in aside}):
             if status.st_uid in users and status.st_ctime >= self.began:
                 yield path
 
 
-def _entries(outside: Path) -> Iterator[tuple[Path, Entry]]:
+def _entries(outside: Path) -> Iterator[tuple[str, Entry]]:
     for folder in (*SYSTEM, ROOT, outside):
-        for path, status in _walk(folder, lambda path: path.name not in OURS):
+        for path, status in _walk(str(folder), {str(ROOT / name) for name in OURS}):
             size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
             yield path, (status.st_mode, status.st_uid, status.st_gid, size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _walk(folder: Path, wanted: Callable[[Path], bool]) -> Iterator[tuple[Path, os.stat_result]]:
-    """Everything below a folder, on its file system, but what is not wanted and what is below that."""
+def _walk(folder: str, aside: set[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Everything below a folder, on its file system, but what is aside and what Python keeps beside its sources."""
     waiting, device = [folder], None
     while waiting:
-        path = waiting.pop()
-        with suppress(OSError):  # others work here: it is gone, or its path is too long
-            status = path.lstat()
-            device = status.st_dev if device is None else device
-            if path != folder:
-                yield path, status
-            if stat.S_ISDIR(status.st_mode) and status.st_dev == device:
-                waiting += [Path(entry.path) for entry in os.scandir(path) if wanted(Path(entry.path))]
+        with (
+            suppress(OSError),
+            os.scandir(waiting.pop()) as entries,
+        ):  # others work here: it is gone, or cannot be named
+            for entry in entries:
+                with suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    device = device or Path(folder).stat().st_dev
+                    if entry.path in aside or entry.name == "__pycache__" or status.st_dev != device:
+                        continue
+                    yield entry.path, status
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append(entry.path)
 
 
 def _is_person(user: int) -> bool:
