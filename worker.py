@@ -45,8 +45,16 @@ from workflows.file_changes import ChangesWorkflow
 from workflows.guards.lock_keeper import WorkspaceLockWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
+from workflows.upkeep.prune import PruneWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow, WorkspaceLockWorkflow)
+WORKFLOWS: tuple[type, ...] = (
+    ChangesWorkflow,
+    PlanWorkflow,
+    AgentWorkflow,
+    NotifyWorkflow,
+    WorkspaceLockWorkflow,
+    PruneWorkflow,
+)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""

@@ -29,6 +29,7 @@ from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
 from activities.tools.registry import with_receivers
 from activities.tools.tool import Tool
+from activities.upkeep.prune import Pruner
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from plans.model import ToolSpec
@@ -69,6 +70,7 @@ def offered(
         plans.plan_outputs,
         lock_workspace,
         has_ended,
+        Pruner(client, settings).prune,
         *Notifier(settings, fault).activities,
     ]
 
