@@ -2,8 +2,7 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`; `write_summary` takes a
-`SummaryFile`.
+worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, ValidationError
 
 from plans.file_stamps import NOTES_BYTES, Stamp
+from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
 from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
 from plans.model.notify import NotifyRule
@@ -65,6 +65,8 @@ class Call(Value):
     quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    secrets: list[list[str | int]] = Field(default_factory=list, description="Those `deferred` that name secrets.")
+    literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
 
@@ -211,6 +213,7 @@ class Return(Value):
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
     definition: ToolSpec | None = Field(
         default=None, description="Of a failed call: its server's tool as the worker found it, if it had changed."
     )
@@ -272,6 +275,7 @@ class Facts(Value):
     )
     workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
+    own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
     notify: list[NotifyRule] = Field(
         default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
     )

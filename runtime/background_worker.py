@@ -26,6 +26,7 @@ from runtime.errors import WorkerFailed
 from runtime.service.presence import AWAY_SECONDS
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
+from runtime.telemetry.of_settings import collector_environ
 from runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
@@ -107,7 +108,7 @@ def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]
     if connection.origin is not Origin.CONFIGURED:  # keys, certificates and profiles are for a configured server only
         temporal = {"TEMPORAL_CONFIG_FILE": os.devnull}
     place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
-    return {**settings.as_environ(), **temporal, **place}
+    return {**settings.as_environ(), **collector_environ(settings, os.environ), **temporal, **place}
 
 
 def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connection) -> str:

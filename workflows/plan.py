@@ -35,14 +35,14 @@ from plans.run import PlanStatus, Run, own_steps
 from plans.server_tools import tool_changes
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
-from workflows import completion, drafting, resume_check, search_attributes, signed
+from workflows import completion, drafting, hosts, resume_check, search_attributes, signed
 from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.guards.deadline import DeadlineTimer
 from workflows.guards.workspace_lock import WorkspaceLock
-from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.inputs import REFUSED, PlanRequest, invalid, read_request
 from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
@@ -148,7 +148,8 @@ class PlanWorkflow(WaitingHandlers):
         if errors(problems):
             await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
-        run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        run.facts = await hosts.at_home(run, facts)
+        run.inputs = input_values(run.plan, run.options.inputs)[0]
         tool_changes.since_start(run, workflow.now())
         signed.judge(run, self._proof)
         if run.resumes:
@@ -159,6 +160,10 @@ class PlanWorkflow(WaitingHandlers):
             self._started().schedule.begin(workflow.now())
 
     def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
+        schedule, now = self._started().schedule, workflow.now()
+        schedule.run.problems = errors(list(problems))
+        schedule.stop(REFUSED, now)
+        schedule.end(now)
         self._index.publish(PlanStatus.FAILED.value, (), "", known=False)
         return invalid(problems)
 
@@ -170,7 +175,7 @@ class PlanWorkflow(WaitingHandlers):
         if errors(facts.problems):
             await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
-        run.facts = facts
+        run.facts = await hosts.at_home(run, facts)
         signed.judge(run, self._proof)
         self._publish()
         drafted = await drafting.draft(run)

@@ -39,6 +39,13 @@ Timeout = Annotated[
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="Value of a plan input; repeatable.")
 ]
+Priority = Annotated[
+    int | None, typer.Option("--priority", metavar="N", min=1, max=5, help="1 is served first, 5 last; default: 3.")
+]
+Fairness = Annotated[
+    str | None,
+    typer.Option("--fairness", metavar="KEY[=WEIGHT]", help="Whose share of the workers it uses; default: yours."),
+]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
 
@@ -53,11 +60,15 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         review: Review = False,
         inputs: Inputs = None,
         plan_id: NewId = None,
+        priority: Priority = None,
+        fairness: Fairness = None,
         timeout: Timeout = None,
         as_json: AsJson = False,
     ) -> None:
         limit = seconds_of(timeout, "--timeout")
-        flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, timeout=limit)
+        flags = Flags(
+            workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
+        )
         settings = environment.settings()
         found = load(file)
         signals.run(list_again(settings, named_in(found.data, settings)))

@@ -10,6 +10,7 @@ from pydantic import Field, StringConstraints
 from plans.model.control_flow import Expression
 from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
+from plans.model.shares import Fairness, Priority
 from plans.model.step import Step
 from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
 
@@ -33,6 +34,10 @@ class Plan(Value):
         le=MAX_PARALLEL,
         strict=True,
         description="Maximum number of steps running at the same time.",
+    )
+    priority: Priority | None = Field(default=None, description="1 (served first) to 5; 3 if omitted.")
+    fairness: Fairness | None = Field(
+        default=None, description="Whose share of the workers it uses; default: its owner's."
     )
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
     timeout: Seconds | None = Field(

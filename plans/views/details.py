@@ -37,6 +37,7 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Deadline: {_clock(until)}"] if until else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
     rows += [_lock(run)] if run.lock and not run.ended else []
+    rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []

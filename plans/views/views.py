@@ -59,6 +59,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "duration": duration(run),
         "workspace": run.facts.workspace or plan.workspace,
+        **({"host": {"name": run.host.name, "queue": run.host.queue}} if run.host else {}),
         "inputs": run.inputs,
         "stopped": run.stopped,
         **_of_child(run),

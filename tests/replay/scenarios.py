@@ -11,6 +11,7 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.hosts import HOSTS
 from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
@@ -343,4 +344,5 @@ SCENARIOS: dict[str, Scenario] = {
     **LOOPS,
     **NOTIFIED,
     **SERVER_TOOLS,
+    **HOSTS,
 }

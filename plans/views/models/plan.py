@@ -10,6 +10,7 @@ from pydantic import Field
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
+from plans.model.shares import Fairness
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
@@ -222,6 +223,13 @@ class BriefView(View):
     )
 
 
+class HostView(View):
+    """The host that a plan's files are at."""
+
+    name: str = Field(description="PLANS_HOST of its workers.")
+    queue: str = Field(description="The task queue that only its workers poll.")
+
+
 class PlanView(View):
     """The full view: the plan joined with statuses and results (seed 004)."""
 
@@ -230,9 +238,12 @@ class PlanView(View):
     version: int = 1
     title: str = ""
     workspace: str | None = None
+    host: HostView | None = Field(default=None, description="Where that is, if workers have a workspace each.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
+    priority: int | None = None
+    fairness: Fairness | None = None
     timeout: float | None = Field(default=None, description="Seconds that it may take, from its beginning.")
     deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     defaults: Defaults = Field(default_factory=Defaults)
