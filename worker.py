@@ -51,10 +51,11 @@ from workflows.guards.lock_keeper import WorkspaceLockWorkflow
 from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
+from workflows.upkeep.prune import PruneWorkflow
 
 WORKFLOWS: tuple[type, ...] = (
     *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
-    *(LimitsWorkflow, WorkspaceLockWorkflow),
+    *(LimitsWorkflow, WorkspaceLockWorkflow, PruneWorkflow),
 )
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)

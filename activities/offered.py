@@ -33,6 +33,7 @@ from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
 from activities.tools.registry import with_receivers, with_secrets
 from activities.tools.tool import Tool
+from activities.upkeep.prune import Pruner
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from plans.model import ToolSpec
@@ -80,6 +81,7 @@ def offered(
         plans.plan_outputs,
         lock_workspace,
         has_ended,
+        Pruner(client, settings).prune,
         *HostActivities(site.hosting).activities,
         *Notifier(settings, fault).activities,
     ]
