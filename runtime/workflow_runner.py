@@ -28,6 +28,7 @@ from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import Info
 
+from runtime.service.early_events import EarlyEvents, Evictions
 from runtime.storage import LocalDirectory
 from runtime.task_queues import Neighbours
 
@@ -61,10 +62,12 @@ class SharingRunner(SandboxedWorkflowRunner):
     """The sandboxed runner of a worker that shares the steps of its plans with its neighbours."""
 
     neighbours: Neighbours = field(default_factory=Neighbours)
+    evictions: Evictions = field(default_factory=Evictions)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a sandboxed workflow instance."""
-        return _Sharing(super().create_instance(det), self.neighbours)
+        self.evictions.began()
+        return _Sharing(super().create_instance(det), self.neighbours, self.evictions)
 
 
 @dataclass(frozen=True)
@@ -100,14 +103,17 @@ def needs_no_context(converter: DataConverter) -> bool:
 
 
 class _Sharing(WorkflowInstance):
-    """A workflow instance that leaves steps to the neighbours; delegates everything else."""
+    """A workflow instance that leaves steps to the neighbours, and the cache if it is ahead; delegates the rest."""
 
-    def __init__(self, inner: WorkflowInstance, neighbours: Neighbours) -> None:
-        self._inner, self._neighbours = inner, neighbours
+    def __init__(self, inner: WorkflowInstance, neighbours: Neighbours, evictions: Evictions) -> None:
+        self._inner, self._neighbours, self._evictions = inner, neighbours, evictions
+        self._early = EarlyEvents()
 
     def activate(self, act: Any) -> Any:
         """Carry out an activation; the history does not contain this advice."""
         done = self._inner.activate(act)
+        if self._early.are_answered(act):
+            self._evictions.ask(act.run_id)
         if self._neighbours.are_there:
             started = [each for each in done.successful.commands if each.HasField("schedule_activity")]
             for command in started[EAGER_SHARED:]:
@@ -152,9 +158,15 @@ class _ContextFree(WorkflowInstance):
 
 
 def with_patience(worker: Worker) -> Worker:
-    """Set the deadlock timeout. The SDK's only option (`debug_mode`) also disables the sandbox, so this sets a private
-    attribute; if an SDK version stores it elsewhere, the SDK's own timeout applies."""
+    """Set the deadlock timeout, and let the runner ask for evictions.
+
+    The SDK's only option for the former (`debug_mode`) also disables the sandbox, so this sets a private attribute; if
+    an SDK version stores it elsewhere, the SDK's own timeout applies.
+    """
     workflows = vars(worker).get("_workflow_worker")
+    runner = vars(workflows).get("_workflow_runner") if workflows is not None else None
+    if isinstance(runner, SharingRunner):
+        runner.evictions.of(worker)
     if workflows is not None and isinstance(vars(workflows).get(_LIMIT), int):
         vars(workflows)[_LIMIT] = THINKING_SECONDS
     return worker

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,7 +31,7 @@ from runtime.connect import storage
 from runtime.keys.of_settings import codec_of
 from runtime.settings import Settings
 from runtime.storage import converter
-from runtime.workflow_runner import passed_through, with_patience
+from runtime.workflow_runner import SharingRunner, passed_through, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
 from workflows.guards.lock_keeper import WorkspaceLockWorkflow
@@ -123,7 +122,7 @@ def _runner(found: WorkflowRunner | None) -> WorkflowRunner:
     if not isinstance(found, SandboxedWorkflowRunner):
         return found
     restrictions = found.restrictions.with_passthrough_modules(*passed_through(WORKFLOWS), "client", "runtime")
-    return replace(found, restrictions=restrictions)
+    return SharingRunner(restrictions=restrictions, runner_class=found.runner_class)
 
 
 def _name(function: Callable[..., object]) -> str:
