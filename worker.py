@@ -37,6 +37,8 @@ from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, Neighbours
+from runtime.versions.joining import joined, next_step
+from runtime.versions.version import deployment_of
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
@@ -70,15 +72,17 @@ def build(
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
     worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
-    others poll the queue; without it they may.
+    others poll the queue, and has the version of the code of this worker; without it others may, and there is none.
     """
+    beside = neighbours or Neighbours()
     worker = Worker(
         client,
         task_queue=settings.task_queue,
         identity=identity(),
+        deployment_config=deployment_of(beside.version),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers),
-        workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
+        workflow_runner=runner_for(client, WORKFLOWS, beside),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
@@ -110,8 +114,7 @@ async def serve(
     worker, the seconds its server may be away before it ends by itself. `fault`: see `build`.
     """
     settings.make_state_dir()
-    tools = load_tools(settings.tools)
-    connection = await reach(settings, _say)
+    tools, connection = load_tools(settings.tools), await reach(settings, _say)
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
@@ -120,7 +123,8 @@ async def serve(
         stop_with_parent(stopped)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
-    neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
+    neighbours = Neighbours(await joined(settings, connection.client))
+    collector = asyncio.create_task(gc_tuning.keep_small())
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
@@ -132,6 +136,7 @@ async def serve(
         presence = asyncio.create_task(looks.keep(running, stopped))
         greeting = _greeting(connection, settings, [*tools, *(served.specs if served else ())])
         _say(("" if child is None else f"Worker {child}: ") + greeting)
+        await next_step(connection.client, settings, neighbours.version, _say)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
     for task in (presence, looking, collector):
@@ -145,8 +150,10 @@ def _workers(
 ) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served)
-    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound)]
+    make = functools.partial(
+        build, client, tools=tools, indexed=indexed, fault=fault, servers=served, neighbours=neighbours
+    )
+    return [make(settings), *(make(each, workflows=()) for each in bound)]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

@@ -18,13 +18,14 @@ DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
 
 
 @asynccontextmanager
-async def development_server(temporal_binary: Path, directory: Path) -> AsyncIterator[Server]:
-    """A server on free ports, which ends with the block; its log is in the directory."""
+async def development_server(temporal_binary: Path, directory: Path, *configured: str) -> AsyncIterator[Server]:
+    """A server on free ports, which ends with the block; its log is in the directory. `configured`: key=value each."""
     for attempt in ("first", "second"):  # the ports that it looks for itself may be taken meanwhile
         port, ui_port = free_ports(0, 0)
         log = directory / f"{attempt}.log"
         command = [str(temporal_binary), *flags(port, ui_port, None)]
         command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
+        command += [part for each in configured for part in ("--dynamic-config-value", each)]
         pid, began = daemon.start(command, log, os.environ)
         running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         await until(lambda: running.accepts() or not running.is_alive(), "the server listens")  # noqa: B023
