@@ -15,7 +15,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -116,6 +117,15 @@ class Fleet:
         await ramp(self.client, version, percent)
         return version, worker
 
+    async def plain(self, code: Path, name: str) -> subprocess.Popen[bytes]:
+        """Start a worker without a version."""
+        log = (self.folder / f"{name}.log").open("wb")
+        worker = _process([sys.executable, str(code / "worker.py")], self.environ, code, log)
+        self.stack.callback(worker.wait)
+        self.stack.callback(worker.kill)
+        await until(lambda: "Listening" in (self.folder / f"{name}.log").read_text(), f"the {name} worker polls")
+        return worker
+
     async def start(self, count: int) -> None:
         """Start plans of every kind, and wait until each awaits something."""
         numbers = range(len(self.started), len(self.started) + count)
@@ -139,6 +149,13 @@ def _process(command: list[str], environ: dict[str, str], code: Path, log: IO[by
 
 async def story(count: int) -> dict[str, Any]:
     """Three releases over `count` plans, one rollback; the figures. Raises AssertionError if a plan is lost."""
+    async with fleet_of() as fleet:
+        return await _releases(fleet, count, fleet.plans.workspace / LEDGER)
+
+
+@asynccontextmanager
+async def fleet_of() -> AsyncIterator[Fleet]:
+    """A server, a scripted LLM and a workspace, and no worker yet."""
     with tempfile.TemporaryDirectory(prefix="plans-upgrades-") as place, ExitStack() as stack:
         folder = Path(place)
         workspace = folder / "workspace"
@@ -154,8 +171,17 @@ async def story(count: int) -> dict[str, Any]:
             environ["TEMPORAL_ADDRESS"] = server.address
             settings = Settings.read(environ)
             client = await connect(settings)
-            fleet = Fleet(client, settings, folder, Plans(client, settings.task_queue, workspace), environ, stack)
-            return await _releases(fleet, count, workspace / LEDGER)
+            yield Fleet(client, settings, folder, Plans(client, settings.task_queue, workspace), environ, stack)
+
+
+async def from_revision(fleet: Fleet, code: Path, count: int) -> Counter[str]:
+    """Plans that a worker of other code began, without a version, ended by one of the tree; how they end."""
+    old = await fleet.plain(code, "old")
+    await fleet.start(count)
+    old.kill()
+    await asyncio.to_thread(old.wait)
+    await fleet.plain(ROOT, "new")
+    return await fleet.finish()
 
 
 async def _releases(fleet: Fleet, count: int, ledger: Path) -> dict[str, Any]:
