@@ -1,10 +1,17 @@
 # The worker and the web page. Their dependencies come from locks with hashes; they run as a user without rights.
-FROM python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1 AS worker
+# Behind a mirror: docker build --build-arg PYTHON=IMAGE --secret id=pip.conf,src=FILE --secret id=ca.pem,src=FILE .
+# PYTHON is the image below as your registry names it; pip.conf and ca.pem are read while packages are installed and
+# leave nothing in the image.
+ARG PYTHON=python:3.11.13-slim-bookworm@sha256:86adf8dbadc3d6e82ee5dd2c74bec2e1c2467cdad47886280501df722372d2e1
+FROM ${PYTHON} AS worker
 
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 COPY docker/requirements.lock /tmp/requirements.lock
-RUN pip install --require-hashes --requirement /tmp/requirements.lock && rm /tmp/requirements.lock
+RUN --mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secret,id=ca.pem,target=/run/build/ca.pem \
+    if [ -s /run/build/pip.conf ]; then export PIP_CONFIG_FILE=/run/build/pip.conf; fi; \
+    if [ -s /run/build/ca.pem ]; then export PIP_CERT=/run/build/ca.pem; fi; \
+    pip install --require-hashes --requirement /tmp/requirements.lock && rm /tmp/requirements.lock
 
 RUN useradd --uid 10001 --user-group --home-dir /nonexistent --shell /usr/sbin/nologin plans \
     && install --directory --owner plans --group plans --mode 0755 /workspace \
@@ -20,7 +27,6 @@ RUN python -m compileall -q .
 
 ENV PYTHONPATH=/app PLANS_WORKSPACE=/workspace PLANS_STATE_DIR=/var/lib/plans PLANS_CACHE_DIR=/tmp/plans
 USER 10001:10001
-VOLUME ["/workspace", "/var/lib/plans"]
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "runtime.health"]
 CMD ["python", "/app/worker.py"]
@@ -29,7 +35,10 @@ CMD ["python", "/app/worker.py"]
 FROM worker AS web
 USER 0:0
 COPY docker/web.lock /tmp/web.lock
-RUN pip install --require-hashes --requirement /tmp/web.lock && rm /tmp/web.lock
+RUN --mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secret,id=ca.pem,target=/run/build/ca.pem \
+    if [ -s /run/build/pip.conf ]; then export PIP_CONFIG_FILE=/run/build/pip.conf; fi; \
+    if [ -s /run/build/ca.pem ]; then export PIP_CERT=/run/build/ca.pem; fi; \
+    pip install --require-hashes --requirement /tmp/web.lock && rm /tmp/web.lock
 COPY client ./client
 RUN python -m compileall -q client
 ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off

@@ -23,13 +23,18 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
+from activities.limits.admission import Admissions
+from activities.limits.limiter_client import limits_of
 from activities.mcp.of_settings import tool_servers
 from activities.mcp.server_tools import ServerTools, of_servers
 from activities.offered import make_storage, offered
+from activities.telemetry.of_worker import WorkerTelemetry
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
+from plans.hosts.host import pulse_of, queue_of_host
 from runtime import gc_tuning, namespaces, search_attributes
+from runtime.audit.keeper import FIRST, Keeper
 from runtime.connect import Connection, reach
 from runtime.errors import NotConnected
 from runtime.service.presence import Presence
@@ -37,22 +42,32 @@ from runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, Neighbours
+from runtime.telemetry.metrics_page import pool_endpoint
 from runtime.versions.joining import joined, next_step
 from runtime.versions.version import deployment_of
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
 from workflows.file_changes import ChangesWorkflow
+from workflows.guards.lock_keeper import WorkspaceLockWorkflow
+from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
+from workflows.upkeep.prune import PruneWorkflow
 
-WORKFLOWS: tuple[type, ...] = (ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow)
+WORKFLOWS: tuple[type, ...] = (
+    *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
+    *(LimitsWorkflow, WorkspaceLockWorkflow, PruneWorkflow),
+)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
+WORKFLOW_TASKS = 8
+"""Workflow tasks that a worker has at a time. Python decides one after the other: more would wait in the worker, where
+the server can neither give them to others nor put those of higher priority, or of another fairness key, before them."""
 
 
 def build(
@@ -66,35 +81,43 @@ def build(
     fault: Callable[[str], None] = no_fault,
     servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
+    limits: Admissions | None = None,
+    polls: str = "",
 ) -> Worker:
-    """Build a worker for the settings' task queue; does not start it.
+    """Build a worker for the settings' task queue; does not start it. `polls`: a queue of its host instead.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
-    others poll the queue, and has the version of the code of this worker; without it others may, and there is none.
+    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: of which version
+    of the code it is, and whether others poll; else they may. `limits`: of the process; else what limits.toml says.
     """
-    beside = neighbours or Neighbours()
-    worker = Worker(
+    return with_patience(Worker(
         client,
-        task_queue=settings.task_queue,
-        identity=identity(),
-        deployment_config=deployment_of(beside.version),
+        task_queue=polls or settings.task_queue,
+        identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
-        activities=offered(client, settings, tools, indexed, fault, servers),
-        workflow_runner=runner_for(client, WORKFLOWS, beside),
+        activities=offered(client, settings, tools, indexed, fault, servers, limits),
+        workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
+        max_concurrent_workflow_tasks=WORKFLOW_TASKS,
         workflow_task_poller_behavior=PollerBehaviorAutoscaling(),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(),
         sticky_queue_schedule_to_start_timeout=STICKY,
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
         max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
-    )
-    return with_patience(worker)
+    ))  # fmt: skip
+
+
+def of_host(settings: Settings) -> tuple[str, ...]:
+    """The queues that only workers of this host poll: one for steps, one to answer on however busy they are."""
+    if settings.host is None:
+        return ()
+    queue = queue_of_host(settings.task_queue, settings.host)
+    return queue, pulse_of(queue)
 
 
 def identity() -> str:
@@ -114,19 +137,20 @@ async def serve(
     worker, the seconds its server may be away before it ends by itself. `fault`: see `build`.
     """
     settings.make_state_dir()
-    tools, connection = load_tools(settings.tools), await reach(settings, _say)
+    tools, telemetry = load_tools(settings.tools), WorkerTelemetry(settings, child)  # it measures the connection too
+    connection = telemetry.observed(await reach(settings, _say))
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
-    stopped = stop_on_signals()
-    if child is not None:
-        stop_with_parent(stopped)
+    stopped = _stopped(child)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(settings.max_activities + 8))
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
     neighbours = Neighbours(await joined(settings, connection.client))
     collector = asyncio.create_task(gc_tuning.keep_small())
+    keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
+        await workers.enter_async_context(telemetry.running(connection.client, indexed))
         servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
         served = await of_servers(servers, settings, tools, _say)
         running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
@@ -134,14 +158,25 @@ async def serve(
             await workers.enter_async_context(each)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        greeting = _greeting(connection, settings, [*tools, *(served.specs if served else ())])
-        _say(("" if child is None else f"Worker {child}: ") + greeting)
+        _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))
         await next_step(connection.client, settings, neighbours.version, _say)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
-    for task in (presence, looking, collector):
+    for task in (presence, looking, collector, keeping):
         task.cancel()
     _say("Stopped.")
+
+
+def _stopped(child: int | None) -> asyncio.Event:
+    """Set when the worker is to stop: by a signal; in a pool also when its parent is gone."""
+    stopped = stop_on_signals()
+    if child is not None:
+        stop_with_parent(stopped)
+    return stopped
+
+
+def _threads(settings: Settings) -> int:
+    return settings.max_activities * (1 + len(settings.queues)) + 8
 
 
 def _workers(
@@ -150,10 +185,10 @@ def _workers(
 ) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    make = functools.partial(
-        build, client, tools=tools, indexed=indexed, fault=fault, servers=served, neighbours=neighbours
-    )
-    return [make(settings), *(make(each, workflows=()) for each in bound)]
+    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
+        limits=limits_of(client, settings), neighbours=neighbours)  # fmt: skip
+    own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
+    return [make(settings), *(make(each, workflows=()) for each in bound), *own]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
@@ -165,7 +200,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         environ = {**environ, "TEMPORAL_ADDRESS": address} if address else environ
         settings = Settings.read(environ).with_flags(**flags)
         if processes > 1 and child is None:
-            return asyncio.run(_serve_in(processes, arguments))
+            return asyncio.run(_serve_in(settings, processes, arguments))
         gc_tuning.share_arenas()
         asyncio.run(serve(settings, child, patience))
     except PlanError as error:
@@ -187,13 +222,15 @@ def main() -> None:
     os._exit(code)
 
 
-async def _serve_in(processes: int, arguments: Sequence[str]) -> int:
+async def _serve_in(settings: Settings, processes: int, arguments: Sequence[str]) -> int:
     command = [sys.executable, os.path.realpath(__file__), *arguments]
-    return await Processes(command, processes, _say).run()
+    async with pool_endpoint(settings):
+        return await Processes(command, processes, _say).run()
 
 
-def _greeting(connection: Connection, settings: Settings, tools: Sequence[str]) -> str:
-    return (
+def _greeting(connection: Connection, settings: Settings, tools: Sequence[str], child: int | None) -> str:
+    who = "" if child is None else f"Worker {child}: "
+    return who + (
         f"Listening to {_queues(settings)} in namespace '{connection.client.namespace}' at "
         f"{connection.address}; workspace {settings.workspace or 'set by each plan'}; {len(tools)} tools."
     )

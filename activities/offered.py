@@ -6,19 +6,24 @@ A part of the composition root (worker.py), which alone imports it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from activities.guards.workspace_lock import has_ended, lock_workspace
+from activities.hosts.hosting import HostActivities, Hosting
+from activities.lifecycle.agent_history import AgentTracker, history_store
 from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
 from activities.lifecycle.list_items import ItemLister
 from activities.lifecycle.load_plan import ChildPlanLoader
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
+from activities.limits.admission import Admissions
+from activities.limits.limiter_client import limits_of
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.mcp.server_tools import KnownSpecs, ServerTools
@@ -26,30 +31,38 @@ from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
 from activities.provenance.undo import FileChanges
-from activities.tools.registry import with_receivers
+from activities.tools.registry import with_receivers, with_secrets
 from activities.tools.tool import Tool
+from activities.upkeep.prune import Pruner
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from plans.model import ToolSpec
 from runtime import signing
 from runtime.connect import storage
+from runtime.keys.at_rest import AtRest
+from runtime.keys.of_settings import ring_of
+from runtime.secrets.store import store_of
 from runtime.settings import Settings
 from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
 
 
 def offered(
-    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
-    servers: ServerTools | None,
+    client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool | Callable[[], bool],
+    fault: Callable[[str], None], servers: ServerTools | None, limits: Admissions | None = None,
 ) -> list[Callable[..., object]]:  # fmt: skip
-    """The tools, and the activities that workflows call."""
-    tools = with_receivers(tools, settings.http_allow)
+    """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
+    named = store_of(settings)
+    tools = with_secrets(with_receivers(tools, settings.http_allow), named)
     own = {name: tool.spec for name, tool in tools.items()}
     specs = KnownSpecs(own, servers) if servers else own
-    values, summaries = ValueStore(_driver(client, settings), settings.inline_bytes), SummaryWriter(settings.state_dir)
+    values, rest = ValueStore(_driver(client, settings), settings.inline_bytes), AtRest(ring_of(settings))
+    summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout)
+    limits = limits or limits_of(client, settings)
+    site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects))
+    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
@@ -57,30 +70,36 @@ def offered(
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
         _checker(settings, specs, indexed).check_plan,
         ItemLister(values).list_items,
-        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens).ask_llm,
+        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, limits=limits).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
-        AgentTracker(AgentHistory(settings.state_dir)).track_agent,
+        AgentTracker(history_store(settings)).track_agent,
         changes.file_changes,
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
+        lock_workspace,
+        has_ended,
+        Pruner(client, settings).prune,
+        *HostActivities(site.hosting).activities,
         *Notifier(settings, fault).activities,
     ]
 
 
-def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool) -> PlanChecker:
+def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool]) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
+        workspace_lock=settings.workspace_lock == "all",
         decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
         state_dir=settings.state_dir,
         targets=read_targets(settings),
+        own_files=settings.host is not None,
     )
 
 

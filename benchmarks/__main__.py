@@ -27,6 +27,7 @@ from benchmarks import (
     snapshots,
     speed,
     startup,
+    telemetry,
     tracing,
     web_page,
 )
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "reads": reads.measure,
     "snapshots": snapshots.measure,
     "tracing": tracing.measure,
+    "telemetry": telemetry.measure,
     "scale": scale.measure,
     "web-page": web_page.measure,
     "others": alternatives.measure,

@@ -51,7 +51,7 @@ async def start(
     ids.workflow_id(name)
     given = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
-    return await start_agent(client, request, name, queue, title, "")
+    return await start_agent(client, request, name, queue, title, "", options)
 
 
 async def recorded(client: Client) -> list[Entry]:

@@ -9,6 +9,7 @@ from temporalio.client import Client
 
 from client import ids
 from client.history_feed import changes
+from client.limits.priority import priority_of
 from client.rpc import ask_view, patiently
 from client.start import Started, launch
 from client.summary import wait
@@ -45,7 +46,9 @@ async def make(
     title = line(request)
     started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
     shown = {"memo": {"title": title[:1_000], "steps": 0}, "static_summary": title[:100]}
-    return await launch(client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""))
+    return await launch(
+        client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""), priority_of(None, options)
+    )
 
 
 async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:

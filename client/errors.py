@@ -15,7 +15,8 @@ PlanError                 plans/errors.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── NoProject             the directory for a new project cannot be used; client/first_project/create.py
 ├── ImportRefused         a document of which no plan can be made; client/importers/document.py
-├── PruneRefused          nothing was removed; client/prune.py
+├── BadRecord             the file of an audit record is none; runtime/audit/files.py
+├── PruneRefused          nothing was removed; runtime/upkeep/prune.py
 ├── Forbidden             somebody on the web page may not do this; client/web/access/people.py
 ├── Forbidden             an agent, or the person it speaks for, may not do this; client/mcp/host.py
 ├── SlowBody              a request of the web page that does not arrive in time; client/web/access/guard.py

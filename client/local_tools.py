@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from client.tool_servers.servers import server_specs
 from plans.errors import PlanError
 from plans.model import ToolSpec
+from runtime.secrets.file import allowed, read_entries
 from runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 def known_tools(settings: Settings) -> dict[str, ToolSpec]:
     """Specifications of this machine's tools by name; starts no server.
 
-    Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad mcp.toml.
+    Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad mcp.toml or secrets.toml.
     """
     from activities.tools.registry import load_tools  # lazily: imports all tools, which most commands do not need
 
     own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
-    return own | {name: spec for name, spec in sorted(server_specs(settings).items()) if name not in own}
+    found = own | {name: spec for name, spec in sorted(server_specs(settings).items()) if name not in own}
+    entries = read_entries(settings)
+    return {name: allowed(spec, entries) for name, spec in found.items()}
 
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:

@@ -101,6 +101,10 @@ def load(path: str) -> PlanFile:
     return PlanFile(name, text, data)
 
 
+OF_WORKERS = ("UNKNOWN_TOOL", "UNKNOWN_SECRET")
+"""Codes of what this machine does not know and workers may: they check the plan again, before it starts."""
+
+
 def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:
     """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems.
 

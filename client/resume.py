@@ -182,7 +182,7 @@ async def _resume_agent(
     resumed = resumed_agent(agent, new_id, now, by)
     request = {"agent": resumed.model_dump(mode="json", exclude_defaults=True)}
     title = resumed.run.plan.title
-    return await start_agent(client, request, new_id, queue, title, resumed.run.resumes)
+    return await start_agent(client, request, new_id, queue, title, resumed.run.resumes, resumed.run.options)
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:

@@ -27,6 +27,7 @@ from client import decisions, end_records
 from client.agents import recorded as history
 from client.agents import start as start_agent
 from client.answers.send import answer, event
+from client.audit.report import AuditReport, audit
 from client.calls import call
 from client.children.naming import located
 from client.decisions import Choice
@@ -37,6 +38,7 @@ from client.history_feed import changes
 from client.ids import plan_id, workflow_id
 from client.items.inside import all_inside, inside
 from client.items.many import decide_all
+from client.limits.listing import limits
 from client.listing import Listed, list_plans
 from client.live.feed import with_live
 from client.live.in_flight import in_flight
@@ -73,12 +75,12 @@ from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links", "Listed",
-    "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
-    "Summary", "Triggered", "all_inside", "answer", "approve", "backfill_schedule", "begin", "brief", "call",
+    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links",
+    "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
+    "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin", "brief", "call",
     "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all",
     "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
-    "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
+    "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
     "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule",
     "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",

@@ -10,12 +10,13 @@ from datetime import datetime
 from typing import Any
 
 from temporalio.client import Client
-from temporalio.common import TypedSearchAttributes, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, TypedSearchAttributes, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from client import ids
 from client.errors import PlanExists
+from client.limits.priority import priority_of
 from client.rpc import RPC_TIMEOUT, translated
 from plans.definition.parsing import read_plan
 from plans.errors import InvalidPlan, PlanError
@@ -63,7 +64,9 @@ async def start(
     request = {"plan": {**plan, "id": chosen}, "options": given_options}
     status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
     shown = shown_of(checked, checked.title or name or chosen)
-    return await launch(client, request, chosen, queue, shown, first(status.value, checked.title))
+    return await launch(
+        client, request, chosen, queue, shown, first(status.value, checked.title), priority_of(checked, options)
+    )
 
 
 async def start_run(client: Client, run: Run, queue: str) -> Started:
@@ -74,18 +77,32 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     shown["memo"]["resumes"] = run.resumes
     request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
     return await launch(
-        client, request, chosen, queue, shown, first(PlanStatus.RUNNING.value, run.plan.title, run.resumes)
+        client,
+        request,
+        chosen,
+        queue,
+        shown,
+        first(PlanStatus.RUNNING.value, run.plan.title, run.resumes),
+        priority_of(run.plan, run.options),
     )
 
 
 async def start_agent(
-    client: Client, request: dict[str, Any], agent_id: str, queue: str, title: str, resumes: str
+    client: Client,
+    request: dict[str, Any],
+    agent_id: str,
+    queue: str,
+    title: str,
+    resumes: str,
+    options: Options | None = None,
 ) -> Started:
     """Start an agent; `resumes` is the id of the agent it resumes, or empty. Raises PlanExists, NotConnected."""
     memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
     shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
     index = first(PlanStatus.RUNNING.value, title, resumes)
-    return await launch(client, request, agent_id, queue, shown, index, kind="AgentWorkflow")
+    return await launch(
+        client, request, agent_id, queue, shown, index, priority_of(None, options), kind="AgentWorkflow"
+    )
 
 
 async def launch(
@@ -95,6 +112,7 @@ async def launch(
     queue: str,
     shown: dict[str, Any],
     index: TypedSearchAttributes | None = None,
+    priority: Priority = Priority.default,
     kind: str = "PlanWorkflow",
 ) -> Started:
     """Start a workflow under the id of a plan.
@@ -112,6 +130,7 @@ async def launch(
             id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
             rpc_timeout=RPC_TIMEOUT,
             search_attributes=index,
+            priority=priority,
             **shown,
         )
     except WorkflowAlreadyStartedError:
@@ -122,7 +141,7 @@ async def launch(
             known = await search_attributes.known(client)
             left = TypedSearchAttributes([pair for pair in index if pair.key.name in known])
             fewer = left if 0 < len(left) < len(index) else None  # always fewer than before, so this terminates
-            return await launch(client, request, chosen, queue, shown, fewer, kind=kind)
+            return await launch(client, request, chosen, queue, shown, fewer, priority, kind=kind)
         raise _refused(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
 

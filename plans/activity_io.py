@@ -2,8 +2,7 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`; `write_summary` takes a
-`SummaryFile`.
+worker it runs on. `record_end` takes a Run's JSON text and returns an `EndRecord`.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, ValidationError
 
 from plans.file_stamps import NOTES_BYTES, Stamp
+from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
 from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
 from plans.model.notify import NotifyRule
@@ -59,19 +59,18 @@ class Call(Value):
     )
     values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
     large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    composed: dict[str, Composed] = Field(
-        default_factory=dict, description="Values of blocks and loops that hold some."
-    )
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold some.")
     quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
+    secrets: list[list[str | int]] = Field(default_factory=list, description="Those `deferred` that name secrets.")
+    literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
 
 
 STDOUT: Final = 1
-STDERR: Final = 2
-"""Number of a stream, in `Turns` and elsewhere."""
+STDERR: Final = 2  # numbers of streams, in `Turns` and elsewhere
 Turns = list[tuple[Literal[1, 2], int]]
 """The order in which output arrived: bytes of one stream, then of the other."""
 
@@ -211,6 +210,7 @@ class Return(Value):
     )
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
     definition: ToolSpec | None = Field(
         default=None, description="Of a failed call: its server's tool as the worker found it, if it had changed."
     )
@@ -264,13 +264,16 @@ class Facts(Value):
         default=False,
         description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
+    first_turn_patched: bool = Field(default=False, description="Its patches need no marker; not in older histories.")
     partial_fails: bool = Field(
         default=False, description="The workflow of a partial plan fails (PLAN_PARTIAL); not in older histories."
     )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )
+    workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
+    own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
     notify: list[NotifyRule] = Field(
         default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
     )

@@ -39,6 +39,7 @@ class LogKind(StrEnum):
     FILES_CHANGED = "files_changed"  # reported by a person or program
     CLEARED = "cleared"  # file stamps and agents.md shown were forgotten
     CHANGED = "changed"  # files that changed between a run and its resume
+    LOCK = "lock"  # the lock on the workspace was asked for, or given
     WARNING = "warning"
 
 

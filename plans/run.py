@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, PrivateAttr
+from pydantic import AwareDatetime, Field, PrivateAttr
 
 from plans.activity_io import Facts, Note
 from plans.budget import Ledger
@@ -26,9 +26,12 @@ from plans.flow.batches.part import Batch
 from plans.flow.closing_state import Closing
 from plans.flow.opened import Kept, Opened
 from plans.flow.outline import Drawn, Outline
+from plans.guards.lock_state import LockState
+from plans.hosts.host import Host
 from plans.log import Entry, LogKind
 from plans.model import Plan, Problem, Step, Value
 from plans.model.notify import NotifyRule
+from plans.model.shares import Fairness, Priority
 from plans.notify.told import Told
 from plans.signatures import Signatures
 from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
@@ -84,6 +87,11 @@ class Options(Value):
         " settings may allow fewer.",
     )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
+    priority: Priority | None = Field(default=None, description="Overrides the plan's own.")
+    fairness: Fairness | None = Field(default=None, description="Overrides the plan's own.")
+    timeout: float | None = Field(default=None, gt=0, le=31_536_000, description="Overrides the plan's own.")
+    until: AwareDatetime | None = Field(default=None, description="Of a step's child: when its parent must have ended.")
+    shares_lock: bool = Field(default=False, description="Of a step's child: it works under its parent's lock.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
@@ -156,6 +164,8 @@ class Run(State):
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
+    lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
+    timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")
@@ -170,6 +180,8 @@ class Run(State):
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")
     value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
+    host: Host | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
+    moving: bool = Field(default=False, exclude=True, description="The host is lost; another is about to take over.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
 
     @classmethod
@@ -221,6 +233,15 @@ class Run(State):
     def queue_of(self, step: Step) -> str | None:
         """The task queue the step is bound to; None: the workflow's own."""
         return step.queue or self.plan.queue
+
+    @property
+    def home_queue(self) -> str | None:
+        """The task queue of the workers that have the plan's files; None: the workflow's own."""
+        return self.host.queue if self.host else self.plan.queue
+
+    def host_of(self, step: Step) -> Host | None:
+        """The host whose workers call the step's tool; None: any worker of its queue does."""
+        return self.host if self.queue_of(step) == self.plan.queue else None
 
     def workspace_of(self, step: Step) -> str:
         """The directory the step works in, on the workers of its queue."""

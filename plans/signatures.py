@@ -69,9 +69,18 @@ def signed_bytes(
     `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `run_id`: empty for the
     first two; `workflow_id` of a schedule: without the time that the server adds.
     """
+    return content_of(kind, workflow_id, run_id, message_digest(message), id, time)
+
+
+def message_digest(message: Mapping[str, Any]) -> str:
+    """SHA-256 of a message without its signature: an audit record has it instead of the message."""
     rest = {name: value for name, value in message.items() if name != FIELD}
     text = json.dumps(rest, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def content_of(kind: str, workflow_id: str, run_id: str, digest: str, id: str, time: int) -> bytes:
+    """What is signed of a message with this digest."""
     return json.dumps([_DOMAIN, kind, workflow_id, run_id, id, time, digest], ensure_ascii=True).encode()
 
 

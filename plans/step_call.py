@@ -24,6 +24,8 @@ from plans.flow.values import Composer
 from plans.large_value import Composed, LargeValue
 from plans.model import Step
 from plans.run import Run, Status
+from plans.secrets.calls import places, places_of_agent
+from plans.secrets.naming import SECRET
 
 CONTENT = "plan:"
 """Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""
@@ -203,14 +205,18 @@ def filled_args(
 ) -> Filled:
     """The arguments of a step's next call (or `args`) with references filled in. Raises BadReference."""
     args = run.args_of(step) if args is None else args
-    if run.literal:
-        return Filled(args, [])
-    mine = scanned(step.tool, args)
-    values.add(reference.root for reference in find(mine))
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
-    filled = fill(mine, values.inline, spec.quoting if spec else {}, values.stored, budget)
-    whole = mine is args
-    return filled if whole else Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred)
+    if run.literal:
+        named = places_of_agent(spec, args)
+        return Filled(args, named, named)
+    mine = scanned(step.tool, args)
+    roots = [reference.root for reference in find(mine)]
+    values.add(roots)
+    absent, named = list(values.stored), list[Place]()
+    if SECRET in roots and spec is not None and spec.secrets and not values.means(SECRET):
+        absent, named = [*absent, SECRET], places(spec, mine)
+    filled = fill(mine, values.inline, spec.quoting if spec else {}, absent, budget)
+    return Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred, named)
 
 
 def size_of(args: dict[str, Any]) -> int:

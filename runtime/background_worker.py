@@ -26,6 +26,7 @@ from runtime.errors import WorkerFailed
 from runtime.service.presence import AWAY_SECONDS
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
+from runtime.telemetry.of_settings import collector_environ
 from runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
@@ -109,7 +110,7 @@ def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]
     place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
     given = settings.as_environ()
     given.pop("PLANS_DEPLOYMENT", None)  # it is replaced as the code changes: plans that stay with a version would stop
-    return {**given, **temporal, **place}
+    return {**given, **collector_environ(settings, os.environ), **temporal, **place}
 
 
 def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connection) -> str:

@@ -28,6 +28,7 @@ from runtime.keys.of_settings import codec_of, ring_of
 from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
+from runtime.telemetry.of_settings import carriers
 from runtime.versions.layout import check as check_layout
 from runtime.wait import until
 
@@ -186,7 +187,7 @@ def _checked_address(address: str) -> str:
 
 
 def storage(settings: Settings) -> StorageDriver:
-    """The driver for data too large for history: a directory, or S3 with PLANS_STORAGE=s3://BUCKET.
+    """The driver for data too large for history: a directory, or a bucket: PLANS_STORAGE=s3://BUCKET or gs://BUCKET.
 
     With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read, WrongLayout for a newer directory.
     """
@@ -194,6 +195,10 @@ def storage(settings: Settings) -> StorageDriver:
     check_layout(settings.state_dir)
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values", seal)
+    if settings.storage.startswith("gs://"):
+        from runtime.buckets.gcs import gcs_driver  # lazily: the modules of one vendor are enough
+
+        return gcs_driver(settings.storage.removeprefix("gs://"), seal)
     return s3_driver(settings.storage.removeprefix("s3://"), seal)
 
 
@@ -203,13 +208,14 @@ async def _client(
     """A client of a healthy server. `is_ours`: an embedded server, which may still be creating its namespace."""
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes, codec_of(settings))
-    options = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    options: dict[str, Any] = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE
+    options["interceptors"] = carriers(settings)
     if settings.decisions == "signed":
         from runtime.signing import Signer, private_key  # lazily: most settings do without the library
 
-        options["interceptors"] = [Signer(private_key(settings))]
+        options["interceptors"].append(Signer(private_key(settings)))
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

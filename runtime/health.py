@@ -1,6 +1,7 @@
 """`python -m runtime.health`: a container health check. Exit code 0 while a worker on this host polls its queue.
 
-It asks the server, so a worker that has lost its connection is unhealthy.
+It asks the server, so a worker that has lost its connection is unhealthy. With `--alive` it is healthy as well while
+the server is away: a restart would not mend that, and would lose the plans in the worker's cache.
 """
 
 from __future__ import annotations
@@ -11,29 +12,37 @@ import os
 import socket
 import sys
 
+from temporalio.service import RPCError
+
 from plans.errors import PlanError
 from runtime.connect import find
+from runtime.errors import NotConnected
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, listeners
 
 
-async def trouble(settings: Settings) -> str | None:
-    """Why the server sees no worker of this host; None if it does."""
-    connection = await find(settings)
+async def trouble(settings: Settings, *, alone: bool = False) -> str | None:
+    """Why the server sees no worker of this host; None if it does. `alone`: also None if there is no server to ask."""
+    try:
+        connection = await find(settings)
+    except NotConnected:
+        if not alone:
+            raise
+        connection = None
     if connection is None:
-        return "no Temporal server is running"
-    mine = [
-        identity
-        for identity in await listeners(connection.client, settings.task_queue)
-        if identity.startswith(WORKER) and identity.endswith(f"@{socket.gethostname()}")
-    ]
+        return None if alone else "no Temporal server is running"
+    try:
+        found = await listeners(connection.client, settings.task_queue)
+    except RPCError as error:
+        return None if alone else f"the Temporal server at {connection.address} does not answer: {error.message}"
+    mine = [each for each in found if each.startswith(WORKER) and each.endswith(f"@{socket.gethostname()}")]
     return None if mine else f"no worker of this machine listens to queue '{settings.task_queue}'"
 
 
 def main() -> None:
     """Run the check, print the problem, and exit."""
     try:
-        wrong = asyncio.run(trouble(Settings.read(os.environ)))
+        wrong = asyncio.run(trouble(Settings.read(os.environ), alone="--alive" in sys.argv[1:]))
     except PlanError as error:
         wrong = f"{error.code}: {error.message}"
     if wrong:

@@ -26,6 +26,7 @@ from runtime import browser_guard, daemon
 from runtime.browser_guard import BLOCKED_PORTS
 from runtime.errors import NotConnected
 from runtime.private_files import make_private
+from runtime.service.fair_queues import fair
 from runtime.service.start_lock import start_lock
 from runtime.settings import Settings
 from runtime.temporal_binary import find_temporal
@@ -93,8 +94,7 @@ class Server(daemon.Process):
 
     def accepts(self) -> bool:
         """Whether the server's port accepts connections."""
-        host, _, port = self.address.rpartition(":")
-        return listens(host, int(port))
+        return listens(self.address.rpartition(":")[0], int(self.address.rpartition(":")[2]))
 
 
 def flags(port: int, ui_port: int, database: Path | None) -> list[str]:
@@ -104,7 +104,7 @@ def flags(port: int, ui_port: int, database: Path | None) -> list[str]:
     arguments += _database_flags(database) if database else []
     for name, kind in SEARCH_ATTRIBUTES.items():
         arguments += ["--search-attribute", f"{name}={kind}"]
-    for key, value in (FAST | CLOSED).items():
+    for key, value in {**FAST, **CLOSED, **fair(database)}.items():
         arguments += ["--dynamic-config-value", f"{key}={json.dumps(value)}"]
     return arguments
 

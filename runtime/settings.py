@@ -13,25 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, field_validator
 
 from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
-from runtime.setting_groups.keys import KeySettings
-from runtime.setting_groups.mcp import McpSettings
-from runtime.setting_groups.versions import VersionSettings
-from runtime.setting_groups.web import OF_PAGE, WebSettings
+from runtime.setting_groups.groups import Groups
+from runtime.setting_groups.web import OF_PAGE
 from runtime.versions import layout
 
 PREFIX = "PLANS_"
@@ -70,7 +60,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(McpSettings, WebSettings, KeySettings, VersionSettings):
+class Settings(Groups):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -103,8 +93,11 @@ class Settings(McpSettings, WebSettings, KeySettings, VersionSettings):
     """Whether commands start a background worker on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
     """Step values of more bytes than this are stored outside Temporal's history."""
-    storage: str = Field(default="local", pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])$")
-    """Storage for data too large for history: `local` (the state directory) or `s3://BUCKET`."""
+    storage: str = Field(
+        default="local",
+        pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9])$",
+    )
+    """Storage for data too large for history: `local` (the state directory), `s3://BUCKET` or `gs://BUCKET`."""
     output_mb: int = Field(default=256, ge=1, le=1_048_576)
     """Most that a command may write to stdout and stderr in one attempt, in MB; all of it is stored."""
     external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)

@@ -53,14 +53,16 @@ async def until(condition: Callable[[], Any], seconds: float = math.inf, every: 
 
 
 @contextmanager
-def locked(file: Path, seconds: float, stopped: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Hold the lock; blocks this thread while another holds it.
+def locked(
+    file: Path, seconds: float, stopped: Callable[[], bool] = lambda: False, *, shared: bool = False
+) -> Iterator[None]:
+    """Hold the lock; blocks this thread while another holds it. `shared`: with others who hold it shared.
 
     Raises TimeoutError after `seconds`, or as soon as `stopped` returns true.
     """
     with _opened(file) as descriptor:
         deadline, (pause, longest) = time.monotonic() + seconds, PAUSES
-        while not try_lock(descriptor):
+        while not try_lock(descriptor, shared=shared):
             if stopped() or time.monotonic() > deadline:
                 raise TimeoutError(errno.EWOULDBLOCK, f"another process held its lock for {seconds:g} s")
             time.sleep(pause)
@@ -76,10 +78,10 @@ async def locked_async(file: Path, seconds: float = math.inf) -> AsyncIterator[N
         yield
 
 
-def try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     """Lock an open file unless another descriptor holds its lock; returns whether it is locked now."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,26 @@ def enter(name: str, context: ToolContext) -> str:
         key = context.call.key
         if all(line.split()[1:] != [key] for line in ledger):
             ledger.write(f"{name} {key}\n")
+    return name
+
+
+@tool(effect="keyed")
+async def stamp(name: str, context: ToolContext, seconds: float = 0.0, busy: float = 0.0) -> str:
+    """Write `TIME NAME` into the ledger, the time in seconds, wait, and write `TIME -NAME`.
+
+    Args:
+        name: What to write.
+        seconds: How long to wait.
+        busy: The first call fails, and asks to be left alone for so many seconds.
+
+    Returns:
+        The name.
+    """
+    _write(context, f"{time.time()} {name}")
+    if busy and activity.info().attempt == 1:
+        raise ToolError("BUSY", "too many requests", retryable=True, retry_after=busy)
+    await asyncio.sleep(seconds)
+    _write(context, f"{time.time()} -{name}")
     return name
 
 

@@ -18,14 +18,20 @@ DELETE_AT_ONCE = "history.transferProcessorEnsureCloseBeforeDelete=false"
 
 
 @asynccontextmanager
-async def development_server(temporal_binary: Path, directory: Path, *configured: str) -> AsyncIterator[Server]:
-    """A server on free ports, which ends with the block; its log is in the directory. `configured`: key=value each."""
+async def development_server(
+    temporal_binary: Path, directory: Path, *settings: str, database: Path | None = None
+) -> AsyncIterator[Server]:
+    """A server on free ports, which ends with the block; its log is in the directory.
+
+    `settings`: further dynamic configuration, `key=value`. `database`: the file with its data; without one they are in
+    memory.
+    """
     for attempt in ("first", "second"):  # the ports that it looks for itself may be taken meanwhile
         port, ui_port = free_ports(0, 0)
         log = directory / f"{attempt}.log"
-        command = [str(temporal_binary), *flags(port, ui_port, None)]
+        command = [str(temporal_binary), *flags(port, ui_port, database)]
         command += ["--dynamic-config-value", AT_ONCE, "--dynamic-config-value", DELETE_AT_ONCE]
-        command += [part for each in configured for part in ("--dynamic-config-value", each)]
+        command += [part for each in settings for part in ("--dynamic-config-value", each)]
         pid, began = daemon.start(command, log, os.environ)
         running = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         await until(lambda: running.accepts() or not running.is_alive(), "the server listens")  # noqa: B023

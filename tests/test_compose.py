@@ -1,13 +1,16 @@
 """docker-compose.yml, Dockerfile and locks, as far as they can be judged without Docker.
 
-That the same files work is shown by tests/stack: it starts the same server with docker/temporal.yaml, sets up the
-tables and the namespace with the same scripts, and runs a plan.
+That the same files work is shown by tests/compose, with Docker, and by tests/stack, without: it starts the same server
+with docker/temporal.yaml, sets up the tables and the namespace with the same scripts, and runs a plan.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from runtime.browser_guard import BLOCKED_PORTS
 from runtime.server import CLOSED, FAST, SEARCH_ATTRIBUTES
+from runtime.service.fair_queues import FAIR
 from runtime.settings import PREFIX, Settings
 from scripts.pin_images import pinned
 
@@ -66,7 +70,8 @@ def test_there_is_no_default_password() -> None:
 def test_the_server_is_the_version_everything_else_is_tested_with() -> None:
     assert SERVICES["temporal"]["image"].startswith("temporalio/server:1.29.1@")
     assert SERVICES["schema"]["image"].startswith("temporalio/admin-tools:1.29.1-")
-    assert re.search(r"^FROM python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64} AS worker$", DOCKERFILE, re.M)
+    assert re.search(r"^ARG PYTHON=python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}$", DOCKERFILE, re.M)
+    assert re.search(r"^FROM \$\{PYTHON\} AS worker$", DOCKERFILE, re.M)
 
 
 def test_no_page_in_a_browser_reaches_the_ui_or_an_api_past_the_guard() -> None:
@@ -122,7 +127,9 @@ def test_each_waits_for_what_it_needs() -> None:
 
 def test_ports_are_published_on_the_loopback_interface_only() -> None:
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert published == ["127.0.0.1:7233:7233", "127.0.0.1:8233:8233", "127.0.0.1:7243:7243"]
+    assert published == [
+        "127.0.0.1:${TEMPORAL_PORT:-7233}:7233", "127.0.0.1:${UI_PORT:-8233}:8233", "127.0.0.1:${WEB_PORT:-7243}:7243",
+    ]  # fmt: skip
 
 
 def test_data_is_kept_in_volumes() -> None:
@@ -131,13 +138,45 @@ def test_data_is_kept_in_volumes() -> None:
     assert SERVICES["worker"]["volumes"] == ["${WORKSPACE:-workspace}:/workspace", "${STATE:-state}:/var/lib/plans"]
 
 
-@pytest.mark.parametrize("name", sorted(BUILT))
-def test_our_own_processes_have_no_rights(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_no_process_has_rights(name: str) -> None:
     service = SERVICES[name]
+    user = re.fullmatch(r"(?:\$\{RUN_AS:-)?(\d+):(\d+)\}?", service["user"])
+    assert user
+    assert 0 not in (int(user[1]), int(user[2]))
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    assert re.search(r"^USER 10001:10001$", DOCKERFILE, re.M)
+    assert not {"privileged", "cap_add", "devices", "network_mode", "pid", "ipc"} & set(service)
+    if name in BUILT:
+        assert re.search(rf"^USER {user[1]}:{user[2]}$", DOCKERFILE, re.M)
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_nothing_uses_all_memory_processes_or_disk_of_the_machine(name: str) -> None:
+    service = SERVICES[name]
+    assert re.fullmatch(r"(\$\{WORKER_MEMORY:-)?\d+[mg]\}?", service["mem_limit"])
+    assert 0 < service["pids_limit"] <= 2048
+    assert all("size=" in mount for mount in service["tmpfs"])
+    assert set(service["logging"]["options"]) == {"max-size", "max-file"}
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_what_is_mounted_of_this_machine_is_read_only_unless_it_is_for_data(name: str) -> None:
+    for volume in SERVICES[name].get("volumes", []):
+        source, target, *mode = re.split(r":(?!-)", volume)
+        is_data = re.fullmatch(r"\$\{(WORKSPACE|STATE):-\w+\}|postgresql", source)
+        assert is_data or mode == ["ro"], f"{name} may change {source} at {target}"
+
+
+def test_an_image_brings_no_volumes_so_that_no_container_leaves_one_behind() -> None:
+    assert "VOLUME" not in DOCKERFILE
+
+
+def test_packages_are_installed_through_a_mirror_without_a_trace_of_it() -> None:
+    mounts = "--mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secret,id=ca.pem"
+    assert DOCKERFILE.count("pip install") == DOCKERFILE.count(mounts) == 2
+    assert re.findall(r"^ARG (\w+)", DOCKERFILE, re.M) == ["PYTHON"]
 
 
 def test_the_worker_gets_longer_to_stop_than_its_steps_get_to_finish() -> None:
@@ -172,6 +211,7 @@ def test_files_named_by_the_services_exist_and_scripts_may_be_run() -> None:
 def test_the_server_is_tuned_and_indexed_like_the_embedded_one() -> None:
     dynamic = yaml.safe_load((ROOT / "docker/dynamicconfig.yaml").read_text())
     assert {key: dynamic[key][0]["value"] for key in FAST} == FAST
+    assert {key: dynamic[key][0]["value"] for key in FAIR} == FAIR
     script = (ROOT / "docker/set-up-namespace.sh").read_text()
     assert dict(re.findall(r"^add (\w+) (\w+)$", script, re.M)) == SEARCH_ATTRIBUTES
 
@@ -208,3 +248,19 @@ def test_the_image_gets_the_versions_that_were_tested() -> None:
 
     assert pinned("docker/requirements.lock") < pinned("requirements.lock")
     assert pinned("docker/web.lock") < pinned("requirements.lock")
+
+
+@pytest.mark.parametrize(("start", "lock"), [("worker", "requirements.lock"), ("client.web.__main__", "web.lock")])
+def test_what_an_image_starts_imports_what_is_installed_in_it(start: str, lock: str) -> None:
+    """The program is imported without any library that the image lacks."""
+    images = (ROOT / "docker/requirements.lock").read_text() + (ROOT / "docker" / lock).read_text()
+    installed = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", images, re.MULTILINE)}
+    absent = [
+        module
+        for module, found in packages_distributions().items()
+        if not installed & {canonicalize_name(name) for name in found} and not (ROOT / module).exists()
+    ]
+    assert {"rich", "typer", "textual"} <= set(absent)
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import {start}"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]

@@ -27,6 +27,7 @@ from client.plan_file import check
 from plans import model
 from plans.definition.validation import errors
 from runtime.plan_files.yaml_reader import parse_yaml
+from runtime.secrets.file import FILE, allowed, read_entries
 from runtime.settings import Settings
 from tests.contract import PAGE, promised_commands
 from tests.nightly import only_nightly
@@ -158,8 +159,12 @@ def test_the_example_of_a_tool_is_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_plans_in_the_documentation_are_sound(page: Path) -> None:
+def test_plans_in_the_documentation_are_sound(page: Path, tmp_path: Path) -> None:
     tools = {name: tool.spec for name, tool in load_tools([str(ROOT / "examples/tools/word_count.py")]).items()}
+    for text in (each for each in blocks(page, "toml") if "[secrets." in each):
+        (tmp_path / FILE).write_text(text)
+        entries = read_entries(Settings.read({"PLANS_SECRETS": str(tmp_path / FILE)}))
+        tools = {name: allowed(spec, entries) for name, spec in tools.items()}
     for text in blocks(page, "yaml"):
         if "steps:" in text:
             plan, problems = check(parse_yaml(text), tools)
@@ -210,7 +215,7 @@ def written(value: object) -> str:
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
     libraries = ("GITHUB_", "TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_", "LC_", "LD_")
-    not_codes = ("PLANS_", "MAX_", "DEFAULT_", "LOG_ENTRIES", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
+    not_codes = ("PLANS_", "OTEL_", "MAX_", "DEFAULT_", "LOG_ENTRIES", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
     for path in SOURCES:
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):

@@ -32,10 +32,10 @@ from plans.log import LogKind
 from plans.run import PlanStatus
 from plans.views import markdown
 from plans.views.summary import summary_of
-from workflows import agent_reporting, resume_check, search_attributes, signed
+from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
 from workflows.execution import Execution
 from workflows.handlers import MessageHandlers
-from workflows.inputs import AgentRequest, invalid, read_agent_request
+from workflows.inputs import REFUSED, AgentRequest, invalid, read_agent_request
 from workflows.llm import AgentReply, agent_answered
 from workflows.notify.telling import Teller
 from workflows.worker_facts import facts_about
@@ -79,9 +79,8 @@ class AgentWorkflow(MessageHandlers):
         return await self._end()
 
     def _open(self, request: AgentRequest) -> None:
-        agent_id = workflow.info().workflow_id
-        order = request.order
-        agent = request.agent or (AgentRun.of(order, agent_id, request.options) if order else None)
+        order, name = request.order, workflow.info().workflow_id
+        agent = request.agent or (AgentRun.of(order, name, request.options) if order else None)
         if agent is None:
             raise InvalidPlan([])
         self._agent = agent
@@ -90,8 +89,9 @@ class AgentWorkflow(MessageHandlers):
     async def _begin(self) -> None:
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
-        facts = await facts_about(agent.run, None, all_tools=True)
+        facts = await hosts.at_home(agent.run, await facts_about(agent.run, None, all_tools=True))
         if errors(facts.problems):
+            agent_run.conclude(agent, "failed", REFUSED, workflow.now())
             raise invalid(facts.problems)
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
@@ -110,7 +110,7 @@ class AgentWorkflow(MessageHandlers):
         agent = self._agent
         resume.leave_out(agent, resume.without_tool(agent), "its tool is no longer there")
         told = resume.told_already(agent)
-        if told and workflow.patched("calls-reported-once"):
+        if told and (agent.run.facts.first_turn_patched or workflow.patched("calls-reported-once")):
             resume.leave_out(agent, told, resume.NOT_MADE)
         self._started().append([])
 

@@ -24,6 +24,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, Fa
 
 from plans.activity_io import END_RECORD, EndRecord
 from plans.flow.closing import advance, cancel
+from plans.guards.deadline import PLAN_TIMEOUT
 from plans.log import LogKind
 from plans.run import PlanStatus, Run, text_of
 from plans.views.summary import summary_of
@@ -45,6 +46,8 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
     its plan completed; a plan that a person interrupted has not failed. A server repeats a failed workflow if whoever
     started it gave a retry policy: not a partial one, which would do again what is done. `plan resume` continues it.
     """
+    if run.status is PlanStatus.FAILED and run.timed_out:
+        return _failure(run.stopped, summary, PLAN_TIMEOUT)
     if run.status is PlanStatus.FAILED:
         return _failure(f"the plan failed: {run.stopped}", summary, PLAN_FAILED)
     fails = run.facts.partial_fails or run.options.must_complete

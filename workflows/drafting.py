@@ -126,6 +126,7 @@ async def _snapshot(run: Run) -> Snapshot:
             "snapshot_workspace",
             SnapshotRequest(workspace=run.facts.workspace),
             result_type=Snapshot,
+            task_queue=run.host.queue if run.host else None,
             summary="take a snapshot of the workspace",
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,
             retry_policy=policies.SNAPSHOT.retry_policy,

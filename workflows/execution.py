@@ -65,7 +65,7 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
-        self._sent, self._rest = 0, timers.Rest()
+        self._sent, self._rest = 0, timers.Rest(run)
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 
@@ -143,9 +143,9 @@ class Execution:
         """Take over the report of a step's agent or child plan. Raises Refused."""
         self.children.received(report)
 
-    async def cancel(self) -> None:
+    async def cancel(self, reason: str = WAS_CANCELLED) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
-        self.schedule.stop(WAS_CANCELLED, workflow.now())
+        self.schedule.stop(reason, workflow.now())
         await self._recovery.cancel()
         self.cancel_running()
         self._proceed()

@@ -20,6 +20,9 @@ from plans.run import Options, Run, gc_disabled, run_of
 from plans.signatures import Signature
 from workflows import run_check
 
+REFUSED = "its workers refuse it"
+"""Why a plan or an agent ended that never began."""
+
 
 class PlanRequest(Value):
     """Start argument of PlanWorkflow: a plan or a request for the LLM, with options; continued or resumed, the Run."""

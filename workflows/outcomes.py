@@ -11,6 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from plans.activity_io import WORKER_LOST, Attempt, Return
 from plans.errors import Undecodable
+from plans.hosts.host import Checkpoint
 from plans.log import LogKind
 from plans.model import ToolSpec
 from plans.run import Result, Run, Status
@@ -80,6 +81,16 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
         text = "every attempt lost its worker (it died or stopped sending heartbeats); run: plan doctor"
         return failed(WORKER_LOST, text, now, duration)
     return failed("TOOL_FAILED", str(cause)[:1_000] or type(cause).__name__, now, duration)
+
+
+def checkpoint_of(error: BaseException) -> Checkpoint | None:
+    """The checkpoint of what a failed call left at its host, if it was taken."""
+    cause = error.cause if isinstance(error, ActivityError) else error
+    try:
+        found = _reported(cause).get("checkpoint")
+        return Checkpoint.model_validate(found) if found else None
+    except ValidationError:
+        return None
 
 
 def left_behind(error: BaseException) -> Return:

@@ -28,17 +28,21 @@ from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
+from plans.guards.lock_state import LockNews
+from plans.guards.workspace_lock import told
 from plans.model import Plan, Problem
 from plans.run import PlanStatus, Run, own_steps
 from plans.server_tools import tool_changes
 from plans.views import markdown
 from plans.views.nested.standing import folded_ids
-from workflows import completion, drafting, resume_check, search_attributes, signed
+from workflows import completion, drafting, hosts, resume_check, search_attributes, signed
 from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
-from workflows.inputs import PlanRequest, invalid, read_request
+from workflows.guards.deadline import DeadlineTimer
+from workflows.guards.workspace_lock import WorkspaceLock
+from workflows.inputs import REFUSED, PlanRequest, invalid, read_request
 from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
@@ -54,6 +58,7 @@ class PlanWorkflow(WaitingHandlers):
         self._patience: asyncio.Task[None] | None = None
         self._reporter, self._teller = parent.Reporter(), Teller()
         self._resumed = self._is_over = False
+        self._deadline, self._lock = DeadlineTimer(), WorkspaceLock()
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -128,6 +133,12 @@ class PlanWorkflow(WaitingHandlers):
         run = self._started().run
         self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
 
+    @workflow.signal(description="Sent by the keeper of the lock on the workspace: who holds it.")
+    def workspace_lock(self, *arguments: Any) -> None:
+        """Take over whether the plan holds the lock on its workspace."""
+        run = self._started().run
+        self._try("workspace_lock", None, arguments, lambda: told(run, read(LockNews, arguments), workflow.now()))
+
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
@@ -137,7 +148,8 @@ class PlanWorkflow(WaitingHandlers):
         if errors(problems):
             await self._teller.refused(run, facts, problems)
             raise self._refused(problems)
-        run.facts, run.inputs = facts, input_values(run.plan, run.options.inputs)[0]
+        run.facts = await hosts.at_home(run, facts)
+        run.inputs = input_values(run.plan, run.options.inputs)[0]
         tool_changes.since_start(run, workflow.now())
         signed.judge(run, self._proof)
         if run.resumes:
@@ -148,6 +160,10 @@ class PlanWorkflow(WaitingHandlers):
             self._started().schedule.begin(workflow.now())
 
     def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
+        schedule, now = self._started().schedule, workflow.now()
+        schedule.run.problems = errors(list(problems))
+        schedule.stop(REFUSED, now)
+        schedule.end(now)
         self._index.publish(PlanStatus.FAILED.value, (), "", known=False)
         return invalid(problems)
 
@@ -159,7 +175,7 @@ class PlanWorkflow(WaitingHandlers):
         if errors(facts.problems):
             await self._teller.refused(run, facts, facts.problems)
             raise self._refused(facts.problems)
-        run.facts = facts
+        run.facts = await hosts.at_home(run, facts)
         signed.judge(run, self._proof)
         self._publish()
         drafted = await drafting.draft(run)
@@ -195,8 +211,11 @@ class PlanWorkflow(WaitingHandlers):
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)
-            execution.turn(starting=move is Move.START)
+            execution.turn(starting=self._lock.may_start(execution.run) and move is Move.START)
             self._publish()
+            self._deadline.set(execution)
+            if await self._deadline.ended(execution):
+                continue
             if execution.schedule.idle and not self._under_revision:
                 if not advance(execution.schedule, workflow.now()):
                     return
@@ -222,7 +241,9 @@ class PlanWorkflow(WaitingHandlers):
             seconds = max(0.0, (until - workflow.now()).total_seconds())
             self._patience = asyncio.create_task(workflow.sleep(seconds, summary="wait for running steps"))
         patience = self._patience
-        await workflow.wait_condition(lambda: execution.has_news or (patience is not None and patience.done()))
+        await workflow.wait_condition(
+            lambda: execution.has_news or (patience is not None and patience.done()) or self._deadline.has_passed
+        )
         if patience is not None and patience.done():
             self._patience = None
 
@@ -239,6 +260,7 @@ class PlanWorkflow(WaitingHandlers):
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
         if not cancelled:
             await set_value(execution.run)
+        await self._lock.release(execution.run)
         summary = await recorded(execution.run)
         summary = with_result(execution.run, summary)
         self._publish()

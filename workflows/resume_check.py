@@ -32,7 +32,7 @@ async def compare_files(run: Run) -> list[str]:
             "compare_files",
             seen,
             result_type=FileDifferences,
-            task_queue=run.plan.queue,
+            task_queue=run.home_queue,
             activity_id="compare_files",
             summary=f"check {len(seen.stamps)} files for changes",
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,

@@ -6,6 +6,7 @@ come from `workflows.policies`.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from temporalio import workflow
@@ -17,36 +18,51 @@ from plans.execution.file_tracking import known
 from plans.execution.tool_history import note_call
 from plans.expressions.references import Filled
 from plans.flow.ids import call_name
+from plans.hosts.host import Host
 from plans.model import Step, ToolSpec
 from plans.run import Run
 from plans.step_call import StepValues, call_of
-from workflows import policies
+from workflows import hosts, policies
 from workflows.completion import of_json
 from workflows.policies import Policy
 
 
-def start(run: Run, step: Step, filled: Filled, values: StepValues) -> workflow.ActivityHandle[dict[str, Any]]:
+def start(run: Run, step: Step, filled: Filled, values: StepValues) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
     note_call(run, step, filled.args)
-    call = _call(run, step, spec, filled, values, policy)
+
+    def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
+        return _begin(run, step, _call(run, step, spec, filled, values, policy), policy, host)
+
+    if run.host_of(step) is None:
+        return begin()
+    return asyncio.create_task(hosts.call(run, step.id, policy, begin))
+
+
+def _begin(
+    run: Run, step: Step, call: Call, policy: Policy, host: Host | None
+) -> workflow.ActivityHandle[dict[str, Any]]:
+    state = run.steps[step.id]
     return workflow.start_activity(
         step.tool,
         of_json(call.model_dump_json(exclude_defaults=True)),
-        task_queue=run.queue_of(step),
+        task_queue=host.queue if host else run.queue_of(step),
         activity_id=call_name(step.id, state.calls),
         summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],
         start_to_close_timeout=policy.start_to_close,
         heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
-        retry_policy=policy.retry_policy,
+        schedule_to_start_timeout=host.wait if host else None,
+        retry_policy=policy.retry_policy_at_host if host else policy.retry_policy,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
 
 
 def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValues, policy: Policy) -> Call:
     decision, files = run.decisions.get(step.id), known(run, step, filled)
+    has_stored = len(filled.deferred) > len(filled.secrets)
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",
@@ -61,10 +77,12 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         notes_seen=files.notes_seen,
         notes_left=files.notes_left,
         deferred=filled.deferred,
-        values=values.inline if filled.deferred else {},
-        large=values.large if filled.deferred else {},
-        composed=values.composed if filled.deferred else {},
-        quoting=spec.quoting if filled.deferred else {},
+        values=values.inline if has_stored else {},
+        large=values.large if has_stored else {},
+        composed=values.composed if has_stored else {},
+        quoting=spec.quoting if has_stored else {},
+        secrets=list(filled.secrets),
+        literal=bool(filled.secrets) and run.literal,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
     )

@@ -17,6 +17,7 @@ from plans.definition.validation import errors
 from plans.errors import InvalidPlan, PlanError, Refused
 from plans.model import Plan, Step
 from plans.run import Run, own_steps
+from plans.secrets.models import joined
 from workflows import policies
 from workflows.completion import of_json
 
@@ -34,7 +35,7 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
         if queue != own:
             other = await _ask_queue(request.model_copy(update={"queue": queue}), queue, first)
             all_problems += [problem for problem in other.problems if problem not in all_problems]
-            facts.tools.update(other.tools)
+            facts.tools.update(joined(facts.tools, other.tools))
             facts.workspaces[queue] = other.workspace
             facts = _as_strict(facts, other)
     return facts.model_copy(update={"problems": all_problems})
@@ -53,7 +54,7 @@ def _as_strict(facts: Facts, other: Facts) -> Facts:
 async def learn_tools(run: Run) -> None:
     """Add all tools of the plan's own workers to the run's facts. Raises the local activity's FailureError."""
     facts = await facts_about(run, None, all_tools=True, first=False)
-    tools = {**facts.tools, **run.facts.tools}
+    tools = joined(facts.tools, run.facts.tools)
     run.facts = run.facts.model_copy(update={"tools": tools, "all_tools": True})
 
 
@@ -63,7 +64,7 @@ async def learn_queue(run: Run, queue: str) -> list[str]:
     Raises Refused, InvalidPlan.
     """
     facts = await _ask_new(run, None, queue)
-    tools, places = {**facts.tools, **run.facts.tools}, {**run.facts.workspaces, queue: facts.workspace}
+    tools, places = joined(facts.tools, run.facts.tools), {**run.facts.workspaces, queue: facts.workspace}
     run.facts = _as_strict(run.facts.model_copy(update={"tools": tools, "workspaces": places}), facts)
     return list(facts.tools)
 

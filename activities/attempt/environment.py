@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets
+from activities.attempt.redaction import Secrets, guard_logs
+from activities.limits.admission import UNLIMITED, Admission, Admissions, Unlimited
 from activities.network.address_policy import AddressPolicy
 from activities.network.own_servers import own_servers
 from activities.provenance.watcher import Watcher
@@ -24,10 +25,16 @@ from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
 from activities.workspace.workspace import Workspace
+from plans.activity_io import Call, Return
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
+from runtime.secrets.store import SecretStore, store_of
 from runtime.settings import Settings
+from runtime.telemetry.of_settings import collector_secrets
+
+if TYPE_CHECKING:
+    from activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
 
@@ -39,6 +46,8 @@ class ToolEnvironment:
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
+    named: SecretStore | None = None
+    """The secrets that plans may name."""
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
     """What HTTP requests may connect to."""
     output_bytes: int = 256 * MEBIBYTE
@@ -49,6 +58,16 @@ class ToolEnvironment:
     """What file tools write with a person's approval only."""
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
+    limits: Admissions | None = None
+    """Rates and concurrency; None: there are none."""
+    hosting: Hosting | None = None
+    """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
+
+    def admission(self, tool: str, call: Call, args: Mapping[str, Any]) -> Admission | Unlimited:
+        """The admission of a call under the limits of the worker."""
+        if self.limits is None:
+            return UNLIMITED
+        return self.limits.of_call(tool, call, args, self.secrets.out_of)
 
     def workspace(self, path: str) -> Workspace:
         """The workspace of a call."""
@@ -75,6 +94,10 @@ class ToolEnvironment:
         else:
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
+
+    async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
+        """Make a call; at a host with a workspace of its own, what it leaves is in a checkpoint then."""
+        return await (self.hosting.kept(tool, context, call) if self.hosting is not None else call())
 
     def ended(self, context: ToolContext) -> None:
         """Release what the watcher holds for a call that failed permanently: no further attempt will come."""
@@ -113,10 +136,13 @@ def environment_of(
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
     of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers])
+    of_servers += collector_secrets(os.environ) if settings.otel else []
+    named = store_of(settings)
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers], named)
+    guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     rules = WorkspaceRules.of(settings)
     watcher = Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace)
     output = settings.output_mb * MEBIBYTE
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, named, addresses, output, fault, names, rules)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 
+from activities.attempt.redaction import Secrets
 from activities.workspace.paths import shown
 from plans.errors import PlanError, ToolError
+from runtime.keys.errors import KeyMissing
 
 MAX_MESSAGE_BYTES = 8_000
 
@@ -45,6 +47,19 @@ def tool_error(error: BaseException) -> ToolError:
     return ToolError(
         "TOOL_FAILED", bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__), retryable=True
     )
+
+
+def masked_error(error: Exception, secrets: Secrets) -> Exception:
+    """The error, or one without secrets if its text has any: before it is cut, which could leave a part of one."""
+    text = error.message if isinstance(error, PlanError) else str(error)
+    if isinstance(error, KeyMissing) or not secrets.are_in(text):
+        return error
+    if isinstance(error, ToolError):
+        found = tool_error(error)
+        return ToolError(found.code, secrets.out_of(text), retryable=found.retryable, retry_after=found.retry_after)
+    if isinstance(error, PlanError):
+        return ToolError(error.code, secrets.out_of(text))
+    return ToolError("TOOL_FAILED", f"{type(error).__name__}: {secrets.out_of(text)}", retryable=True)
 
 
 def one_line(text: str) -> str:

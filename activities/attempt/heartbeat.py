@@ -2,9 +2,10 @@
 
 Details are one object: `errors` (the tool's errors so far), `of` (attempts allowed), `line` and `progress` (percent) of
 the attempt that runs, `logs` of its commands, `began` and `lasted` (milliseconds) of it, `attempts` before it (an
-`Attempt` each) and `moreAttempts` (before those). Workers of different versions read each other's details: fields may
-be added but never renamed, and unreadable details count as no errors. They survive to the next attempt, so its worker
-knows of all before it; Temporal itself keeps only the last failure, and the workflow sees only the end.
+`Attempt` each), `moreAttempts` (before those), `waits` (attempts that did not begin, as a limit was used up) and
+`limit` (which one, while the activity waits for it). Workers of different versions read each other's details: fields
+may be added but never renamed, and unreadable details count as no errors. They survive to the next attempt, so its
+worker knows of all before it; Temporal itself keeps only the last failure, and the workflow sees only the end.
 
 The count of errors, not Temporal's attempt number, decides when a step has failed: the death of a worker must not use
 up an attempt (FAULTS, rule 3), so the workflow schedules these activities with unlimited attempts and a heartbeat
@@ -24,8 +25,10 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.attempt.errors import bounded, one_line
+from activities.limits.admission import Waits
 from plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plans.errors import ToolError
+from plans.limits.messages import MAX_LOST
 from plans.model import Retry
 from plans.views.live import attempts_of
 
@@ -34,6 +37,7 @@ MAX_ATTEMPTS = 20
 """Maximum number of attempts recorded one by one; those before the last 20 are counted."""
 ERROR_BYTES = 500
 """Maximum length of the error in an attempt's record."""
+_WORN_OUT = "every attempt lost its worker (it died or stopped sending heartbeats); run: plan doctor"
 _MOST = 1_000_000_000
 """Counts above this in details are nonsense."""
 
@@ -49,6 +53,7 @@ class Heartbeat:
         known = _known(info.heartbeat_details)
         self.errors = errors_so_far(info.heartbeat_details)
         self.attempts, self.more = attempts_of(known.get("attempts"))[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
+        self.waits = _count(known.get("waits"))
         self._report, self._retry = report, retry
         self._began, self._started = info.started_time, time.monotonic()
         self._count_unrecorded()
@@ -58,8 +63,11 @@ class Heartbeat:
     def beating(self, *, at_once: bool = False) -> Iterator[None]:
         """Heartbeat about every second until the block ends; `at_once`: also when it begins, as any later attempt does.
 
-        Call `failure` after the block: a later heartbeat would overwrite its count with the old one.
+        Call `failure` after the block: a later heartbeat would overwrite its count with the old one. Raises ToolError
+        WORKER_LOST if more workers were lost than an activity without limits is retried for.
         """
+        if activity.info().attempt - self.waits > self._retry.attempts + MAX_LOST:
+            raise ToolError(WORKER_LOST, _WORN_OUT)
         allowed = activity.info().heartbeat_timeout
         self._pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
         if at_once or activity.info().attempt > 1:
@@ -96,6 +104,23 @@ class Heartbeat:
             category=ApplicationErrorCategory.BENIGN,
         )
 
+    def waiting(self, wait: Waits, delay: float) -> ApplicationError:
+        """The error to raise to Temporal when a limit is used up: neither an error nor an attempt of the step.
+
+        `delay`: seconds until the next attempt.
+        """
+        self.waits += 1
+        activity.heartbeat({"errors": self.errors, "limit": wait.limit, **self._before()})
+        return ApplicationError(
+            wait.message, type=wait.code, next_retry_delay=timedelta(seconds=max(delay, 0.001)),
+            category=ApplicationErrorCategory.BENIGN,
+        )  # fmt: skip
+
+    @property
+    def before(self) -> dict[str, Any]:
+        """The attempts before this one as fields of a Return; empty if there were none."""
+        return {"attempts": self.attempts, "more_attempts": self.more} if self.attempts or self.more else {}
+
     def _this(self, number: int, code: str, message: str, delay: float | None) -> Attempt:
         """The record of the attempt that has just failed."""
         logs = self._report().get("logs")
@@ -111,7 +136,7 @@ class Heartbeat:
 
     def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
         """Record the attempts that Temporal counts and no worker ended: the first has the details' last progress."""
-        lost = min(info.attempt - 1 - len(self.attempts) - self.more, _MOST)
+        lost = min(info.attempt - 1 - len(self.attempts) - self.more - self.waits, _MOST)
         began, lasted = time_of(known.get("began")), known.get("lasted")
         if lost > 0 and began is not None:
             duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0
@@ -134,7 +159,7 @@ class Heartbeat:
     def _before(self) -> dict[str, Any]:
         """The details about the attempts that have ended, and how many are allowed."""
         ended = [attempt.model_dump(mode="json", exclude_defaults=True) for attempt in self.attempts]
-        counted = {"attempts": ended, "moreAttempts": self.more}
+        counted = {"attempts": ended, "moreAttempts": self.more, "waits": self.waits}
         return {"of": self._retry.attempts, **{name: value for name, value in counted.items() if value}}
 
     @property

@@ -1,55 +1,123 @@
 """Redacts secret values from every text before it leaves the worker (FAULTS T9).
 
 Placeholder keys for local endpoints (`none`, `ollama`) are too short to count as secrets: redacting them would garble
-ordinary text.
+ordinary text. Secrets that plans name are masked in every spelling of `activities.attempt.spellings`, from the moment
+a worker has read them.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import SecretStr
 
+from activities.attempt.spellings import SHORTEST, spellings
+
 MASK = "[secret]"
-SHORTEST = 8
-"""Shorter values are not treated as secrets."""
 _KEY_SHAPE = re.compile(r"\bsk-[A-Za-z0-9_*.\-]{6,}")
 """Keys of OpenAI and compatible providers, also half masked as servers quote them."""
+
+
+class Seen(Protocol):
+    """Secrets that were read so far, and how often there was a new one (runtime.secrets.store)."""
+
+    version: int
+
+    @property
+    def seen(self) -> list[str]:
+        """The values."""
 
 
 class Secrets:
     """The known secrets of a worker. Its repr does not contain them."""
 
-    def __init__(self, values: Iterable[SecretStr | None]) -> None:
+    def __init__(self, values: Iterable[SecretStr | None], named: Seen | None = None) -> None:
+        """`named`: those that plans name; there may be more with each call."""
         plain = {value.get_secret_value() for value in values if value is not None}
-        # Longest first: a secret may contain another.
-        self._values = sorted((value for value in plain if len(value) >= SHORTEST), key=len, reverse=True)
+        self._fixed = frozenset(text for value in plain if len(value) >= SHORTEST for text in spellings(value))
+        self._named, self._version = named, -1
+        self._known: list[str] = []
+        self._pattern: re.Pattern[bytes] | None = None
+        self._bytes: list[bytes] = []
+
+    @property
+    def known(self) -> list[str]:
+        """The texts to mask, the longest first: a secret may contain another."""
+        version = self._named.version if self._named is not None else 0
+        if version != self._version:
+            seen = self._named.seen if self._named is not None else []
+            texts = self._fixed.union(*(spellings(value) for value in seen))
+            self._known = sorted(texts, key=lambda text: (-len(text), text))
+            self._bytes = [text.encode() for text in self._known]
+            self._pattern = re.compile(b"|".join(map(re.escape, self._bytes))) if texts else None
+            self._version = version
+        return self._known
+
+    def in_bytes(self) -> tuple[list[bytes], re.Pattern[bytes] | None]:
+        """The same as bytes, and the pattern of all of them; None without any."""
+        _ = self.known
+        return self._bytes, self._pattern
 
     def out_of(self, text: str) -> str:
         """The text with the secrets masked."""
-        for value in self._values:
-            text = text.replace(value, MASK)
+        for value in self.known:
+            if value in text:
+                text = text.replace(value, MASK)
         return text
+
+    def are_in(self, text: str) -> bool:
+        """Whether a text holds a secret."""
+        return any(value in text for value in self.known)
 
     def out_of_stream(self) -> StreamRedaction:
         """Masks the secrets in a stream of bytes; of each stream its own."""
-        return StreamRedaction([value.encode() for value in self._values])
+        return StreamRedaction(self)
 
     def out_of_message(self, text: str) -> str:
         """A server's error text with the secrets masked, and anything that looks like an API key."""
         return _KEY_SHAPE.sub(MASK, self.out_of(text))
 
     def out_of_value(self, value: Any) -> Any:
-        """A JSON value with the secrets masked, object keys included."""
+        """A JSON value with the secrets masked, object keys and numbers included."""
         if isinstance(value, str):
             return self.out_of(value)
         if isinstance(value, list):
             return [self.out_of_value(each) for each in value]
         if isinstance(value, dict):
             return {self.out_of(name): self.out_of_value(each) for name, each in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return MASK if self.are_in(str(value)) else value
         return value
+
+
+class LogRedaction(logging.Filter):
+    """Masks the secrets in what a worker logs, stack traces included."""
+
+    def __init__(self, secrets: Secrets) -> None:
+        super().__init__()
+        self._secrets = secrets
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Always true: the record is kept, without secrets."""
+        text = record.getMessage()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)
+        if record.exc_text:
+            record.exc_text = self._secrets.out_of(record.exc_text)
+        if self._secrets.are_in(text):
+            record.msg, record.args = self._secrets.out_of(text), ()
+        return True
+
+
+def guard_logs(secrets: Secrets) -> None:
+    """Have the handlers of this process's log mask these secrets, from now on."""
+    for handler in logging.getLogger().handlers:
+        for old in [each for each in handler.filters if isinstance(each, LogRedaction)]:
+            handler.removeFilter(old)
+        handler.addFilter(LogRedaction(secrets))
 
 
 class StreamRedaction:
@@ -58,19 +126,18 @@ class StreamRedaction:
     Holds back only an end that may be the beginning of a secret, so that output can be followed live.
     """
 
-    def __init__(self, secrets: list[bytes]) -> None:
-        """`secrets`: longest first."""
+    def __init__(self, secrets: Secrets) -> None:
         self._secrets, self._held = secrets, b""
-        self._pattern = re.compile(b"|".join(map(re.escape, secrets))) if secrets else None
 
     def add(self, data: bytes) -> bytes:
         """What may be passed on now."""
-        if self._pattern is None:
+        known, pattern = self._secrets.in_bytes()
+        if pattern is None:
             return data
         data = self._held + data
-        begun = min((len(data) - self._begun(secret, data) for secret in self._secrets), default=len(data))
+        begun = min((len(data) - self._begun(secret, data) for secret in known), default=len(data))
         out, position = bytearray(), 0
-        for match in self._pattern.finditer(data):
+        for match in pattern.finditer(data):
             if match.start() >= begun:
                 break
             out += data[position : match.start()] + MASK.encode()
@@ -82,10 +149,16 @@ class StreamRedaction:
     def rest(self) -> bytes:
         """What was held back, at the end of the stream."""
         held, self._held = self._held, b""
-        return self._pattern.sub(MASK.encode(), held) if self._pattern else held
+        pattern = self._secrets.in_bytes()[1]
+        return pattern.sub(MASK.encode(), held) if pattern else held
 
     @staticmethod
     def _begun(secret: bytes, data: bytes) -> int:
         """Length of the longest end of `data` that is a beginning of the secret, but not all of it."""
-        longest = min(len(secret) - 1, len(data))
-        return next((length for length in range(longest, 0, -1) if data.endswith(secret[:length])), 0)
+        last = data[-(len(secret) - 1) :]
+        at = last.find(secret[:1])
+        while at >= 0:
+            if secret.startswith(last[at:]):
+                return len(last) - at
+            at = last.find(secret[:1], at + 1)
+        return 0

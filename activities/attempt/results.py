@@ -34,9 +34,10 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
     Secrets are redacted. Fields that are streams are stored already. Raises ToolError BAD_VALUE or VALUE_TOO_LARGE.
     """
     if isinstance(value, dict) and any(isinstance(each, Stream) for each in value.values()):
-        return await values.put_with_streams(value)
+        return await values.put_with_streams(_masked(value, secrets) if secrets else value)
     text = json_text(value) if _is_small(value) else await asyncio.to_thread(json_text, value)
-    text = secrets.out_of(text) if secrets else text
+    if secrets and secrets.are_in(text):  # by value, as a text is more than its JSON, and a number is no text
+        text = json_text(secrets.out_of_value(json.loads(text)))
     size = len(text.encode())
     if size > MAX_VALUE_BYTES:
         raise ToolError(
@@ -64,6 +65,11 @@ def json_text(value: Any) -> str:
 def json_value(text: str | bytes) -> Any:
     """Parse JSON text. Raises ValueError, also for NaN and infinities, or RecursionError."""
     return json.loads(text, parse_constant=_not_finite)
+
+
+def _masked(value: dict[str, Any], secrets: Secrets) -> dict[str, Any]:
+    """A value with streams, which were masked as they were written."""
+    return {name: each if isinstance(each, Stream) else secrets.out_of_value(each) for name, each in value.items()}
 
 
 def _is_small(value: Any) -> bool:

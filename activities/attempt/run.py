@@ -17,12 +17,15 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempt.environment import ToolEnvironment
-from activities.attempt.errors import tool_error
+from activities.attempt.errors import masked_error, tool_error
 from activities.attempt.heartbeat import Heartbeat
+from activities.attempt.limit_reached import waiting
 from activities.attempt.redaction import Secrets
 from activities.attempt.results import keep
 from activities.attempt.run_once import once
+from activities.attempt.secret_arguments import as_written
 from activities.attempt.stored_arguments import as_texts, filled
+from activities.limits.admission import Waits
 from activities.outputs.recorder import Outputs
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
@@ -56,18 +59,18 @@ def tool_activity(
             call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
             outputs=outputs, began=info.started_time,
         )  # fmt: skip
-        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry)
-        started = time.monotonic()
+        heartbeat, started = Heartbeat(lambda: _progress(context, here.secrets), call.retry), time.monotonic()
 
         async def work() -> Return:
-            value = await keep(await _call(tool, call, context, values, here), values, here.secrets)
+            value = await _value(tool, call, context, values, here)
             return await _return(value, context, _since(started), heartbeat.errors + 1, values)
 
         try:
             with heartbeat.beating():
-                done = await (work() if call.repeatable else once(context, work))
-            before = {"attempts": heartbeat.attempts, "more_attempts": heartbeat.more}
-            return done.model_copy(update=before) if heartbeat.attempts or heartbeat.more else done
+                done = await here.kept(tool, context, lambda: work() if call.repeatable else once(context, work))
+            return done.model_copy(update=heartbeat.before) if heartbeat.before else done
+        except Waits as wait:
+            raise await waiting(here.limits, wait, heartbeat) from None
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
                 raise  # of a missing key, the converter says when to try again
@@ -81,12 +84,25 @@ def tool_activity(
     return attempt
 
 
+async def _value(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
+    """The value for history. Errors are masked here: before the effect log has them, and before they are cut."""
+    try:
+        return await keep(await _call(tool, call, context, values, site), values, site.secrets)
+    except Exception as error:
+        raise masked_error(error, site.secrets) from None
+
+
 async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
     site.check(call.workspace)
     tool = await tool.current(context)
-    args = await filled(tool, call, values)
+    args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)
-    async with site.around(tool, context, as_texts(args)):
+    written = as_written(args, call)
+    async with (
+        site.admission(tool.spec.name, call, written)() as admitted,
+        site.around(tool, context, as_texts(written)),
+    ):
+        await admitted.confirmed()
         return await _in_time(tool, call, context, keywords)
 
 
@@ -119,6 +135,8 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext)
             keywords = tool.keywords(args, context)
         except ValidationError as error:
             problems = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+    if problems and call.secrets:  # what is wrong is said with a part of the value
+        problems = [f"{each.partition(': ')[0]}: does not fit; it may hold a secret" for each in problems]
     if problems:
         raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")
     if tool.spec.asks_by_default(args) and not call.approved:
@@ -200,6 +218,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
+        "checkpoint": context.checkpoint and context.checkpoint.model_dump(mode="json"),
         "definition": context.definition and context.definition.model_dump(mode="json", exclude_defaults=True),
     }
     return {name: value for name, value in left.items() if value}

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from activities.attempt.errors import tool_error
+from activities.limits.admission import Waits
 from activities.tools.tool import ToolContext
 from activities.workspace.effect_log import Effect
 from plans.activity_io import Return
@@ -31,7 +32,7 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
     context.fault("after_intent")
     try:
         done = await work()
-    except KeyMissing:  # of a stored argument: the tool was not called
+    except (KeyMissing, Waits):  # of a stored argument, or a limit is used up: the tool was not called
         await asyncio.to_thread(log.forget, claim)
         raise
     except Exception as error:

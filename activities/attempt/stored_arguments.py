@@ -10,30 +10,39 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast, get_args
 
+from activities.attempt.secret_arguments import with_secrets
 from activities.tools.tool import Tool
 from plans.activity_io import Call
 from plans.errors import ToolError
 from plans.expressions.conditions import field_of
-from plans.expressions.references import Reference, fill_at, in_text
+from plans.expressions.references import Place, Reference, fill_at, in_text
 from plans.flow.batches.outcome import ITEMS
 from plans.large_value import Composed, LargeValue
+from runtime.secrets.store import SecretStore
 from runtime.value_store import StoredText, ValueStore, apart
 
 
-async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
-    """The arguments of the call with all references filled in.
+async def filled(tool: Tool, call: Call, values: ValueStore, secrets: SecretStore | None = None) -> dict[str, Any]:
+    """The arguments of the call with all references filled in, secrets last: nothing is looked for in their values.
 
-    Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE.
+    Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE, SECRET_MISSING, SECRET_REFUSED.
     """
     if not call.deferred:
         return call.args
+    named = [place for place in call.deferred if place in call.secrets]
+    stored = [place for place in call.deferred if place not in call.secrets]
+    args = await _with_stored(tool, call, stored, values) if stored else call.args
+    return await asyncio.to_thread(with_secrets, tool.spec, args, named, call, secrets) if named else args
+
+
+async def _with_stored(tool: Tool, call: Call, deferred: list[Place], values: ValueStore) -> dict[str, Any]:
     args, whole = dict(call.args), dict[str, StoredText]()
     for name in _receivers(tool):
-        stream = _stream(args.get(name), call) if [name] in call.deferred else None
+        stream = _stream(args.get(name), call) if [name] in deferred else None
         if stream is not None:
             stored = await values.stream(*stream)
             whole[name] = StoredText(stored.stream, values, asyncio.get_running_loop())
-    places = [place for place in call.deferred if place[0] not in whole]
+    places = [place for place in deferred if place[0] not in whole]
     found = [reference for place in places for reference in in_text(_at(args, place))]
     known = dict(call.values)
     for root, large in call.large.items():

@@ -28,6 +28,10 @@ from plans.agents.history_file import Damage, entry_of_summary, history_text, re
 from plans.definition.parsing import MAX_BYTES
 from plans.errors import PlanError
 from runtime.atomic_file import write_whole
+from runtime.keys.at_rest import AtRest
+from runtime.keys.errors import KeyMissing, Unauthentic
+from runtime.keys.of_settings import ring_of
+from runtime.settings import Settings
 from runtime.wait import locked
 
 TRIES = 3
@@ -54,8 +58,9 @@ class Update(NamedTuple):
 class AgentHistory:
     """The history in `directory`. Blocking: call it from a thread. Waits at most `lock_seconds` for the lock."""
 
-    def __init__(self, directory: Path | str, lock_seconds: float = LOCK_SECONDS) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Path | str, lock_seconds: float = LOCK_SECONDS, rest: AtRest | None = None) -> None:
+        """`rest` encrypts what is written; what was written before there were keys is read as it is."""
+        self.directory, self._rest = Path(directory), rest or AtRest()
         self.path = self.directory / "agent-history.json"
         self.current_path = self.directory / "current-agent-id.txt"
         self.lock_seconds = lock_seconds
@@ -134,7 +139,7 @@ class AgentHistory:
             warning = self._set_aside(loaded)
         changed = change(history)
         if changed != loaded:
-            write_whole(self.path, history_text(changed).encode(), _TEMPORARY)
+            write_whole(self.path, self._rest.text(history_text(changed)).encode(), _TEMPORARY)
         if not current and ended and self._current() in ("", *ended):
             running = agents.active(changed)
             current = running[0].agent_id if running else ""
@@ -154,9 +159,19 @@ class AgentHistory:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 return Damage(reason="it is not a regular file")
             with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return read_history(file.read(MAX_BYTES + 1))
+                return self._parsed(file.read(2 * MAX_BYTES))
         finally:
             os.close(descriptor)
+
+    def _parsed(self, data: bytes) -> History | Damage:
+        """The history in a file. Raises KeyMissing: a key that is not here yet is no damage."""
+        try:
+            text = self._rest.plain(data.decode())
+        except UnicodeDecodeError:
+            return read_history(data)
+        except Unauthentic as error:
+            return Damage(reason=error.message)
+        return read_history(text.encode())
 
     def _rebuilt(self, loaded: History | Damage | None) -> History:
         if isinstance(loaded, History):
@@ -169,18 +184,19 @@ class AgentHistory:
     def _summarized(self) -> Iterator[Entry]:
         """The runs of agents whose SUMMARY.md files can be parsed; plans have such files, too, and no place here."""
         for path in sorted(self.directory.glob("runs/*/SUMMARY.md"))[:MAX_SUMMARIES]:
-            with suppress(OSError), path.open("rb") as file:
-                entry = entry_of_summary(file.read(SUMMARY_BYTES).decode(errors="replace"))
+            with suppress(OSError, PlanError), path.open("rb") as file:
+                text = file.read(MAX_BYTES).decode(errors="replace")
+                entry = entry_of_summary(self._rest.plain(text)[:SUMMARY_BYTES])
                 if entry is not None and entry.agent_type != PLAN_TYPE:
                     yield entry
 
     def _note_in_summary(self, agent_id: str, resumed_by: str) -> None:
         """Say in the SUMMARY.md of a run which other resumed it: a history rebuilt from these files knows it then."""
         path = self.directory / "runs" / Path(agent_id).name / "SUMMARY.md"
-        with suppress(OSError, UnicodeDecodeError):
+        with suppress(OSError, UnicodeDecodeError, PlanError):
             if path.stat().st_size <= MAX_BYTES:
-                text = path.read_bytes().decode()
-                write_whole(path, summary_with_successor(text, resumed_by).encode(), ".summary-")
+                text = self._rest.plain(path.read_bytes().decode())
+                write_whole(path, self._rest.text(summary_with_successor(text, resumed_by)).encode(), ".summary-")
 
     def _set_aside(self, damage: Damage) -> str:
         """Save the damaged file as `.corrupt-<time>`; returns a warning.
@@ -220,6 +236,11 @@ class AgentHistory:
                 path.unlink()
 
 
+def history_store(settings: Settings) -> AgentHistory:
+    """The history in the settings' state directory. Raises SettingError for a bad key ring."""
+    return AgentHistory(settings.state_dir, rest=AtRest(ring_of(settings)))
+
+
 @dataclass(frozen=True)
 class AgentTracker:
     """The activity `track_agent`: records the start, end, interruption or resumption of a run in the history.
@@ -234,5 +255,5 @@ class AgentTracker:
         """Record the event; returns a warning, or an empty string."""
         try:
             return self.history.record(event).warning
-        except HistoryWriteFailed as error:
+        except (HistoryWriteFailed, KeyMissing) as error:
             return f"{error.code}: {error.message}"

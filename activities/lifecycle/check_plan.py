@@ -7,7 +7,7 @@ recorded in history and is everything a workflow ever learns about its worker.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +18,13 @@ from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
+from plans.children.orders import CHILDREN
 from plans.definition.scopes import walk
 from plans.definition.template_calls import template_problems
 from plans.definition.validation import bounded, calls_of, input_values, problems
 from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
+from plans.hosts.host import UNSUPPORTED, unsupported
 from plans.model import Plan, Problem, Step, ToolSpec
 from runtime.templates.find import find_template
 
@@ -37,12 +39,17 @@ class PlanChecker:
     """Which directories may be workspaces; None: any."""
     strict_approvals: bool = False
     decision_key: str = ""
-    search_attributes: bool = False
+    search_attributes: bool | Callable[[], bool] = False
+    """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
+    workspace_lock: bool = False
+    """Every plan locks its workspace."""
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
     targets: Targets = field(default_factory=Targets)
     """Whom notifications reach, and who is notified of all plans."""
+    own_files: bool = False
+    """PLANS_HOST: the workers have a workspace each, and a plan has a directory of its own in one of them."""
 
     @activity.defn(name="check_plan")
     def check_plan(self, request: CheckRequest) -> Facts:
@@ -61,11 +68,18 @@ class PlanChecker:
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
         wrong += self.targets.problems(plan.notify)
+        wrong += self._unsupported(here, queue, plan)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         if any(is_split(step.for_each) for step in here):
             called[PLAN] = None  # its batches run as plan steps
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
+
+    def _unsupported(self, here: list[Step], queue: str | None, plan: Plan) -> list[Problem]:
+        """The steps whose child would need the plan's files, which are at one host."""
+        names = [step.id for step in here if step.tool in CHILDREN or is_split(step.for_each)]
+        text = unsupported(names) if self.own_files and queue == plan.queue else ""
+        return [Problem(code=UNSUPPORTED, field="steps", message=text)] if text else []
 
     def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
         """The problems of the steps that run templates, if they can run in this workspace at all."""
@@ -86,14 +100,17 @@ class PlanChecker:
             binds_calls=True,
             versions_by_step=True,
             partial_fails=True,
-            search_attributes=self.search_attributes,
+            first_turn_patched=True,
+            search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
+            workspace_lock=self.workspace_lock,
+            own_files=self.own_files and request.queue is None,
             notify=self.targets.default,
         )
 
     def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:
-        """The workspace and its problems. For steps bound to a queue, the setting of that queue's worker wins."""
-        bound = self.default_workspace if request.queue is not None else None
+        """The workspace and its problems. For steps bound to a queue or a host, the setting of its worker wins."""
+        bound = self.default_workspace if request.queue is not None or self.own_files else None
         name = bound or request.workspace or own or self.default_workspace
         if not name:
             return "", [_bad("no workspace is set; pass --workspace, or set PLANS_WORKSPACE on the worker")]

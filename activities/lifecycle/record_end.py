@@ -8,7 +8,7 @@ same Run gives the same record.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from plans.views.queries import TEXT_STEPS
 from plans.views.summary import summary_markdown, summary_of
 from plans.views.text import text
 from runtime.atomic_file import write_whole
+from runtime.keys.at_rest import AtRest
 from runtime.value_store import ValueStore
 
 LISTED = 500
@@ -35,13 +36,15 @@ class SummaryWriter:
     """Writes summaries to `directory`/runs/<plan id>/SUMMARY.md."""
 
     directory: Path
+    rest: AtRest = field(default_factory=AtRest)
+    """Encrypts them."""
 
     @activity.defn(name="write_summary")
     def write_summary(self, file: SummaryFile) -> str:
         """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / "SUMMARY.md", file.markdown.encode(), ".summary-")
+        write_whole(folder / "SUMMARY.md", self.rest.text(file.markdown).encode(), ".summary-")
         return str(folder / "SUMMARY.md")
 
 

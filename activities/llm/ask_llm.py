@@ -27,7 +27,9 @@ from temporalio.exceptions import ApplicationError
 
 from activities.attempt.errors import bounded
 from activities.attempt.heartbeat import Heartbeat
+from activities.attempt.limit_reached import waiting
 from activities.attempt.results import json_text
+from activities.limits.admission import Admissions, Waits
 from activities.llm.errors import LONGEST_WAIT, LlmError
 from activities.llm.model import LanguageModel
 from activities.llm.results import shown
@@ -47,6 +49,7 @@ from plans.agents.llm_request import (
 )
 from plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, refused
 from plans.agents.prompting.conversation import Conversation, Messages
+from plans.budget import estimate
 from plans.definition.output_schema import form_problem
 from plans.errors import ToolError
 from plans.large_value import LargeValue
@@ -83,6 +86,8 @@ class AskLlm:
     retry: Retry = RETRY
     context_tokens: int = CONTEXT_TOKENS
     """The model's context window, in tokens."""
+    limits: Admissions | None = None
+    """Requests and tokens per minute, and the like; None: there are none."""
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
@@ -102,6 +107,8 @@ class AskLlm:
                 kept = await self._kept(asked, judgement, answer.text)
                 told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
                 return judgement.model_copy(update={**told, **kept})
+        except Waits as wait:
+            raise await waiting(self.limits, wait, heartbeat) from None
         except ToolError as error:
             kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
             raise _failure(error, heartbeat, kept) from None
@@ -119,7 +126,14 @@ class AskLlm:
             return await self._send(shorter.request), shorter
 
     async def _send(self, request: LlmRequest) -> LlmAnswer:
-        return await self.model.ask(_with_schema(request), self._messages(request))
+        messages = self._messages(request)
+        if self.limits is None:
+            return await self.model.ask(_with_schema(request), messages)
+        expected = estimate(sum(len(message.content) for message in messages))
+        async with self.limits.of_request(request.key, expected)() as admitted:
+            answer = await self.model.ask(_with_schema(request), messages)
+            admitted.tokens = answer.usage.total_tokens
+            return answer
 
     async def _kept(self, asked: Composed, answer: LlmAnswer, text: str) -> dict[str, Any]:
         """The stored conversation, with the answer if it is usable: the next request continues it."""

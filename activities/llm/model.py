@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets
+from activities.attempt.redaction import Secrets, Seen
 from activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
 from activities.llm.errors import LlmError, Reply, failure_of
 from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
@@ -37,12 +37,14 @@ class LanguageModel:
     model: str | None = None
     timeout: float = DEFAULT_TIMEOUT
     """Seconds for one request, including the fallbacks to other response formats."""
+    named: Seen | None = None
+    """The secrets that plans name."""
     _modes: dict[tuple[str, str], Mode] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def secrets(self) -> Secrets:
-        """The API key, to be redacted."""
-        return Secrets([self.api_key])
+        """The API key and the secrets that plans name, to be redacted."""
+        return Secrets([self.api_key], self.named)
 
     def check(self) -> None:
         """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST if the settings cannot work."""

@@ -14,6 +14,7 @@ from activities.network.address_policy import AddressPolicy
 from activities.network.own_servers import own_servers
 from plans.files.name_patterns import ProtectedNames
 from runtime.mcp.servers import file_of, read_servers, secrets_in
+from runtime.secrets.store import store_of
 from runtime.settings import Settings
 
 
@@ -28,4 +29,5 @@ def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, s
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     site = Site(sandbox_of(settings), names, settings.cache_dir, directory, environ, addresses)
-    return ToolServers(servers, site, settings.state_dir, Secrets(secrets_in(servers, directory, environ)))
+    secrets = Secrets(secrets_in(servers, directory, environ), store_of(settings))
+    return ToolServers(servers, site, settings.state_dir, secrets)

@@ -28,6 +28,7 @@ from plans.model import ToolSpec
 from plans.server_tools.listed_tools import Listing, listing_of
 from plans.server_tools.tool_changes import TOOL_CHANGED
 from runtime.mcp.listings import config_of, read_listings, terms_of, write_listing
+from runtime.secrets.store import store_of
 from runtime.settings import Settings
 
 Attempt = Callable[[Call], Awaitable[Return]]
@@ -46,6 +47,7 @@ class ServerTools:
         """`taken`: names of the worker's own tools, which no server's tool gets."""
         state, self._workspace = settings.state_dir, str(settings.workspace or "")
         self.servers, self._state, self._taken = servers, state, frozenset(taken)
+        self._allowed = store_of(settings).allowed
         self.earlier: dict[str, ToolSpec] = {}
         """All that were ever listed: a check that runs in a thread may ask for one that has just gone."""
         self._written: dict[str, datetime] = {}
@@ -55,7 +57,7 @@ class ServerTools:
     @property
     def specs(self) -> dict[str, ToolSpec]:
         """The tools by name."""
-        found = (spec for listing in self.listings.values() for spec in listing.tools)
+        found = (self._allowed(spec) for listing in self.listings.values() for spec in listing.tools)
         return {spec.name: spec for spec in found if spec.name not in self._taken}
 
     async def begin(self) -> None:
@@ -81,7 +83,8 @@ class ServerTools:
 
     async def live(self, server: str, workspace: str) -> dict[str, ToolSpec]:
         """The tools of one server as it lists them now. Raises ToolError as `ToolServers.list_tools`."""
-        return (await self._listed(server, workspace)).by_name
+        found = (await self._listed(server, workspace)).by_name
+        return {name: self._allowed(spec) for name, spec in found.items()}
 
     def tool(self, name: str) -> ServerTool:
         """The tool of a name that begins like a server's. Raises ApplicationError for any other name."""
@@ -135,7 +138,7 @@ class ServerTools:
 
     def _keep(self, listing: Listing) -> None:
         last = self.listings.get(listing.server)
-        self.earlier |= listing.by_name
+        self.earlier |= {name: self._allowed(spec) for name, spec in listing.by_name.items()}
         self.listings = {**self.listings, listing.server: listing}
         same, written = {"time", "tried"}, self._written.get(listing.server)
         is_due = written is None or listing.time - written > WRITTEN_AGAIN

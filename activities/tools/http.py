@@ -22,6 +22,7 @@ from activities.llm.errors import retry_after
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.paths import shown
 from plans.errors import ToolError
+from runtime.telemetry.current_attempt import headers as trace_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -88,7 +89,7 @@ async def http_request(
         "headers": {name.lower(): value for name, value in response.headers.items()},
         "body": _body(response, content),
     }
-    _check_status(url, response, answer["body"])
+    _check_status(context.masked(url), response, answer["body"], context)
     return answer
 
 
@@ -105,6 +106,8 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
     if body is not None and not isinstance(body, str) and "content-type" not in given:
         extra["Content-Type"] = "application/json"
+    if "traceparent" not in given:
+        extra |= trace_headers()
     try:
         content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         return httpx.Request(method, address, headers=headers | extra, content=content)
@@ -143,7 +146,7 @@ async def _send(request: httpx.Request, timeout: float, context: ToolContext) ->
     """The response and its body. Raises HTTP_TIMEOUT, HTTP_UNREACHABLE, OUTPUT_LIMIT or INVALID_ARGS."""
     import httpx
 
-    url = shown(str(request.url))
+    url = shown(context.masked(str(request.url)))
     try:
         async with asyncio.timeout(timeout) as limit, _client(request.url, context.addresses) as client:
             return await _exchange(client, request, context)
@@ -240,11 +243,12 @@ def _charset(name: str) -> str:
     return found if _CHARSETS.match(found) else "utf-8"
 
 
-def _check_status(url: str, response: httpx.Response, body: Any) -> None:
+def _check_status(url: str, response: httpx.Response, body: Any, context: ToolContext) -> None:
     status = response.status_code
     if status < 400:
         return
-    text = (body if isinstance(body, str) else json.dumps(body, ensure_ascii=False))[:SHOWN_CHARACTERS].strip()
+    text = context.masked(body if isinstance(body, str) else json.dumps(body, ensure_ascii=False))
+    text = text[:SHOWN_CHARACTERS].strip()
     retryable = status >= 500 or status in _WORTH_RETRYING
     raise ToolError(
         "HTTP_STATUS",

@@ -24,6 +24,7 @@ from activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
 from activities.tools.tool import Tool, ToolContext, tool
 from plans.activity_io import STDERR, STDOUT
 from plans.errors import ToolError
+from runtime.telemetry.current_attempt import variables
 from runtime.value_store import Stream
 
 MAX_SECONDS = 86_400.0
@@ -135,9 +136,8 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
         async with asyncio.timeout(order.timeout) as limit:
             with context.workspace.directory(order.cwd) as directory:
                 place, network = _path_of(directory, root), order.network
-                confined = context.sandbox.confine(
-                    order.command, root, place, context.protected, order.env, network=network
-                )
+                env = {**variables(), **order.env}
+                confined = context.sandbox.confine(order.command, root, place, context.protected, env, network=network)
                 context.level = context.sandbox.level
                 return await run(replace(confined, trace=context.trace), directory, recorder)
     except TimeoutError:

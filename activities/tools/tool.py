@@ -42,6 +42,7 @@ from activities.workspace.workspace import Place, Workspace
 from plans.activity_io import Call, Logs, Note
 from plans.errors import ToolError
 from plans.file_stamps import Stamp
+from plans.hosts.host import Checkpoint
 from plans.model import Retry, ToolSpec
 from plans.views.live import percent_of
 
@@ -100,6 +101,8 @@ class ToolContext:
     """When the attempt began, UTC."""
     outputs: Outputs | None = None
     """Where the output of commands goes."""
+    checkpoint: Checkpoint | None = None
+    """Of the plan's files at this host, after an attempt that failed."""
     _stopped: threading.Event = field(default_factory=threading.Event)
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
@@ -126,7 +129,11 @@ class ToolContext:
 
     def warn(self, text: str) -> None:
         """Add a warning to the run's log; it does not make the call fail."""
-        self.warnings.append(bounded(text))
+        self.warnings.append(bounded(self.masked(text)))
+
+    def masked(self, text: str) -> str:
+        """The text without secrets, for a tool that shows a part of it: nothing can find a part of a secret."""
+        return self.outputs.secrets.out_of(text) if self.outputs is not None else text
 
     def progress(self, text: str, percent: float | None = None) -> None:
         """Report progress in one line of at most 200 characters, and in percent; sent with the next heartbeat.
@@ -140,7 +147,7 @@ class ToolContext:
                 raise ToolError(
                     "BAD_PROGRESS", f"progress is a number from 0 to 100, not {bounded(repr(percent), 100)}"
                 )
-        self.line = one_line(text[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
+        self.line = one_line(self.masked(text)[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
     def recorder(self) -> Recorder:
         """Records the output of a command of the tool in `logs`."""

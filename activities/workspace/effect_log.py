@@ -44,6 +44,11 @@ _SCHEMA = (
 )
 _COLUMNS = "key, kind, workspace, path, temporary, before, after, size, value, state"
 
+_INSERT = (
+    f"INSERT OR REPLACE INTO effects (key, run, {_COLUMNS.removeprefix('key, ')}, time)"  # noqa: S608
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -99,20 +104,28 @@ class EffectLog:
             )
             return [(self._effect(row[:-1]), float(row[-1])) for row in rows]
 
+    def of_calls(self, workflow_id: str) -> list[Effect]:
+        """All that is logged of a workflow's calls, open or not, oldest first: what a checkpoint of its files holds."""
+        return self._select("key > ? AND key < ?", f"{workflow_id}/", f"{workflow_id}0")
+
+    def take_over(self, effects: Sequence[Effect]) -> None:
+        """Record effects that were logged at another host, as they are; on disk when this returns."""
+        with self._opened() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.executemany(_INSERT, [self._row(each) for each in effects])
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+
     def since(self, time: float) -> list[Effect]:
         """The changes begun since then (seconds since the epoch), of all workflows."""
         return self._select("time >= ? AND kind != 'call' AND state != 'failed'", time)
 
     def begin(self, effect: Effect) -> None:
         """Record an effect that is about to happen; on disk when this returns."""
-        row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)
-        rest = (effect.before, effect.after, effect.size, self._text(effect.value), effect.state, time.time())
-        self._change(
-            f"INSERT OR REPLACE INTO effects (key, run, {_COLUMNS.removeprefix('key, ')}, time)"  # noqa: S608
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *row,
-            *rest,
-        )
+        self._change(_INSERT, *self._row(effect))
 
     def settle(self, effect: Effect, state: State, value: Any = None) -> None:
         """Record the outcome: done, failed, or `doubt` when it cannot be determined. `value` replaces the result."""
@@ -135,6 +148,11 @@ class EffectLog:
             if self._connection is not None:
                 self._connection.close()
             self._connection = None
+
+    def _row(self, effect: Effect) -> tuple[Any, ...]:
+        row = (effect.key, run_of(effect.key), effect.kind, effect.workspace, effect.path, effect.temporary)
+        rest = (effect.before, effect.after, effect.size, self._text(effect.value), effect.state, time.time())
+        return (*row, *rest)
 
     def _text(self, value: Any) -> str:
         return self._rest.text(json.dumps(value)) if value is not None else "null"

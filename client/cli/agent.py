@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
-from activities.lifecycle.agent_history import AgentHistory
+from activities.lifecycle.agent_history import AgentHistory, history_store
 from client import agents, runs
 from client.cli import environment, output, session, signals
 from client.cli.follow.ctrl_c import after_ctrl_c
@@ -117,7 +117,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """Show the agent runs on this machine. Lists task, status, times and what each run resumes."""
-    store = AgentHistory(environment.settings().state_dir)
+    store = history_store(environment.settings())
     if rebuild:
         found = session.run(lambda here: agents.recorded(here.client), worker=False)
         found = [entry for entry in found if entry.agent_type != PLAN_TYPE]

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from client.cli import environment, output, signals
-from client.codec_server import PORT, CodecServer
+from client.codec.admission import login_of
+from client.codec.codec_server import PORT, CodecServer
 from plans.errors import PlanError
 from runtime.connect import find, storage
 from runtime.keys.of_settings import codec_of
@@ -33,7 +34,8 @@ def codec(
     settings = environment.settings()
     origins = origin or signals.run(ui_origins(settings))
     try:
-        server = CodecServer(storage(settings), origins, port, codec_of(settings), _secret(settings))
+        login = login_of(settings, environment.environ())
+        server = CodecServer(storage(settings), origins, port, codec_of(settings), _secret(settings), login)
     except OSError as error:
         text = (
             f"port {port} cannot be used: {error.strerror}; stop the other `plan codec`, or choose a port with --port"

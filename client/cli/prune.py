@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Annotated
 
@@ -11,24 +10,38 @@ import typer
 from client.cli import output, session
 from client.cli.options import AsJson
 from client.cli.session import Connected
+from client.cli.spans import duration
 from client.prune import Pruned
 from client.prune import prune as sweep
-
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+from client.schedules.upkeep import schedule_prune
 
 
 def prune(
     older_than: Annotated[
         str, typer.Option("--older-than", metavar="TIME", help="Only values older than this: 90s, 30m, 1h, 7d.")
     ] = "1h",
+    records: Annotated[
+        str | None,
+        typer.Option(
+            "--records", metavar="TIME", help="Also records older than this of plans that are gone, and logs."
+        ),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option("--schedule", metavar="TIME", help="Have a worker do it at this interval, from now on: 1d."),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be removed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove stored values that no plan refers to. Values of running plans and of plans still on the server stay."""
     age = duration(older_than, "--older-than")
+    kept = duration(records, "--records") if records else None
+    if every is not None:
+        _schedule(every, age, kept, dry_run=dry_run, as_json=as_json)
+        return
 
     async def act(here: Connected) -> Pruned:
-        return await sweep(here.client, here.settings, older_than=age, dry_run=dry_run)
+        return await sweep(here.client, here.settings, older_than=age, records=kept, dry_run=dry_run)
 
     found = session.run(act, worker=False)
     if as_json:
@@ -39,7 +52,23 @@ def prune(
         f"{verb} {size(found.removed_bytes)}: {found.removed} values that none of {found.workflows} workflow runs"
         f" uses.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
         + (f", and {found.young} younger than {older_than}." if found.young else ".")
+        + (f"\n{verb} {size(found.records_bytes)}: {found.records} files of records and logs." if kept else "")
     )
+
+
+def _schedule(every: str, age: timedelta, records: timedelta | None, *, dry_run: bool, as_json: bool) -> None:
+    interval, hour = duration(every, "--schedule"), timedelta(hours=1)
+    if dry_run or min(interval, age, records or hour) < hour:
+        text = "a schedule takes 1h or more in --schedule, --older-than and --records, and no --dry-run"
+        raise typer.BadParameter(text, param_hint="--schedule")
+    name = session.run(
+        lambda here: schedule_prune(here.client, here.settings.task_queue, interval, older_than=age, records=records),
+        worker=False,
+    )
+    if as_json:
+        output.show_json({"schedule": name})
+    else:
+        output.show(f"Scheduled as {name}: plan schedule show|pause|trigger|delete {name}")
 
 
 def size(number: int) -> str:
@@ -50,11 +79,3 @@ def size(number: int) -> str:
             return f"{amount:.3g} {unit}"
         amount /= 1_000
     return f"{amount:.1f} GB"
-
-
-def duration(text: str, option: str) -> timedelta:
-    """A text such as `30m` as a duration."""
-    found = re.fullmatch(r"(\d{1,6})([smhd])", text)
-    if not found:
-        raise typer.BadParameter(f"{text!r} is not a duration; write 90s, 30m, 1h or 7d", param_hint=option)
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})

@@ -15,6 +15,7 @@ from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, File
 from client.cli.session import Connected
 from client.cli.signals import INTERRUPTED
+from client.cli.spans import seconds_of
 from client.draft import drafted
 from client.errors import PlanRefused
 from client.plan_file import load
@@ -31,8 +32,19 @@ MaxParallel = Annotated[
     typer.Option("--max-parallel", metavar="N", min=1, max=MAX_PARALLEL, help="Maximum number of steps in parallel."),
 ]
 Review = Annotated[bool, typer.Option("--review", help="Start in review; it runs after `plan begin`.")]
+Timeout = Annotated[
+    str | None,
+    typer.Option("--timeout", metavar="TIME", help="The plan fails unless it has ended by then: 90s, 30m, 2h, 7d."),
+]
 Inputs = Annotated[
     list[str] | None, typer.Option("--input", metavar="NAME=VALUE", help="Value of a plan input; repeatable.")
+]
+Priority = Annotated[
+    int | None, typer.Option("--priority", metavar="N", min=1, max=5, help="1 is served first, 5 last; default: 3.")
+]
+Fairness = Annotated[
+    str | None,
+    typer.Option("--fairness", metavar="KEY[=WEIGHT]", help="Whose share of the workers it uses; default: yours."),
 ]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
@@ -48,9 +60,15 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         review: Review = False,
         inputs: Inputs = None,
         plan_id: NewId = None,
+        priority: Priority = None,
+        fairness: Fairness = None,
+        timeout: Timeout = None,
         as_json: AsJson = False,
     ) -> None:
-        flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+        limit = seconds_of(timeout, "--timeout")
+        flags = Flags(
+            workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
+        )
         settings = environment.settings()
         found = load(file)
         signals.run(list_again(settings, named_in(found.data, settings)))

@@ -29,6 +29,7 @@ from plans.definition.parsing import read_plan
 from plans.definition.validation import problems
 from plans.errors import InvalidPlan
 from plans.flow.ids import covers
+from plans.guards.deadline import left
 from plans.model import Plan
 from plans.views.call_text import warnings_of
 from plans.views.graphs.plan_nodes import plan_nodes
@@ -76,6 +77,7 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     )
     now = datetime.now(UTC)
     rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
+    rows += [f"Deadline: {left(so_far.deadline, now)}"] if so_far.deadline else []
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = linked.resumed_by[-1] if linked.resumed_by else ""

@@ -7,11 +7,13 @@ for the file that is read.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from client.decide.call_diff import CallDiff, call_diff
 from plans.views.models import PendingView
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 NOW = "file now"
 """Name of the row that says what is compared."""
@@ -44,6 +46,8 @@ def texts_of(item: PendingView, found: CallDiff) -> dict[str, str]:
 
 def coloured(diff: str) -> Text:
     """A diff that is safe to show, each line in its colour."""
+    from rich.text import Text  # terminals only: the image of the web page has none
+
     return Text("\n").join(Text(row, _STYLES.get(row[:1], "")) for row in diff.split("\n"))
 
 

@@ -92,9 +92,11 @@ class News:
                 if known not in self._attempts:
                     self._attempts.add(known)
                     yield self._attempt(each, attempt)
-            state = (each.live.progress, each.live.line)
+            limit = f"waits for the limit of {each.live.limit}" if each.live.limit else ""
+            said = each.live.line or limit
+            state = (each.live.progress, said)
             if each.tool != LLM and any(state) and self._told.get(each.key) != state:
-                yield self._event(each, now, PROGRESS, each.live.line, progress=each.live.progress)
+                yield self._event(each, now, PROGRESS, said, progress=each.live.progress)
             self._told[each.key] = state
         self._told = {each.key: self._told[each.key] for each in seen if each.key in self._told}
 

@@ -49,7 +49,7 @@ def percent(step: BriefStep, now: datetime) -> int | None:
 def in_words(live: LiveView, now: datetime) -> str:
     """All that is known, in one line: attempt, percent, the last error or the line of progress."""
     last = live.attempts[-1] if live.attempts else None
-    error = f"after {last.code or 'TOOL_FAILED'}: {last.error}" if last and live.next_at else ""
+    error = f"after {last.code or 'TOOL_FAILED'}: {last.error}" if last and live.next_at and not live.limit else ""
     share = "" if live.progress is None else f"{live.progress}%"
     return "  ".join(part for part in (attempt_text(live, now), share, error or live.line) if part)
 

@@ -14,14 +14,16 @@ from typing import Any
 
 from client.children.checking import check_children
 from client.errors import PlanRefused
+from client.limits.priority import fairness_of
 from client.local_tools import known_tools
-from client.plan_file import PlanFile, check, load
+from client.plan_file import OF_WORKERS, PlanFile, check, load
 from client.requests.workspaces import checked, directory_of, named
 from plans.definition.scopes import walk
 from plans.definition.validation import errors, input_values
 from plans.errors import PlanError
 from plans.expressions.opaque import PLAN
 from plans.model import Plan, Problem, ToolSpec
+from plans.model.shares import Fairness
 from plans.run import Options
 from plans.server_tools.listed_tools import definitions
 from runtime.settings import Settings
@@ -39,6 +41,11 @@ class Flags:
     id: str | None
     values: Mapping[str, Any] = field(default_factory=dict)
     """Values of inputs that are not texts of a command line."""
+    priority: int | None = None
+    fairness: str | None = None
+    """`KEY` or `KEY=WEIGHT`."""
+    timeout: float | None = None
+    """Seconds that the plan may take; None: as it says itself."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,9 @@ class Request:
             else named(self.flags.workspace, settings, local=local),
             granted=[str(self.file.directory)] if own else None,
             max_parallel=self.flags.max_parallel,
+            priority=self.flags.priority,
+            fairness=_fairness(self.flags.fairness),
+            timeout=self.flags.timeout,
             approve_all=self.flags.yes,
             review=self.flags.review,
             inputs=self.inputs,
@@ -79,6 +89,13 @@ class Request:
         directory = self.file.directory
         path = directory / Path(self.plan.workspace or "").expanduser()
         return checked(path, f"workspace of {self.file.name}", [str(directory)], settings) if local else str(path)
+
+
+def _fairness(text: str | None) -> Fairness | None:
+    try:
+        return fairness_of(text)
+    except ValueError:
+        raise PlanError("write --fairness KEY or KEY=WEIGHT, the weight between 0.001 and 1000", "BAD_USAGE") from None
 
 
 def prepare(file: str, flags: Flags, settings: Settings) -> Request:
@@ -96,7 +113,7 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     place = directory_of(found, plan, flags.workspace, settings)
     children = check_children(plan, tools, place, settings.state_dir)
     problems = problems + input_values(plan, inputs)[1] + children.problems
-    unknown = [problem for problem in problems if problem.code == "UNKNOWN_TOOL"]
+    unknown = [problem for problem in problems if problem.code in OF_WORKERS]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]

@@ -21,9 +21,10 @@ from temporalio.client import (
     ScheduleUpdate,
     ScheduleUpdateInput,
 )
-from temporalio.common import TypedSearchAttributes
+from temporalio.common import Priority, TypedSearchAttributes
 
 from client import ids
+from client.limits.priority import priority_of
 from client.rpc import RPC_TIMEOUT
 from client.schedules.server import KIND, ScheduleExists, about, checked_name, described
 from client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
@@ -70,7 +71,9 @@ async def create_schedule(
     policy = SchedulePolicy(overlap_of(given.overlap), given.catchup, given.pause_on_failure)
     spec, note = spec_of(timing), given.note or ("created paused" if given.paused else None)
     state = ScheduleState(note, given.paused, given.limit is not None, given.limit or 0)
-    action = await _action(client, chosen, checked, request_for(plan, options or Options(), given), queue)
+    action = await _action(
+        client, chosen, checked, request_for(plan, options or Options(), given), queue, priority_of(checked, options)
+    )
     memo = {"title": checked.title[:1_000], "source": source[:1_000], "by": options.by if options else ""}
     try:
         with about(chosen):
@@ -82,7 +85,7 @@ async def create_schedule(
 
 
 async def _action(
-    client: Client, name: str, plan: Plan, request: dict[str, Any], queue: str
+    client: Client, name: str, plan: Plan, request: dict[str, Any], queue: str, priority: Priority
 ) -> ScheduleActionStartWorkflow:
     """What the server does at each of the times: it starts the workflow as `plan start` would."""
     unnamed = plan.model_copy(update={"id": None, "task_id": plan.task_id or plan.id})
@@ -91,6 +94,7 @@ async def _action(
         request,
         id=ids.workflow_id(name),
         task_queue=queue,
+        priority=priority,
         typed_search_attributes=await _indexed(client, plan.title),
         **shown_of(unnamed, plan.title or name),
     )

@@ -1,7 +1,7 @@
 """What all functions on schedules share: their names, their errors, and which schedules are ours.
 
 A schedule's id on the server is its name. Other programs may have schedules in the same namespace: ours are those that
-start a PlanWorkflow.
+start a PlanWorkflow, and the one that collects garbage.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from plans.definition.near_names import Hints
 from plans.errors import PlanError
 
 KIND = "PlanWorkflow"
+PRUNE = "PruneWorkflow"
+"""What a schedule starts that collects garbage (`client.schedules.upkeep`)."""
 MAX_NAME = 150
 """Characters: Temporal adds a time to the ids of the runs, and a resumed one gets a number."""
 _INVALID = "Invalid schedule spec: "
@@ -84,7 +86,7 @@ async def described(client: Client, name: str) -> tuple[ScheduleHandle, Schedule
         with about(name):
             found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
             action = found.schedule.action
-            if isinstance(action, ScheduleActionStartWorkflow) and action.workflow == KIND:
+            if isinstance(action, ScheduleActionStartWorkflow) and action.workflow in (KIND, PRUNE):
                 return handle, found
     except ScheduleNotFound:
         pass
@@ -97,7 +99,7 @@ async def all_of_us(client: Client) -> AsyncIterator[ScheduleListDescription]:
     with about(""):
         async for each in await client.list_schedules():
             action = each.schedule.action if each.schedule else None
-            if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == KIND:
+            if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow in (KIND, PRUNE):
                 yield each
 
 

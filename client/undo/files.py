@@ -89,7 +89,7 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         name = plan_id(plan)
         raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
-    queues = [view.queue or default, *(step.queue for step in steps.values())]
+    queues = [view.host.queue if view.host else view.queue or default, *(step.queue for step in steps.values())]
     children = {name: path async for name, path in below(client, view.steps)}
     for name in children:
         queues += await _queues(client, name)

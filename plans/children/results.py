@@ -17,6 +17,8 @@ from plans.run import PlanStatus, Run, Status
 
 KEY = "child"
 """Key in the result of a child plan for what its parent takes over."""
+VALUE = "value"
+"""Key in the result of a child of a workflow that is no plan, for the plan's value."""
 CODES: Mapping[str, str] = {
     PlanStatus.PARTIAL: "PLAN_PARTIAL", PlanStatus.FAILED: "PLAN_FAILED", PlanStatus.CANCELLED: "PLAN_CANCELLED",
 }  # fmt: skip

@@ -25,6 +25,8 @@ from plans.expressions.opaque import PLAN, STEPS
 from plans.file_stamps import Stamp
 from plans.flow.batches.split import loop_of
 from plans.flow.ids import is_inside
+from plans.guards.deadline import for_child
+from plans.guards.workspace_lock import is_covered
 from plans.model import Plan, Problem, Step
 from plans.notify.news import effective
 from plans.run import Options, Run
@@ -104,6 +106,8 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         by=parent.options.by,
         notify=effective(parent, is_child=parent.parent is not None),
         history_limit=parent.options.history_limit,
+        until=for_child(parent),
+        shares_lock=is_covered(parent),
     )
 
 

@@ -30,7 +30,7 @@ from plans.run import Run, Status
 from plans.waiting.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
-PLAN_FIELDS = frozenset(("title", "maxParallel", "defaults", "budget", "notify", "estimatedDuration"))
+PLAN_FIELDS = frozenset(("title", "maxParallel", "timeout", "defaults", "budget", "notify", "estimatedDuration"))
 
 
 class Revised(NamedTuple):

@@ -27,6 +27,7 @@ from plans.flow.batches.split import loop_of
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
+from plans.hosts.host import UNSUPPORTED, unsupported
 from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.server_tools.tool_changes import TOOL_CHANGED, unfit
@@ -140,8 +141,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
-        if loop_of(schedule.outline, step_id) is not None:
-            return Delegate({})  # the items in it ask for themselves
+        if (unasked := _unasked(schedule, step)) is not None:
+            return unasked
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
@@ -165,6 +166,14 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     if is_timer(run, step):
         return Sleep(float(filled.args.get("seconds", 0)))
     return Call(filled, values)
+
+
+def _unasked(schedule: ReadinessIndex, step: Step) -> Fail | Delegate | None:
+    """What needs no look at arguments: a step whose child would use files that are at one host, a part of a loop."""
+    is_batch = loop_of(schedule.outline, step.id) is not None
+    if schedule.run.host_of(step) is not None and (is_batch or step.tool in CHILDREN):
+        return Fail(UNSUPPORTED, unsupported([step.id]))
+    return Delegate({}) if is_batch else None  # the items in it ask for themselves
 
 
 def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:

@@ -223,7 +223,9 @@ class ReadinessIndex:
     def _own_status(self, cancelled: bool) -> PlanStatus:
         if cancelled:
             return PlanStatus.CANCELLED
-        if self.run.aborted:
+        if (
+            self.run.aborted or self.run.timed_out or self.run.status is PlanStatus.DRAFT
+        ):  # a draft: its workers refuse it
             return PlanStatus.FAILED
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):

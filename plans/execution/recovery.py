@@ -27,6 +27,7 @@ from plans.llm.prompt_parts import Prompt, ToolOutcome
 from plans.llm.shortened import args_line
 from plans.model import Plan, Step, ToolSpec
 from plans.run import DONE, Result, Run
+from plans.secrets import models as secrets
 from plans.step_call import digest_of, upcoming
 
 PER_STEP = 2
@@ -137,6 +138,9 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
             f"no step can be inserted before '{step.id}': it is not a step of a block, but one item or round of a step"
         )
         return [f"{text}; choose retry, skip or abort"]
+    secret = _secrets(run, step, choice)
+    if secret:
+        return [f"the secret {name} may not be named by a model (secrets.toml)" for name in secret]
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:
@@ -144,6 +148,14 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
     except PlanError as error:
         return [error.message]
     return []
+
+
+def _secrets(run: Run, step: Step, choice: Recovery) -> list[str]:
+    """Secrets that the choice names, and that no model may."""
+    known, before = run.facts.tools, run.args_of(step)
+    calls = [call for new in choice.steps for _, each in walk_step(new) for call in calls_of(each)]
+    found = [*secrets.refused(known.get(step.tool), choice.args or {}, before)]
+    return sorted({*found, *(name for each in calls for name in secrets.refused(known.get(each.tool), each.args, {}))})
 
 
 def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -70,6 +70,8 @@ class Filled:
 
     args: dict[str, Any]
     deferred: list[Place]
+    secrets: Sequence[Place] = ()
+    """Those of the `deferred` locations that name secrets."""
 
 
 def find(args: Any) -> list[Reference]:

@@ -5,7 +5,7 @@ Rules
   that have an `undo`, one at a time, the one that completed last first. An undo that fails is recorded, and the
   others still run.
 - Then the steps of the plan's `finally` run, however it ended. What closes a plan runs although the plan has stopped.
-- An interrupted plan does neither: it can be resumed. Nor does one that never began.
+- An interrupted plan does neither: it can be resumed. Nor does one that never began, or waits for its workspace.
 - A cancellation of a plan that is being closed lets that finish; another one ends it at once.
 - A run that undoes an ended plan begins with its rollback. It is completed if all of that is done, partial otherwise.
 """
@@ -18,6 +18,7 @@ from plans.execution.resume import was_cut_short
 from plans.execution.schedule import Schedule
 from plans.flow.closing_state import Closing
 from plans.flow.undone import to_undo
+from plans.guards.workspace_lock import waits
 from plans.log import LogKind
 from plans.run import PlanStatus, Run
 
@@ -55,7 +56,7 @@ def cancel(run: Run, now: datetime) -> bool:
 def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | None:
     """The beginning of what closes the plan; None if nothing does."""
     run = schedule.run
-    if run.started is None or (was_cut_short(run) and not cancelled):
+    if run.started is None or waits(run) or (was_cut_short(run) and not cancelled):
         return None
     ends = schedule.last_status(cancelled)
     order = to_undo(run) if run.plan.rollback and ends in ROLLS_BACK else []

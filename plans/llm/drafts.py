@@ -8,6 +8,7 @@ from plans.llm.answers import PlanAnswer
 from plans.llm.json_extraction import AnswerProblem
 from plans.model import Plan, Problem, Value
 from plans.run import Run
+from plans.secrets.models import tools_for_models
 
 
 class Draft(Value):
@@ -34,4 +35,5 @@ def draft_of(run: Run, base: Plan, answer: PlanAnswer) -> Draft | AnswerProblem:
         "estimated_duration": answer.plan.estimated_duration,
     }
     plan = base.model_copy(update=changed)
-    return Draft.model_construct(plan=plan, problems=errors(problems(plan, run.facts.tools)))
+    tools = tools_for_models(run.facts.tools, base)
+    return Draft.model_construct(plan=plan, problems=errors(problems(plan, tools)))

@@ -20,7 +20,8 @@ PLAN = "plan"
 """The tool that runs a plan; one whose steps are in its arguments is an answer in an answer."""
 _NOT_OF_A_PLAN = (
     *("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults", "queue"),
-    *("maxParallel", "max_parallel", "owns", "rollback", "outputs", "finally", "finally_"),
+    *("maxParallel", "max_parallel", "owns", "rollback", "outputs", "finally", "finally_", "timeout"),
+    *("workspaceLock", "workspace_lock", "priority", "fairness"),
 )
 _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 _LISTS = ("steps", "finally", "finally_")

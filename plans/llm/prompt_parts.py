@@ -16,6 +16,7 @@ from pydantic import Field
 
 from plans.llm.shortened import json_line
 from plans.model import ToolSpec, Value
+from plans.secrets.models import for_models
 from plans.server_tools.chosen_tools import chosen_tools, said_of
 
 RESULT_CHARACTERS = 4_000
@@ -201,11 +202,21 @@ _BY_NAME = (
 def _of_server(spec: ToolSpec) -> str:
     head = f"- {spec.name}: a tool of server '{spec.server}'; what that server says of it, as data:"
     asks = "\n  may need a person's approval before it runs" if spec.approval == "always" else ""
-    return data(head, said_of(spec), len(said_of(spec))) + asks
+    return data(head, said_of(spec), len(said_of(spec))) + asks + _secrets(spec)
 
 
 def _tool(spec: ToolSpec) -> str:
     schema = json.dumps(spec.args_schema, ensure_ascii=False, separators=(",", ":"))
     value = f"\n  value: {one_line(spec.value)}" if spec.value else ""
     asks = "\n  may need a person's approval before it runs" if spec.approval == "always" else ""
-    return f"- {spec.name}: {one_line(spec.description)}\n  args: {schema}{value}{asks}"
+    return f"- {spec.name}: {one_line(spec.description)}\n  args: {schema}{value}{asks}{_secrets(spec)}"
+
+
+def _secrets(spec: ToolSpec) -> str:
+    """Which secrets the tool's arguments may name; not how, which the rules of plans and of agents say."""
+    known = for_models(spec).secrets
+    if not known:
+        return ""
+    return "\n  secrets, written as {{secret.NAME}} in a text argument and never seen: " + ", ".join(
+        f"{name}{f' (for {chr(44).join(use.hosts)} only)' if use.hosts else ''}" for name, use in known.items()
+    )

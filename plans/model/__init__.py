@@ -7,6 +7,7 @@ seed 004). The state of a run is in `plans.run`. An unknown field is an error, s
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.plan import Plan, Problem
 from plans.model.rules import ApprovalRule, Budget, Defaults, Input, OnFailure, Retry
+from plans.model.secret_use import SecretUse
 from plans.model.step import Step
 from plans.model.tool_spec import ToolSpec
 from plans.model.values import (
@@ -40,6 +41,7 @@ __all__ = [
     "Repeat",
     "Retry",
     "Seconds",
+    "SecretUse",
     "Step",
     "StepId",
     "ToolName",

@@ -10,8 +10,9 @@ from pydantic import Field, StringConstraints
 from plans.model.control_flow import Expression
 from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
+from plans.model.shares import Fairness, Priority
 from plans.model.step import Step
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, StepId, Value
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
 
 
 class Plan(Value):
@@ -34,7 +35,18 @@ class Plan(Value):
         strict=True,
         description="Maximum number of steps running at the same time.",
     )
+    priority: Priority | None = Field(default=None, description="1 (served first) to 5; 3 if omitted.")
+    fairness: Fairness | None = Field(
+        default=None, description="Whose share of the workers it uses; default: its owner's."
+    )
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
+    timeout: Seconds | None = Field(
+        default=None,
+        description="Seconds from its beginning until it must have ended, waiting included: then it fails.",
+    )
+    workspace_lock: bool = Field(
+        default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."
+    )
     budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
     notify: Notify = Field(
         default_factory=list,

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from plans.definition.receivers import receives
 from plans.model.rules import Retry
+from plans.model.secret_use import SecretUse
 from plans.model.values import ToolName, Value
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class ToolSpec(Value):
         default="", description="Of a server's tool: SHA-256 of its name, description, schemas and hints as listed."
     )
     asks_because: str = Field(default="", description="Why its calls need approval, if not for what they say.")
+    secrets: dict[str, SecretUse] = Field(
+        default_factory=dict, description="Secrets that steps may name in its arguments (secrets.toml), by name."
+    )
 
     @cached_property
     def validator(self) -> Draft202012Validator:

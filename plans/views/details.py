@@ -8,6 +8,7 @@ from datetime import datetime
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.children.view import rows as child_rows
+from plans.guards.deadline import awaited
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.views.nested.counting import Census
@@ -32,13 +33,25 @@ def of_plan(run: Run) -> list[str]:
     rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
+    until = awaited(run)
+    rows += [f"Deadline: {_clock(until)}"] if until else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
+    rows += [_lock(run)] if run.lock and not run.ended else []
+    rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
     rows += [f"Tokens: {used.in_words()}"] if used.calls else []
     rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
     rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
+
+
+def _lock(run: Run) -> str:
+    lock = run.lock
+    if lock is None or lock.held is not None:
+        return "Lock: it has the workspace to itself"
+    who = f", which {line(lock.holder)} holds" if lock.holder else ""
+    return f"Lock: it waits for its workspace{who}, with {lock.ahead} ahead"
 
 
 def _inputs(run: Run) -> str:

@@ -33,25 +33,30 @@ class LiveView(Value):
     next_at: datetime | None = Field(default=None, description="When the attempt begins, if it has not begun yet.")
     progress: int | None = Field(default=None, description="Percent, as the tool reports it.")
     line: str = Field(default="", description="The tool's last line of progress.")
+    limit: str = Field(default="", description="The limit that it waits for (limits.toml), until `next_at`.")
     attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
     more_attempts: int = Field(default=0, description="Number of attempts before those.")
 
     @property
     def is_plain(self) -> bool:
         """Whether there is nothing to tell but that it runs."""
-        return not (self.attempts or self.more_attempts or self.attempt > 1 or self.line) and self.progress is None
+        return (
+            not (self.attempts or self.more_attempts or self.attempt > 1 or self.line or self.limit)
+            and self.progress is None
+        )
 
 
 def live_of(details: Any, next_at: datetime | None = None) -> LiveView:
     """The state of an activity by its heartbeat details. `next_at`: when its next attempt begins, if it waits."""
     known: Mapping[str, Any] = details if isinstance(details, dict) else {}
-    errors, line = _count(known.get("errors")) or 0, known.get("line")
+    errors, line, limit = _count(known.get("errors")) or 0, known.get("line"), known.get("limit")
     return LiveView(
         attempt=errors + 1,
         of=_count(known.get("of")),
         next_at=next_at,
         progress=None if next_at else percent_of(known.get("progress")),
         line=line[:MAX_LINE] if isinstance(line, str) and not next_at else "",
+        limit=limit[:MAX_LINE] if isinstance(limit, str) and next_at else "",
         attempts=attempts_of(known.get("attempts")),
         more_attempts=_count(known.get("moreAttempts")) or 0,
     )
@@ -78,7 +83,14 @@ def percent_of(found: Any) -> int | None:
 
 
 def attempt_text(live: LiveView, now: datetime) -> str:
-    """Which attempt runs or is next: `attempt 2 of 3 in 1 s`; empty for a first attempt."""
+    """Which attempt runs or is next: `attempt 2 of 3 in 1 s`; empty for a first attempt.
+
+    Of one that waits for a limit: `waits for the limit of tools.http_request: 12 s`.
+    """
+    if live.limit and live.next_at is not None:
+        wait = (live.next_at - now).total_seconds()
+        left_text = "awaits a worker" if wait < -UNSERVED else f"{max(0.0, wait):.0f} s"
+        return f"waits for the limit of {live.limit}: {left_text}"
     if live.attempt == 1 and not live.attempts:
         return ""
     number = numbered(live.attempt, live.of)

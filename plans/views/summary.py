@@ -15,6 +15,7 @@ from pydantic import Field
 from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
 from plans.flow.undone import outcomes, shown_steps
+from plans.guards.deadline import awaited
 from plans.model import Step, Value
 from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
@@ -84,6 +85,7 @@ class Summary(View):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     duration: float = Field(default=0.0, description="Seconds.")
+    deadline: datetime | None = Field(default=None, description="When it must have ended; omitted if never.")
     files_written: list[str] = Field(default_factory=list)
     tokens: TokensView = Field(default_factory=TokensView)
     stopped: str = Field(default="", description="Why no further step could start.")
@@ -110,7 +112,7 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        empty = [name for name in ("undone", "closing", "asks", "problems") if not getattr(self, name)]
+        empty = [name for name in ("undone", "closing", "asks", "problems", "deadline") if not getattr(self, name)]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
         return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
@@ -130,6 +132,7 @@ def summary_of(run: Run) -> Summary:
         started_at=run.started,
         ended_at=run.ended,
         duration=duration(run),
+        deadline=awaited(run),
         files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,

@@ -37,7 +37,7 @@ from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
-_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_")
+_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_", "workspace_lock")
 """Fields of a plan that a view has only if they are set."""
 
 
@@ -59,6 +59,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "duration": duration(run),
         "workspace": run.facts.workspace or plan.workspace,
+        **({"host": {"name": run.host.name, "queue": run.host.queue}} if run.host else {}),
         "inputs": run.inputs,
         "stopped": run.stopped,
         **_of_child(run),

@@ -1,4 +1,7 @@
-"""Settings of encryption: where the keys are, and whether what is not encrypted is read. Keys are never settings."""
+"""Settings of encryption and secrets: where they are, and whether what is not encrypted is read.
+
+Keys and secrets themselves are never settings.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import shlex
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 from pydantic.functional_validators import AfterValidator
 
 COMMAND = "command:"
@@ -22,9 +25,16 @@ def _source(text: str) -> str:
 
 
 class KeySettings(BaseModel):
-    """Settings of encryption."""
+    """Settings of encryption and of the secrets that plans name."""
 
     keys: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_source)] | None = None
     """File with the key ring, or `command:PROGRAM ARGUMENTS` that prints it; none: nothing is encrypted."""
     plain: Literal["read", "refuse"] = "read"
     """refuse: payloads that are not encrypted are not read."""
+    secrets: Path | None = None
+    """File with the names of secrets; none: secrets.toml in the state directory, if there is one."""
+
+    @field_validator("secrets")
+    @classmethod
+    def _secrets_are_absolute(cls, path: Path | None) -> Path | None:
+        return path.expanduser().absolute() if path else None

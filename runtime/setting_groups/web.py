@@ -121,6 +121,8 @@ class WebSettings(BaseModel):
     """Whether agents reach the MCP server at /mcp of the page."""
     web_mcp_audience: str | None = Field(default=None, min_length=1, max_length=1_000)
     """What the issuer calls the MCP server in access tokens, if not by its address."""
+    codec_audience: str | None = Field(default=None, min_length=1, max_length=1_000)
+    """What the issuer calls `plan codec` in access tokens, which the Temporal UI passes on."""
     web_mcp_templates: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """Saved templates that the page's MCP server offers as tools of their own, comma separated; `all`."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs, latency, payloads, speed
+from benchmarks import graphs, latency, payloads, speed, telemetry
 from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from tests.nightly import only_nightly
@@ -28,7 +28,9 @@ async def test_a_plan_and_the_workflow_by_hand_do_the_same_steps(tmp_path: Path,
     assert view["counts"] == {"total": 20, "completed": 20}
 
 
-@pytest.mark.parametrize("module", [only_nightly(latency), only_nightly(speed), only_nightly(payloads)])
+@pytest.mark.parametrize(
+    "module", [only_nightly(latency), only_nightly(speed), only_nightly(payloads), only_nightly(telemetry)]
+)
 async def test_a_measurement_fills_its_table(module: object, bench: Bench, temporal_binary: Path) -> None:
     tables = await module.measure(bench)  # type: ignore[attr-defined]
     assert tables

@@ -17,6 +17,7 @@ NOT_ON_PLANS = {
     "tools",
     "notify",
     "keys",
+    "secrets",
     "schema",
     "up",
     "down",

@@ -56,9 +56,18 @@ async def finally_cancelled(plans: Plans) -> Started:
     return started
 
 
+async def timed_out(plans: Plans) -> Started:
+    """A plan whose deadline passes while it runs, after continue-as-new, and which is rolled back then."""
+    steps = [*STEPS, work("slow", "b", args=WAITS)]
+    started = await plans.start(steps, {"historyLimit": 10}, rollback=True, timeout=3.0, **LAST)
+    await started.ended()
+    return started
+
+
 CLOSINGS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "rollback": rollback,
     "rollback-cancelled": cancelled,
     "rollback-abandoned": abandoned,
     "finally-cancelled": finally_cancelled,
+    "deadline": timed_out,
 })  # fmt: skip

@@ -11,6 +11,9 @@ from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS
 from tests.replay.child_plans import TALKS as CHILD_TALKS
 from tests.replay.closings import CLOSINGS
+from tests.replay.hosts import HOSTS
+from tests.replay.limited import LIMITED
+from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
@@ -338,7 +341,10 @@ SCENARIOS: dict[str, Scenario] = {
     **SCHEDULED,
     **WAITING,
     **CLOSINGS,
+    **LOCKS,
     **LOOPS,
     **NOTIFIED,
+    **LIMITED,
     **SERVER_TOOLS,
+    **HOSTS,
 }

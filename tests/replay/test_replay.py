@@ -48,6 +48,7 @@ MUTATIONS = {
         "        tool_changes.take(self.run, step, left.definition, now)\n",
         "",
     ),
+    "no look whether a host lives": ("hosts.py", "if await _answers(lost):", "if False:"),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

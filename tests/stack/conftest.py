@@ -7,7 +7,6 @@ server and its SQL tool are built from their Go modules once and kept in the cac
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import pwd
 import random
@@ -27,10 +26,10 @@ from runtime.connect import connect
 from runtime.errors import NotConnected
 from runtime.server import HOST, free_ports
 from runtime.settings import Settings
+from tests.go_programs import run, temporal_programs
+from tests.go_programs import schema as schema_of_server
 
 ROOT = Path(__file__).parent.parent.parent
-MODULE = "go.temporal.io/server"
-VERSION = "v1.29.1"
 PORTS = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 MEMBERSHIP = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 
@@ -38,22 +37,13 @@ MEMBERSHIP = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """A directory with temporal-server and temporal-sql-tool."""
-    folder = Settings.read({"HOME": os.environ["HOME"]}).cache_dir / f"server-{VERSION}"
-    for package, built, name in (
-        ("cmd/server", "server", "temporal-server"),
-        ("cmd/tools/sql", "sql", "temporal-sql-tool"),
-    ):
-        if not (folder / name).exists():
-            run("go", "install", f"{MODULE}/{package}@{VERSION}", GOBIN=str(folder), CGO_ENABLED="0")
-            (folder / built).rename(folder / name)
-    return folder
+    return temporal_programs()
 
 
 @pytest.fixture(scope="session")
 def schema() -> Path:
     """The table definitions that belong to that server."""
-    module = json.loads(run("go", "mod", "download", "-json", f"{MODULE}@{VERSION}"))
-    return Path(module["Dir"]) / "schema/postgresql/v12"
+    return schema_of_server()
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -179,13 +169,6 @@ async def until_ready(command: list[str]) -> None:
             if await process.wait() == 0:
                 return
             await asyncio.sleep(0.1)
-
-
-def run(*command: str, user: str | None = None, **environ: str) -> str:
-    """The output of a command; a failure shows all it said."""
-    done = subprocess.run(command, user=user, env=os.environ | environ, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def _postgres(program: str) -> str:

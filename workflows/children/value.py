@@ -8,7 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from plans.children import of_items, outputs
-from plans.children.results import KEY, result_of
+from plans.children.results import KEY, VALUE, result_of
 from plans.errors import BadExpression
 from plans.expressions.evaluation import Budget
 from plans.large_value import LargeValue
@@ -57,8 +57,15 @@ async def set_value(run: Run) -> None:
 
 
 def with_result(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
-    """The result of an ended run: its summary, and of a child plan what its parent takes over."""
-    return summary if run.parent is None else {**summary, KEY: result_of(run)}
+    """The result of an ended run: its summary; of a child plan also what its parent takes over, or its value alone.
+
+    The latter for a workflow that is no plan (`client.embedding.children`).
+    """
+    if run.parent is not None:
+        return {**summary, KEY: result_of(run)}
+    if workflow.info().parent is None or run.value is None or not run.value.ok:
+        return summary
+    return {**summary, VALUE: {"value": run.value.value, "isLarge": run.value.large is not None}}
 
 
 def _with_value(is_child: bool) -> tuple[PlanStatus, ...]:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from client.cli.output import seconds
 from client.live.steps import percent
+from plans.guards.deadline import left
 from plans.run import DENIED
 from plans.views.abridged import chosen, folded
 from plans.views.live import attempt_text
@@ -95,7 +96,11 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     style = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "paused": "yellow"}
     status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
-    grid.add_row(title, Text.assemble(status, f"  {elapsed}"))
+    limit = f"  {left(view.deadline, now)}" if view.deadline else ""
+    if view.lock and not view.lock.held:
+        who = f", held by {line(view.lock.holder.removeprefix('plan-'))}" if view.lock.holder else ""
+        limit = f"  waits for its workspace{who}{limit}"
+    grid.add_row(title, Text.assemble(status, f"  {elapsed}{limit}"))
     return grid
 
 

@@ -11,9 +11,10 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson
-from client.cli.prune import duration
+from client.cli.spans import duration
 from plans.errors import PlanError
 from runtime.keys.adding import add_key
+from runtime.keys.at_rest import AtRest
 from runtime.keys.of_settings import SETTING, ring_of
 from runtime.keys.ring import Key, KeyRing, new_key, written
 from runtime.setting_groups.keys import COMMAND
@@ -84,6 +85,18 @@ def check(as_json: AsJson = False) -> None:
         output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": settings.plain})
     else:
         output.show(f"ring {same}: {len(ring.keys)} keys, {current.id} encrypts now; plain payloads: {settings.plain}")
+
+
+@app.command("read")
+def read(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of the state directory, such as a SUMMARY.md.")],
+) -> None:
+    """Print a text of ours that is encrypted, such as runs/ID/SUMMARY.md; any other text as it is."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{file} cannot be read as text: {error}", "NOT_FOUND") from None
+    output.show(AtRest(ring_of(environment.settings())).plain(text))
 
 
 def _row(key: Key, current: Key | None) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from client import runs
 from client.cli import environment, output, session
 from client.cli.check import show_asking
 from client.cli.options import AsJson
-from client.cli.run import Inputs, MaxParallel, Workspace, Yes
+from client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
 from client.cli.schedules.show import next_rows
 from client.cli.session import Connected
 from client.cli.sources.template_request import names, prepare_template
+from client.cli.spans import seconds_of
 from client.errors import PlanRefused
 from client.local_tools import known_tools
 from client.requests.plan_request import Flags, Request, prepare
@@ -93,6 +94,7 @@ def create(
     workspace: Workspace = None,
     yes: Yes = False,
     max_parallel: MaxParallel = None,
+    timeout: Timeout = None,
     inputs: Inputs = None,
     as_json: AsJson = False,
 ) -> None:
@@ -103,7 +105,8 @@ def create(
         limit=limit, paused=paused, note=note or "",
     )  # fmt: skip
     _checked(name, timing, rules)
-    flags = Flags(workspace, yes, max_parallel, False, tuple(inputs or ()), None)
+    most = seconds_of(timeout, "--timeout")
+    flags = Flags(workspace, yes, max_parallel, False, tuple(inputs or ()), None, timeout=most)
     request = _request(file, template, flags, environment.settings())
     _show_created(*session.run(lambda here: _create(here, name, request, timing, rules), starts=True), as_json)
 

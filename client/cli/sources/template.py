@@ -12,13 +12,14 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File
-from client.cli.run import Inputs, MaxParallel, NewId, Review, Yes, to_its_end
+from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Timeout, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
+from client.cli.spans import seconds_of
 from client.differences.texts import text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
-from client.plan_file import check, load
+from client.plan_file import OF_WORKERS, check, load
 from client.requests.plan_request import Flags
 from client.templates.known import Known
 from plans.definition.template_calls import waived
@@ -71,7 +72,7 @@ def save(
     settings = environment.settings()
     found = load(file)
     plan, wrong = check(found.data, known_tools(settings))
-    serious = [problem for problem in errors(wrong) if problem.code != "UNKNOWN_TOOL"]
+    serious = [problem for problem in errors(wrong) if problem.code not in OF_WORKERS]
     if plan is None or serious:
         raise PlanRefused(wrong, found)
     if wrong:
@@ -145,10 +146,16 @@ def run(
     review: Review = False,
     inputs: Inputs = None,
     plan_id: NewId = None,
+    priority: Priority = None,
+    fairness: Fairness = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
-    flags = Flags(workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id)
+    limit = seconds_of(timeout, "--timeout")
+    flags = Flags(
+        workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
+    )
     to_its_end(prepare_template(name, flags, environment.settings()), as_json)
 
 

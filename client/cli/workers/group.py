@@ -14,7 +14,7 @@ import typer
 from client.cli import output, session
 from client.cli.options import AsJson
 from client.cli.output import say
-from client.cli.prune import duration
+from client.cli.spans import duration
 from client.releases.at_versions import AtVersion, all_versions
 from client.releases.control import WHOLE, Drain, ramp, rollback, to_drain
 from client.requests.connected import Connected

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from client import draft, runs
 from client.errors import PlanRefused
+from client.limits.priority import of_another
 from client.mcp.host import Caller, Host, Request
 from client.mcp.replies import reply
 from client.mcp.tasks.capability import takes_tasks
@@ -109,7 +110,7 @@ async def start(here: Connected, caller: Caller, wanted: PlanRequest) -> Started
     return await runs.start(
         here.client,
         wanted.file.data,
-        options=options.model_copy(update=UNWAIVED),
+        options=options.model_copy(update=UNWAIVED | of_another(wanted.plan, caller.name)),
         plan_id=wanted.flags.id,
         name=wanted.file.title,
         queue=settings.task_queue,

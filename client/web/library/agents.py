@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from activities.lifecycle.agent_history import AgentHistory
+from activities.lifecycle.agent_history import history_store
 from client import agents, draft, runs
+from client.limits.listing import in_words
 from client.local_tools import known_tools
 from client.requests.llm import require_llm
 from client.requests.roots import Roots
@@ -28,6 +29,7 @@ from plans.agents.history import Entry, History
 from plans.agents.order import AgentLimits, AgentOrder, step_args
 from plans.errors import PlanError
 from plans.run import Options
+from runtime.limits.limits_file import read_limits
 from runtime.settings import Settings
 
 NAV = "agents"
@@ -55,7 +57,7 @@ async def rebuild(request: Request) -> Response:
     await form_of(request)
     service = service_of(request)
     found = [each for each in await agents.recorded(await service.client()) if each.agent_type != history_of.PLAN_TYPE]
-    await asyncio.to_thread(AgentHistory(service.settings.state_dir).replace, found)
+    await asyncio.to_thread(history_store(service.settings).replace, found)
     return done(request, "/agents", f"Rebuilt the history from {len(found)} agent runs.")
 
 
@@ -95,6 +97,14 @@ async def start(request: Request) -> Response:
     return done(request, url, f"Started {name}.")
 
 
+async def limits(request: Request) -> Response:
+    """Rates and concurrency: what is used, and which plans wait."""
+    service = service_of(request)
+    rows = await runs.limits(await service.client(), queue=service.settings.task_queue)
+    named = read_limits(service.settings).texts
+    return page(request, "library/limits.html", nav="", rows=[(row, in_words(row)) for row in rows], named=named)
+
+
 async def tools(request: Request) -> Response:
     """The tools that steps may call, with their arguments."""
     return page(request, "library/tools.html", nav="", tools=list(known_tools(service_of(request).settings).values()))
@@ -132,7 +142,7 @@ async def _begin(client: Client, order: AgentOrder, options: Options, typed: dic
 
 async def _history(request: Request, settings: Settings) -> tuple[History, str]:
     """The history of this machine, after asking the server about the runs that it has in progress."""
-    store = AgentHistory(settings.state_dir)
+    store = history_store(settings)
     read = await asyncio.to_thread(store.read)
     running = history_of.active(read.history)
     if not running:

@@ -11,7 +11,7 @@ from client.differences.plan_diff import PlanDiff, plan_diff
 from client.differences.texts import Side, text_rows
 from client.errors import PlanRefused
 from client.local_tools import known_tools
-from client.plan_file import check
+from client.plan_file import OF_WORKERS, check
 from client.requests.roots import Roots
 from client.templates.known import Known
 from client.web.access import Role, needs
@@ -66,7 +66,7 @@ async def save(request: Request) -> Response:
         name = new_name(typed["name"].strip())
         file = source.read(settings)
         plan, wrong = check(file.data, known_tools(settings))
-        if plan is None or any(each.code != "UNKNOWN_TOOL" for each in errors(wrong)):
+        if plan is None or any(each.code not in OF_WORKERS for each in errors(wrong)):
             raise PlanRefused(wrong, file)
         store = _known(request).store(user=typed["where"] == "user")
         version, changed = store.save(name, file.text, typed["description"].strip() or None)

@@ -27,6 +27,7 @@ from client.web.rendering import page
 from client.web.schema_form import MORE
 from client.web.service import service_of
 from client.web.start.inputs import sent_of
+from client.web.start.offered import offered
 from client.web.start.sources import Choices, Source, checked, pasted, requested
 from plans.errors import InvalidPlan, PlanError
 from plans.run import Options
@@ -160,8 +161,9 @@ def _choose(request: Request, typed: dict[str, str] | None = None, error: PlanEr
     roots = Roots.of(settings)
     templates = Known.of(settings, str(roots.paths[0])).every()
     return page(
-        request, "start/choose.html", status=422 if error else 200, nav="start", roots=roots, files=roots.files(),
-        templates=templates, typed=typed or {}, error=error, on_failure=ON_FAILURE, model=settings.model,
+        request, "start/choose.html", status=422 if error else 200, nav="start", roots=roots, typed=typed or {},
+        choices=offered(roots.files(), templates, request.query_params.get("find", "")), error=error,
+        on_failure=ON_FAILURE, model=settings.model,
     )  # fmt: skip
 
 

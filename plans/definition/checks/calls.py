@@ -17,6 +17,8 @@ from plans.expressions.conditions import compiled
 from plans.expressions.opaque import scanned
 from plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
 from plans.model import Problem, ToolSpec
+from plans.secrets.calls import MISPLACED, NOT_HERE, problems
+from plans.secrets.naming import SECRET
 from plans.waiting import events, questions
 from plans.waiting.events import WAIT_FOR
 from plans.waiting.questions import ASK
@@ -62,6 +64,9 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
     for field, text in [*found, *_form(call), *waiting]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     yield from _code(call, spec)
+    if scope.meaning(SECRET) is Meaning.NOTHING and SECRET not in call.variables:
+        for wrong in problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
+            yield call.problem(wrong.code, field_of_place("args", wrong.place), wrong.message)
 
 
 def reference_problems(
@@ -77,7 +82,10 @@ def reference_problems(
             continue
         field = field_of_place(start, place)
         for reference in in_text(text, place):
-            if not is_literal(reference, known):
+            if _names_secret(reference, known):
+                if start != "args":
+                    yield call.problem(MISPLACED, field, NOT_HERE)
+            elif not is_literal(reference, known):
                 yield from _reference_problems(reference, call, scope, inputs, hints, field, paths)
         if "{{" in text and start == "args":
             yield from _braces(text, call, known, field)
@@ -97,6 +105,11 @@ def _reference_problems(
             yield call.problem("BAD_EXPRESSION", field, error.message)
         else:
             yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
+
+
+def _names_secret(reference: Reference, known: _Known) -> bool:
+    """Whether it names a secret, which is checked with the tool that may use it (`tool_problems`)."""
+    return reference.root == SECRET and SECRET not in known
 
 
 def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Iterator[Problem]:

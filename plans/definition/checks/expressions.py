@@ -18,6 +18,8 @@ from plans.expressions.conditions import compiled, roots_of
 from plans.expressions.items import list_expression
 from plans.expressions.references import INPUTS
 from plans.model import Plan, Problem, Step
+from plans.secrets.calls import MISPLACED, NOT_HERE
+from plans.secrets.naming import SECRET
 
 _NUMBER = re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]")
 """A bare number beside a comparison."""
@@ -32,7 +34,8 @@ def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints
         if field not in bad:
             for root in roots_of(expression):
                 if text := _unknown(root, step, scope, variables, hints):
-                    yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=text)
+                    code, text = (MISPLACED, NOT_HERE) if root == SECRET else ("BAD_REFERENCE", text)
+                    yield Problem(code=code, step_id=path, field=field, message=text)
     if step.for_each is not None and isinstance(step.for_each.items, list):
         given = CallOf(path, step.id, "", {"items": step.for_each.items}, frozenset())
         yield from reference_problems(given, scope, inputs, hints, "forEach")
@@ -65,7 +68,9 @@ def output_problems(plan: Plan, hints: Hints) -> Iterator[Problem]:
             yield Problem(code="BAD_EXPRESSION", field=field, message=error.message)
             continue
         for root in roots:
-            if root not in known and root != INPUTS:
+            if root == SECRET and root not in known:
+                yield Problem(code=MISPLACED, field=field, message=NOT_HERE)
+            elif root not in known and root != INPUTS:
                 text = f"'{root}' is neither a step of the plan nor `{INPUTS}`{hints.question(root, known)}"
                 yield Problem(code="BAD_REFERENCE", field=field, message=text)
 
@@ -108,7 +113,9 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
 def _inner(step: Step, field: str, expression: str, path: str, hints: Hints) -> Iterator[Problem]:
     known = inner_ids(step)
     for root in roots_of(expression):
-        if root not in known and root != "@":
+        if root == SECRET and root not in known:
+            yield Problem(code=MISPLACED, step_id=path, field=field, message=NOT_HERE)
+        elif root not in known and root != "@":
             text = f"'{root}' is not a step of this block, whose values the expression is about"
             message = f"{text}{hints.question(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=message)

@@ -10,6 +10,7 @@ from pydantic import Field
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
+from plans.model.shares import Fairness
 from plans.run import PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
@@ -79,6 +80,16 @@ class ClosingView(Value):
     ends: str = Field(description="The status it ends with, unless a step of its `finally` fails.")
     cancelled: bool = Field(default=False, description="It was cancelled; another time ends it at once.")
     undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
+
+
+class LockView(Value):
+    """The lock on a plan's workspace."""
+
+    workspace: str
+    held: bool = Field(description="False: the plan waits for it, and starts nothing.")
+    since: datetime
+    holder: str = Field(default="", description="The workflow that holds it meanwhile, once known.")
+    ahead: int = Field(default=0, description="Plans that get it before.")
 
 
 class StepView(Step):
@@ -191,8 +202,10 @@ class BriefView(View):
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
     inside: dict[str, int] = Field(
@@ -210,6 +223,13 @@ class BriefView(View):
     )
 
 
+class HostView(View):
+    """The host that a plan's files are at."""
+
+    name: str = Field(description="PLANS_HOST of its workers.")
+    queue: str = Field(description="The task queue that only its workers poll.")
+
+
 class PlanView(View):
     """The full view: the plan joined with statuses and results (seed 004)."""
 
@@ -218,9 +238,14 @@ class PlanView(View):
     version: int = 1
     title: str = ""
     workspace: str | None = None
+    host: HostView | None = Field(default=None, description="Where that is, if workers have a workspace each.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the inputs.")
     queue: str | None = None
     max_parallel: int | None = None
+    priority: int | None = None
+    fairness: Fairness | None = None
+    timeout: float | None = Field(default=None, description="Seconds that it may take, from its beginning.")
+    deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     defaults: Defaults = Field(default_factory=Defaults)
     budget: Budget | None = None
     estimated_duration: float | None = None
@@ -237,6 +262,8 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
+    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)

@@ -1,12 +1,14 @@
-"""What views say of rollback and `finally`: how far they are, and what became of each step's undo."""
+"""What views say of a plan's end: its deadline; how far rollback and `finally` are, what became of each undo."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from plans.flow.undone import outcomes, undone
+from plans.guards.deadline import awaited
 from plans.model import Step
 from plans.run import Run
+from plans.views.pending import iso
 from plans.views.progress.events import result_view
 from plans.views.safe_text import line
 
@@ -16,14 +18,23 @@ UNDO_WORDS = {"pending": "not undone yet", "running": "being undone", "completed
 
 
 def closing_view(run: Run) -> dict[str, Any]:
-    """How far the plan is in being closed (a ClosingView), under `closing`; empty before that begins."""
-    closing = run.closing
+    """How far the plan is in being closed (a ClosingView), under `closing`; before that, its `deadline`, if any."""
+    closing, until = run.closing, awaited(run)
     if closing is None:
-        return {}
+        return _lock_view(run) | ({"deadline": iso(until)} if until else {})
     view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
     number = [became.status for _, became in outcomes(run)]
     undo = {status: number.count(status) for status in UNDO_WORDS if status in number}
     return {"closing": {**view, "undo": undo}}
+
+
+def _lock_view(run: Run) -> dict[str, Any]:
+    """The lock on the workspace (a LockView), under `lock`, while the plan waits for it or holds it."""
+    lock = run.lock
+    if lock is None or run.ended is not None:
+        return {}
+    view = {"workspace": run.facts.workspace, "since": iso(lock.held or lock.since), "held": lock.held is not None}
+    return {"lock": view | ({"holder": lock.holder, "ahead": lock.ahead} if lock.held is None else {})}
 
 
 def undo_view(run: Run, step: Step) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from client.mcp.tools.views import awaited
 from client.requests.plan_request import Flags, prepared
 from client.web.access.link import KEY_FILE as LINK_FILE
 from client.web.access.link import fresh_secret
-from plans.run import ENDED, Options
+from plans.run import ENDED, Options, PlanStatus
 from runtime.server import HOST
 from runtime.settings import Settings
 from runtime.signing import KEY as SIGNING_FILE
@@ -104,12 +104,13 @@ class Ground:
         return started.plan_id
 
     async def settled(self, plan: str) -> None:
-        """Wait until a plan has ended, or has nothing left to do but await a person."""
+        """Wait until a plan has ended, is held, or has nothing left to do but await a person."""
 
         async def look() -> bool:
             view = await runs.brief(self.temporal, plan)
             clocks = {each.status for each in view.steps if each.id == "clock"}
-            return view.status in ENDED or (not clocks & {"pending", "running"} and bool(awaited(view)))
+            is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)  # by the agent itself
+            return view.status in ENDED or is_held or (not clocks & {"pending", "running"} and bool(awaited(view)))
 
         await until(look, f"plan {plan} is settled")
 

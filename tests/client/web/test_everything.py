@@ -51,6 +51,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
     "agent": ("POST", "/agents"),
     "history": ("GET", "/agents"),
     "tools": ("GET", "/tools"),
+    "limits": ("GET", "/limits"),
     "pending": ("GET", "/inbox"),
     "approve": ("POST", "/plans/{plan_id}/approve"),
     "deny": ("POST", "/plans/{plan_id}/deny"),
@@ -75,6 +76,7 @@ NOT_THERE = {
     "down": "it would end the page's own server and worker",
     "worker": "whoever serves the page runs workers",
     "doctor": "it checks the machine of whoever serves the page",
+    "audit": "the record is checked where its file and the key are; the page of changes shows who did what",
     "prune": "it removes stored values for everybody, after a question in the terminal",
     "codec": "it serves the Temporal UI, not people",
     "schema": "it is for editors",
@@ -85,6 +87,9 @@ NOT_THERE = {
     "keys new": "keys are for whoever runs the machine, and never shown in a browser",
     "keys list": "as above",
     "keys check": "as above",
+    "keys read": "as above; the page shows summaries itself",
+    "secrets list": "secrets.toml is for whoever runs the machine",
+    "secrets check": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 

@@ -27,8 +27,6 @@ PLACES = (
     "stderr", "file read", "file before", "item", "refused message", "memo", "schedule", "who pauses", "sleep note",
 )  # fmt: skip
 KEY = key()
-NOT_ENCRYPTED = ("runs",)
-"""Folders of the state directory that docs/encryption.md lists as readable: the summaries for people."""
 
 
 def canary(place: str) -> str:
@@ -107,7 +105,7 @@ async def held(client: Client, settings: Settings, started: Started) -> bytes:
     found = [(await each.describe()).raw_description.SerializeToString() for each in (started.handle, memo, schedule)]
     found += [event.SerializeToString() for event in await started.events()]
     for path in settings.state_dir.rglob("*"):
-        if path.is_file() and path.relative_to(settings.state_dir).parts[0] not in NOT_ENCRYPTED:
+        if path.is_file():
             found.append(str(path).encode() + path.read_bytes())
     found += [path.read_bytes() for path in Path("/proc/self").glob("cmdline")]
     await schedule.delete()

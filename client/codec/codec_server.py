@@ -3,15 +3,15 @@
     POST /decode {"payloads": [...]}  ->  the same payloads, decrypted, every reference replaced by the stored value
     POST /encode                      ->  encrypted if there are keys; else unchanged: what UI and CLI send is small
 
-With keys, the address has a secret path, or `Authorization: Bearer SECRET` is sent, and nothing else is answered: who
-can reach the port could read everything. It stores nothing. It listens on 127.0.0.1 and answers browsers only for the
-given origins. A value that is missing, or too large for a browser, is replaced by a note saying so.
+With keys, the address has a secret path, `Authorization: Bearer SECRET` is sent, or a person is recognised
+(`client.codec.admission`); nothing else is answered, as who can reach the port could read everything. It stores
+nothing. It listens on 127.0.0.1, and answers browsers for the given origins alone, which it names; never `*`. A value
+that is missing, or too large for a browser, is replaced by a note saying so.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
@@ -27,6 +27,7 @@ from temporalio.converter import (
     StorageDriverRetrieveContext,
 )
 
+from client.codec.admission import Admission, Login
 from plans.errors import PlanError
 from runtime.keys.codec import Codec, is_encrypted
 
@@ -36,6 +37,8 @@ MAX_REQUEST = 64 * 1024 * 1024
 """Maximum bytes of a request body."""
 MAX_SHOWN = 4 * 1024 * 1024
 """Maximum bytes of a value that is shown; a browser has to render it."""
+HEADERS = "Content-Type, X-Namespace, Authorization, Authorization-Extras, Caller-Type, X-CSRF-TOKEN"
+"""What the Temporal UI sends. Of these, only Authorization is read."""
 _REFERENCE = ExternalStorageReference.DESCRIPTOR.full_name.encode()
 
 
@@ -96,10 +99,12 @@ class CodecServer(ThreadingHTTPServer):
         port: int = PORT,
         codec: Codec | None = None,
         secret: str = "",
+        login: Login | None = None,
     ) -> None:
-        """`secret`: what a request must know; none: everybody who can reach the port is answered."""
+        """`secret`: what a request may know; `login`: who else is answered. With neither, whoever reaches the port."""
         super().__init__((HOST, port), _Handler)
         self.decoder, self.origins, self.secret = Decoder(driver, codec), frozenset(origins), secret
+        self.admission = Admission(secret, login)
 
     @property
     def address(self) -> str:
@@ -123,8 +128,12 @@ class _Handler(BaseHTTPRequestHandler):
         if body is None:
             self.close_connection = True
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"")
-        elif not self._is_allowed() or not self._knows_secret(path):
+        elif not self._is_allowed():
             self._answer(HTTPStatus.FORBIDDEN, b"")
+        elif not self.server.admission.admits(path, self.headers.items(), str(self.client_address[0])):
+            # 401 only where a fresh token of the UI could change that: it asks its issuer for one, and tries again.
+            known = self.server.admission.login is not None
+            self._answer(HTTPStatus.UNAUTHORIZED if known else HTTPStatus.FORBIDDEN, b"")
         elif path.endswith("/encode"):
             self._convert(body, self._encoded)
         elif path.endswith("/decode"):
@@ -144,12 +153,6 @@ class _Handler(BaseHTTPRequestHandler):
     async def _encoded(self, payloads: Payloads) -> Payloads:
         return Payloads(payloads=await self.server.decoder.codec.encode(payloads.payloads))
 
-    def _knows_secret(self, path: str) -> bool:
-        """Whether the path or the header has the secret. Compared in constant time."""
-        secret = self.server.secret.encode()
-        given = (path.strip("/").partition("/")[0], self.headers.get("Authorization", "").removeprefix("Bearer "))
-        return not secret or any(hmac.compare_digest(each.encode(), secret) for each in given)
-
     def _is_allowed(self) -> bool:
         """Whether to answer: a local program or a page of an allowed origin, addressed by our own host name.
 
@@ -165,8 +168,11 @@ class _Handler(BaseHTTPRequestHandler):
         if origin in self.server.origins:
             self.send_header("Access-Control-Allow-Origin", origin)
             self.send_header("Access-Control-Allow-Methods", "POST, OPTIONS")
-            self.send_header("Access-Control-Allow-Headers", "Content-Type, X-Namespace, Authorization")
+            self.send_header("Access-Control-Allow-Headers", HEADERS)
+            if self.server.admission.login is not None:  # "Include cross-origin credentials": a proxy's cookie
+                self.send_header("Access-Control-Allow-Credentials", "true")
             self.send_header("Vary", "Origin")
+        self.send_header("Cache-Control", "no-store")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

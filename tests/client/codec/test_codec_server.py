@@ -20,7 +20,7 @@ from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from client.codec_server import MAX_SHOWN, CodecServer
+from client.codec.codec_server import MAX_SHOWN, CodecServer
 from runtime.connect import connect, storage
 from runtime.keys.codec import Codec
 from runtime.server import Server

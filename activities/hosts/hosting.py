@@ -1,0 +1,129 @@
+"""The activities of a host: taking over a plan's files, and answering that it lives; and the checkpoint after a call.
+
+A worker without PLANS_HOST has them too, and refuses: the task goes to another worker of the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.hosts.checkpoints import Checkpoints
+from activities.hosts.homes import RECORDS, Home, Homes, Record
+from activities.tools.tool import Tool, ToolContext
+from activities.workspace.effect_log import Effects
+from plans.activity_io import Return
+from plans.errors import PlanError, ToolError
+from plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
+from runtime.settings import SettingError, Settings
+from runtime.value_store import ValueStore
+
+MEBIBYTE = 1024 * 1024
+NO_HOST = "NO_HOST"
+
+
+@dataclass(frozen=True)
+class Hosting:
+    """What a worker does for the plans at its host."""
+
+    name: str
+    """PLANS_HOST."""
+    queue: str
+    patience: float
+    seed: Path | None
+    homes: Homes
+    checkpoints: Checkpoints
+
+    @classmethod
+    def of(cls, settings: Settings, values: ValueStore, effects: Effects) -> Hosting | None:
+        """That of a worker with these settings; None if its workspace is shared. Raises SettingError."""
+        if settings.host is None:
+            return None
+        if settings.workspace is None:
+            text = "a host has a workspace of its own: set PLANS_WORKSPACE to a directory that only this host uses"
+            raise SettingError({"PLANS_WORKSPACE": text})
+        homes = Homes(Path(os.path.realpath(settings.workspace)), settings.state_dir / RECORDS)
+        checkpoints = Checkpoints(values, effects, settings.checkpoint_mb * MEBIBYTE)
+        queue = queue_of_host(settings.task_queue, settings.host)
+        return cls(settings.host, queue, settings.host_patience, settings.host_seed, homes, checkpoints)
+
+    async def take(self, request: HostRequest) -> Host:
+        """The plan's directory here: as it was, restored from its checkpoint, or new. Raises ToolError."""
+        earlier = request.earlier
+        if request.stay and earlier is not None and self.homes.of(earlier.workspace) is not None:
+            return earlier
+        home = self.homes.make(request.workflow_id)
+        try:
+            checkpoint = await self._filled(home, request)
+        except BaseException:
+            await asyncio.to_thread(self.homes.remove, home)
+            raise
+        await asyncio.to_thread(self.homes.remove_others, request.workflow_id, home)
+        return Host(
+            name=self.name, queue=self.queue, workspace=str(home.path), token=home.token, patience=self.patience,
+            checkpoint=checkpoint,
+        )  # fmt: skip
+
+    async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
+        """Make a call, and take a checkpoint of what it left, also if it failed. Raises what the call raises."""
+        home = self.homes.of(context.call.workspace) if tool.spec.effect != "pure" else None
+        if home is None:
+            return await call()
+        try:
+            done = await call()
+        except Exception:
+            with suppress(PlanError):  # what the call failed with says more
+                context.checkpoint = await self.checkpoints.take(home)
+            raise
+        return done.model_copy(update={"checkpoint": await self.checkpoints.take(home)})
+
+    async def _filled(self, home: Home, request: HostRequest) -> Checkpoint | None:
+        earlier = request.earlier
+        if earlier is not None and earlier.checkpoint is not None:
+            await self.checkpoints.restore(earlier.checkpoint, home, request.workflow_id)
+            return earlier.checkpoint
+        if self.seed is not None:
+            await asyncio.to_thread(_copied, self.seed, home.path)
+        self.checkpoints.open(home)
+        home.write(Record(request.workflow_id))
+        return await self.checkpoints.take(home)
+
+
+@dataclass(frozen=True)
+class HostActivities:
+    """The activities `take_host` and `host_pulse`."""
+
+    hosting: Hosting | None
+
+    @property
+    def activities(self) -> list[Callable[..., object]]:
+        """Both, for a worker to register."""
+        return [self.take_host, self.host_pulse]
+
+    @activity.defn(name="take_host")
+    async def take_host(self, request: HostRequest) -> Host:
+        """Make a directory for the plan, with the files of its last checkpoint. Raises ApplicationError with a code."""
+        if self.hosting is None:
+            text = "this worker has no workspace of its own (PLANS_HOST), but others of its queue have"
+            raise ApplicationError(text, type=NO_HOST)
+        try:
+            return await self.hosting.take(request)
+        except ToolError as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
+
+    @activity.defn(name="host_pulse")
+    async def host_pulse(self) -> str:
+        """The name of the host, as a sign of life."""
+        return self.hosting.name if self.hosting else ""
+
+
+def _copied(seed: Path, target: Path) -> None:
+    shutil.copytree(seed, target, symlinks=True, dirs_exist_ok=True)

@@ -1,0 +1,49 @@
+"""The activity `prune`: what `plan prune` does, with the worker's own client and state directory."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio import activity
+from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
+
+from plans.guards.prune_order import PruneOrder
+from runtime.settings import Settings
+from runtime.upkeep.prune import Pruned, PruneRefused, prune
+
+BEAT = 5.0
+"""Seconds between heartbeats."""
+
+
+@dataclass(frozen=True)
+class Pruner:
+    """Prunes the state directory of the settings."""
+
+    client: Client
+    settings: Settings
+
+    @activity.defn(name="prune")
+    async def prune(self, order: PruneOrder) -> Pruned:
+        """Remove what no plan needs. Fails with PRUNE_REFUSED, for good, if that cannot be told."""
+        beating = asyncio.create_task(_beat())
+        try:
+            return await prune(
+                self.client, self.settings, older_than=timedelta(seconds=order.older_than),
+                records=timedelta(seconds=order.records) if order.records else None,
+            )  # fmt: skip
+        except PruneRefused as error:
+            raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
+        finally:
+            beating.cancel()
+            with suppress(asyncio.CancelledError):
+                await beating
+
+
+async def _beat() -> None:
+    while True:
+        activity.heartbeat()
+        await asyncio.sleep(BEAT)

@@ -1,0 +1,119 @@
+"""Reads the audit record of a plan and says whether it is whole.
+
+While the server has the plan's history, the record is made from it; a record that is kept in the state directory is
+compared with it. Afterwards the kept one is all there is: its chain, its seal and the signatures of its decisions say
+whether anybody changed it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from client.errors import PlanNotFound
+from client.ids import workflow_id
+from client.rpc import translated
+from plans.audit.chain import broken, differs, forged, head
+from plans.audit.entries import Entry
+from plans.model import Problem, Value
+from runtime.audit import files, history
+from runtime.settings import Settings
+from runtime.signing import KEY, private_key
+
+
+class Verification(Value):
+    """What `--verify` found."""
+
+    ok: bool
+    problems: list[Problem] = Field(default_factory=list)
+    signed: int = Field(description="Entries whose signature was checked.")
+    unsigned: int = Field(description="Decisions that carry none, as the worker asks for none.")
+    compared: bool = Field(description="Whether a kept record was compared with the server's history.")
+
+
+class AuditReport(Value):
+    """The audit record of one plan or agent."""
+
+    workflow_id: str
+    run_id: str = Field(description="First run of the workflow.")
+    source: str = Field(description="`history`: of the server; `record`: kept in the state directory.")
+    ended: bool
+    kept: bool = Field(description="Whether the state directory holds the record.")
+    head: str = Field(description="Hash of the last entry: it stands for the whole record.")
+    linked: list[str] = Field(description="Workflows of children, parent and earlier runs, with records of their own.")
+    last: datetime | None = Field(default=None, description="Time of the last entry.")
+    entries: list[Entry]
+    verification: Verification | None = None
+
+
+DECIDED = frozenset(("approve", "deny", "answer", "begin", "unpause", "edit", "regenerate", "event", "started"))
+"""Actions that are signed where the worker asks for signatures."""
+
+
+async def audit(client: Client, plan: str, settings: Settings, *, verify: bool = False) -> AuditReport:
+    """The audit record of a plan or agent, oldest entry first; with `verify`, whether it is whole.
+
+    `settings`: whose state directory keeps records and holds the key of signatures. Raises PlanNotFound if neither the
+    server nor the state directory has anything, NotConnected, BadRecord if the kept file is no record.
+    """
+    name = workflow_id(plan)
+    real = await _of_history(client, name)
+    kept = files.read(settings.state_dir, name)
+    if kept is not None and real is not None and kept.record.run_id != real.run_id:
+        kept = None  # of an earlier plan with this id
+    record = real or (kept.record if kept else None)
+    if record is None:
+        raise PlanNotFound(
+            f"neither the server nor {settings.state_dir} has a record of plan '{plan}'; `plan list` shows the plans"
+        )
+    return AuditReport(
+        workflow_id=name,
+        run_id=record.run_id,
+        source="history" if real else "record",
+        ended=record.ended,
+        kept=kept is not None,
+        head=head(record.entries, record.origin),
+        linked=list(dict.fromkeys(each.linked for each in record.entries if each.linked)),
+        last=record.entries[-1].time if record.entries else None,
+        entries=record.entries,
+        verification=_verified(settings, record, real, kept) if verify else None,
+    )
+
+
+async def _of_history(client: Client, name: str) -> history.Record | None:
+    try:
+        return await history.read(client, name)
+    except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return None
+        raise translated(error, name) from error
+
+
+def _verified(
+    settings: Settings, record: history.Record, real: history.Record | None, kept: files.Stored | None
+) -> Verification:
+    key, found = _public_key(settings), broken(record.entries, record.origin)
+    signed = [each for each in record.entries if each.signed is not None]
+    if kept is not None:
+        found = files.problems_of(kept, key)
+    if kept is not None and real is not None:
+        found += differs(kept.record.entries, real.entries)
+    if kept is None and key:
+        found += forged(record.entries, record.workflow_id, key)
+    elif kept is None and signed:
+        text = f"{len(signed)} signatures cannot be checked: {settings.state_dir / KEY} does not exist here"
+        found.append(Problem(code="AUDIT_NO_KEY", message=text))
+    unsigned = sum(1 for each in record.entries if each.signed is None and each.action in DECIDED)
+    return Verification(
+        ok=not found, problems=found, signed=len(signed), unsigned=unsigned, compared=bool(kept and real)
+    )
+
+
+def _public_key(settings: Settings) -> str:
+    """The public half of the state directory's key; empty if there is none, as none is made to check nothing."""
+    if not (settings.state_dir / KEY).exists():
+        return ""
+    return private_key(settings).public_key().public_bytes_raw().hex()

@@ -1,0 +1,1 @@
+"""The command `plan audit`. Imports what every command of `client.cli` may."""

@@ -1,0 +1,71 @@
+"""The command `plan audit`: who did what to a plan, and whether the record of it is whole."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from client.audit.report import AuditReport
+from client.audit.report import audit as reported
+from client.cli import output, session
+from client.cli.options import AsJson, Id
+from plans.audit.entries import Entry
+from plans.step_state import named
+from plans.views.safe_text import line
+
+FAULTY = 1
+"""Exit code of a record that is not whole."""
+
+
+def audit(
+    plan: Id,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Check hashes, signatures and the server's history; 1 if anything differs.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show who did what to a plan: starts, decisions, edits, calls. Values appear as digests only."""
+    found = session.run(lambda here: reported(here.client, plan, here.settings, verify=verify), worker=False)
+    if as_json:
+        output.show_json(found.model_dump(mode="json", exclude_defaults=True))
+    else:
+        output.show("\n".join([*map(_row, found.entries), "", *_closing(found)]))
+    return FAULTY if found.verification is not None and not found.verification.ok else 0
+
+
+def _row(entry: Entry) -> str:
+    who = named(entry.by, entry.via, verified=entry.verified and entry.signed is not None)
+    about = [
+        f"step '{entry.step_id}'" if entry.step_id else "",
+        entry.tool,
+        f"version {entry.version}" if entry.version else "",
+        f"by {who}" if who else f"from {entry.client}" if entry.client else "",
+        f"call {entry.digest[:12]}" if entry.digest else "",
+        f"args {entry.args[:12]}" if entry.args else "",
+        f"message {entry.message[:12]}" if entry.message and not entry.digest else "",
+        f"-> {entry.outcome}" if entry.outcome else "",
+        entry.code,
+        f"attempt {entry.attempt}" if entry.attempt > 1 else "",
+        f"[{entry.linked}]" if entry.linked else "",
+        "signed" if entry.signed else "",
+    ]
+    time = entry.time.strftime("%Y-%m-%d %H:%M:%S")
+    return line(f"{entry.number:>4}  {time}  {entry.action:<16} {'  '.join(filter(None, about))}")
+
+
+def _closing(found: AuditReport) -> list[str]:
+    source = "the server's history" if found.source == "history" else "the record kept in the state directory"
+    rows = [f"{len(found.entries)} entries from {source}; head {found.head}"]
+    if found.linked:
+        rows.append(f"Linked, with records of their own: {', '.join(map(line, found.linked))}")
+    checked = found.verification
+    if checked is None:
+        return rows
+    rows += [f"{each.code}: {line(each.message)}" for each in checked.problems]
+    if checked.ok:
+        compared = ", the kept record is the same as the server's history" if checked.compared else ""
+        rows.append(f"Whole: the chain holds, {checked.signed} signatures are good{compared}.")
+    if checked.unsigned:
+        rows.append(f"{checked.unsigned} starts and decisions are not signed (PLANS_DECISIONS=signed asks for it).")
+    return rows

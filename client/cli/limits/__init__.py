@@ -1,0 +1,1 @@
+"""The command `plan limits`. May import `client.cli`, `client` and `runtime`."""

@@ -1,0 +1,9 @@
+"""Plans in tests of yours: a server and a worker of the test's own, tools replaced by fakes, approvals by rule.
+
+`PlanTester` runs plans; `client.testing.fixtures` has it as a fixture of pytest. May import everything but worker.py.
+"""
+
+from client.testing.fakes import fake
+from client.testing.tester import Outcome, PlanTester
+
+__all__ = ["Outcome", "PlanTester", "fake"]

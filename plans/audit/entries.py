@@ -1,0 +1,74 @@
+"""One entry of an audit record: an act of a person, a program or the plan, with digests instead of values.
+
+A record is made of what Temporal's history holds, which cannot be changed through the server's API. It never contains
+an argument, a value, a comment or an answer: `digest` is of the call that a person was shown, `args` of the arguments
+that a tool was called with, `message` of everything that a person sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from plans.model import Value
+
+NAME = 200
+"""Characters of names that others chose."""
+SILENT = frozenset(("agent_progress", "budget_answer", "news"))
+"""Messages between the workflows of one plan: reports of what their own records say."""
+
+
+class Signed(Value):
+    """The signature of a message, and what it covers beside the message itself."""
+
+    kind: str = Field(max_length=20)
+    run: str = Field(default="", max_length=100, description="First run of the workflow; empty for a start.")
+    workflow: str = Field(default="", max_length=1_000, description="Signed for; of a schedule without the time.")
+    id: str = Field(pattern=r"^[0-9a-f]{32}$")
+    time: int = Field(ge=0)
+    value: str = Field(pattern=r"^[0-9a-f]{128}$")
+
+
+class Act(Value):
+    """One entry, before it is part of a record."""
+
+    time: datetime = Field(description="When the server took it.")
+    action: str = Field(max_length=NAME, description="started, decide, edit, step started, step ended, cancelled ...")
+    by: str = Field(default="", max_length=NAME, description="The name in the message; `signed` says whether to trust.")
+    via: str = Field(default="", max_length=NAME, description="Where a person spoke: web, link, mcp; empty: command.")
+    verified: bool = Field(default=False, description="The message says that a login vouches for the name.")
+    client: str = Field(default="", max_length=NAME, description="The process that the server took it from.")
+    step_id: str = Field(default="", max_length=1_000)
+    tool: str = Field(default="", max_length=NAME)
+    version: int | None = Field(default=None, description="The plan's version that the message is about, or made.")
+    digest: str = Field(default="", max_length=64, description="The call that was shown to the person who decided.")
+    args: str = Field(default="", max_length=64, description="SHA-256 of the arguments.")
+    message: str = Field(default="", max_length=64, description="SHA-256 of the whole message, or of a plan's start.")
+    outcome: str = Field(default="", max_length=NAME, description="approved, denied, sent, completed, failed ...")
+    code: str = Field(default="", max_length=NAME, description="Error code.")
+    attempt: int = Field(default=0, description="Attempts that a call took.")
+    linked: str = Field(default="", max_length=1_000, description="Workflow of a child, an agent, or an earlier run.")
+    signed: Signed | None = None
+
+
+class Entry(Act):
+    """An entry of a record: bound to the one before."""
+
+    number: int = Field(ge=1)
+    previous: str = Field(pattern=r"^[0-9a-f]{64}$", description="Hash of the entry before; of the first: the origin.")
+    hash: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of all the rest.")
+
+
+def digest_of(data: Any) -> str:
+    """SHA-256 of JSON data in its one form: keys sorted, ASCII."""
+    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def short(text: Any, limit: int = NAME) -> str:
+    """A text that others wrote, of bounded length; anything else counts as none."""
+    return text[:limit] if isinstance(text, str) else ""

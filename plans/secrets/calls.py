@@ -1,0 +1,109 @@
+"""Whether a call may use the secrets that its arguments name: in checks of plans, as a step starts, and in the worker.
+
+The tool's spec says which secrets the worker allows it (secrets.toml). Code is no place for a secret: a command line is
+readable for everybody on the machine, and code is kept with the files it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from plans.definition.near_names import Hints
+from plans.definition.receivers import receives
+from plans.errors import BadReference
+from plans.expressions.references import Place, in_text, strings
+from plans.model import ToolSpec
+from plans.secrets.models import for_models
+from plans.secrets.naming import SECRET, misuse, names_in, places_of
+
+UNKNOWN, REFUSED, MISPLACED = "UNKNOWN_SECRET", "SECRET_REFUSED", "SECRET_MISPLACED"
+ANY_HOST = "*"
+NOT_HERE = "a secret has a value only in the arguments of a tool, while its worker makes the call; name it there"
+
+
+class Wrong(NamedTuple):
+    """A problem with a secret in an argument."""
+
+    code: str
+    place: tuple[str | int, ...]
+    message: str
+
+
+def problems(spec: ToolSpec, args: Mapping[str, Any], tools: Mapping[str, ToolSpec], hints: Hints) -> Iterator[Wrong]:
+    """What is wrong with the secrets in the arguments of a call. `tools`: all, to tell unknown names from refused."""
+    for place, text in strings(args):
+        if SECRET in text and any(each.root == SECRET for each in in_text(text)):
+            yield from _of_text(spec, place, text, tools, hints, args)
+
+
+def places(spec: ToolSpec, args: Mapping[str, Any]) -> list[Place]:
+    """The places that a worker fills in with secrets. Raises BadReference for those that it would refuse."""
+    found: list[Place] = []
+    for place, text in strings(args):
+        if SECRET not in text or not any(each.root == SECRET for each in in_text(text)):
+            continue
+        for wrong in _of_text(spec, place, text, {spec.name: spec}, Hints(), args):
+            raise BadReference(wrong.message, wrong.code)
+        found.append(list(place))
+    return found
+
+
+def places_of_agent(spec: ToolSpec | None, args: Mapping[str, Any]) -> list[Place]:
+    """The places of an agent's call that a worker fills in. Any other text of an agent stays as it is."""
+    if spec is None or not (known := for_models(spec).secrets):
+        return []
+    found = [place for place, names in places_of(args) if all(name in known for name in names)]
+    return [place for place in found if not _is_code(spec, place)]
+
+
+def host_problem(spec: ToolSpec, names: list[str], args: Mapping[str, Any]) -> str:
+    """Why these arguments, filled in, would carry a secret to a host that may not have it; empty if they would not."""
+    if "url" not in spec.args_schema.get("properties", {}):
+        return ""
+    for name in names:
+        hosts = spec.secrets[name].hosts
+        if ANY_HOST not in hosts and not receives(args.get("url"), hosts):
+            return f"the secret {name} may be sent to {', '.join(hosts) or 'no host'} only; secrets.toml says so"
+    return ""
+
+
+def _of_text(
+    spec: ToolSpec, place: tuple[str | int, ...], text: str, tools: Mapping[str, ToolSpec], hints: Hints,
+    args: Mapping[str, Any],
+) -> Iterator[Wrong]:  # fmt: skip
+    if wrong := misuse(text):
+        yield Wrong(MISPLACED, place, wrong)
+        return
+    if spec.durable:
+        yield Wrong(MISPLACED, place, f"{spec.name} cannot have a secret: {_DURABLE}")
+        return
+    if _is_code(spec, place):
+        how = "; pass it in `env` and use the variable" if "env" in spec.args_schema.get("properties", {}) else ""
+        yield Wrong(MISPLACED, place, f"a secret cannot stand in the argument '{place[0]}', which is code{how}")
+        return
+    names = names_in(text)
+    refused = [_refusal(spec, name, tools, hints) for name in names]
+    yield from (Wrong(code, place, message) for code, message in refused if code)
+    url = args.get("url")
+    is_known = isinstance(url, str) and not in_text(url) and not any(code for code, _ in refused)
+    if is_known and (problem := host_problem(spec, names, args)):
+        yield Wrong(REFUSED, place, problem)
+
+
+_DURABLE = "its arguments are kept with the plan, and people or models read them. Name the secret where it is used"
+
+
+def _refusal(spec: ToolSpec, name: str, tools: Mapping[str, ToolSpec], hints: Hints) -> tuple[str, str]:
+    """Code and message of why the tool may not have the secret; empty if it may."""
+    if name in spec.secrets:
+        return "", ""
+    known = {each for tool in tools.values() for each in tool.secrets}
+    if name in known:
+        return REFUSED, f"{spec.name} may not use the secret {name}; secrets.toml says which tools may"
+    hint = hints.question(name, sorted(known)) or "; `plan secrets list` names those there are"
+    return UNKNOWN, f"there is no secret {name} that {spec.name} may use{hint}"
+
+
+def _is_code(spec: ToolSpec, place: Sequence[str | int]) -> bool:
+    return len(place) == 1 and place[0] in spec.quoting

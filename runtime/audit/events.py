@@ -1,0 +1,208 @@
+"""Turns the events of a workflow's history into the entries of its audit record.
+
+Every message and every call is an event; workflow tasks and running timers are not acts of anybody. The last event of a
+run that continues as new is left out, as is the start of the next one: the record is of the plan, not of its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC
+from typing import Any
+
+from temporalio.api.common.v1 import Payload, Payloads
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client
+
+from plans.audit.entries import SILENT, Act, digest_of, short
+from plans.flow.ids import of_call
+from runtime.audit.messages import of_message, of_start
+
+SCHEDULED_BY = "TemporalScheduledById"
+ENDS = {
+    "workflow_execution_completed_event_attributes": "completed",
+    "workflow_execution_failed_event_attributes": "failed",
+    "workflow_execution_canceled_event_attributes": "cancelled",
+    "workflow_execution_timed_out_event_attributes": "timed out",
+    "workflow_execution_terminated_event_attributes": "terminated",
+}
+CALLS = {
+    "activity_task_completed_event_attributes": "completed",
+    "activity_task_failed_event_attributes": "failed",
+    "activity_task_timed_out_event_attributes": "timed out",
+    "activity_task_canceled_event_attributes": "cancelled",
+}
+CHILDREN = {
+    "start_child_workflow_execution_failed_event_attributes": "not started",
+    "child_workflow_execution_completed_event_attributes": "completed",
+    "child_workflow_execution_failed_event_attributes": "failed",
+    "child_workflow_execution_canceled_event_attributes": "cancelled",
+    "child_workflow_execution_timed_out_event_attributes": "timed out",
+    "child_workflow_execution_terminated_event_attributes": "terminated",
+}
+
+
+class Reader:
+    """Reads the events of one workflow, all runs of it in order."""
+
+    def __init__(self, client: Client, workflow_id: str) -> None:
+        self._client, self._workflow, self._run = client, workflow_id, ""
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._attempts: dict[int, tuple[int, str]] = {}
+        self._updates: dict[str, dict[str, Any]] = {}
+        self._timers: dict[str, str] = {}
+        self._readers: Mapping[str, Callable[[HistoryEvent, Any], Awaitable[dict[str, Any] | None]]] = {
+            "workflow_execution_started_event_attributes": self._started,
+            "workflow_execution_signaled_event_attributes": self._signalled,
+            "workflow_execution_update_accepted_event_attributes": self._accepted,
+            "workflow_execution_update_completed_event_attributes": self._answered,
+            "workflow_execution_cancel_requested_event_attributes": self._cancel,
+            "activity_task_scheduled_event_attributes": self._call,
+            "activity_task_started_event_attributes": self._attempt,
+            "start_child_workflow_execution_initiated_event_attributes": self._child,
+            "timer_started_event_attributes": self._timer,
+            "timer_fired_event_attributes": self._time_over,
+        }
+
+    async def acts(self, event: HistoryEvent) -> list[Act]:
+        """The entries that an event makes: at most one."""
+        name = event.WhichOneof("attributes") or ""
+        read = self._readers.get(name)
+        attributes = getattr(event, name) if name else None
+        fields: dict[str, Any] | None = None
+        if name in ENDS:
+            fields = self._end(name, attributes)
+        elif name in CALLS:
+            fields = self._call_ended(name, attributes)
+        elif name in CHILDREN:
+            fields = self._child_ended(name, attributes)
+        elif read is not None:
+            fields = await read(event, attributes)
+        time = event.event_time.ToDatetime(tzinfo=UTC)
+        return [] if fields is None else [Act(time=time, **{key: each for key, each in fields.items() if each})]
+
+    def of_next_run(self) -> None:
+        """The next events are of the run that continues this one as new: their numbers begin again."""
+        self._calls, self._attempts, self._timers = {}, {}, {}
+
+    async def _started(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
+        del event
+        if found.continued_execution_run_id:
+            return None
+        self._run = found.first_execution_run_id or found.original_execution_run_id
+        [schedule] = await self._decoded([found.search_attributes.indexed_fields[SCHEDULED_BY]]) if (
+            SCHEDULED_BY in found.search_attributes.indexed_fields
+        ) else [""]  # fmt: skip
+        parent = found.parent_workflow_execution.workflow_id
+        fields = of_start(await self._only(found.input), self._workflow, short(schedule, 1_000))
+        fields["linked"] = parent[:1_000] or fields["linked"]
+        return {"action": "started", "client": short(found.identity), "tool": short(found.workflow_type.name)} | fields
+
+    async def _signalled(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
+        del event
+        if found.signal_name in SILENT:
+            return None
+        fields = of_message(found.signal_name, await self._only(found.input), self._run)
+        return fields | {"client": short(found.identity), "outcome": "sent"}
+
+    async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
+        del event
+        request = found.accepted_request
+        fields = of_message(request.input.name, await self._only(request.input.args), self._run)
+        fields |= {"client": short(request.meta.identity), "outcome": "accepted"}
+        self._updates[found.protocol_instance_id] = fields
+        return fields
+
+    async def _answered(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
+        """What an update came to, where acceptance does not say it: it failed, or made another version."""
+        del event
+        sent = self._updates.pop(found.meta.update_id, {})
+        about = {"action": f"{sent.get('action', 'message')} ended", "step_id": sent.get("step_id", "")}
+        if found.outcome.HasField("failure"):
+            return about | {"outcome": "refused", "code": code_of(found.outcome.failure)}
+        answer = await self._only(found.outcome.success)
+        version = answer.get("version") if isinstance(answer, dict) else None
+        if not isinstance(version, int) or sent.get("action") not in ("edit", "regenerate"):
+            return None
+        return about | {"outcome": "done", "version": version}
+
+    async def _cancel(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
+        del event
+        parent = found.external_workflow_execution.workflow_id
+        return {"action": "cancel", "client": short(found.identity), "outcome": "accepted", "linked": parent[:1_000]}
+
+    async def _call(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
+        sent = await self._only(found.input)
+        call = {"tool": short(found.activity_type.name), "step_id": found.activity_id[:1_000]}
+        if isinstance(sent, dict) and isinstance(sent.get("stepId"), str) and "args" in sent:
+            call |= {"step_id": of_call(found.activity_id)[0][:1_000], "args": digest_of(sent["args"])}
+            call["of"] = "step"
+        self._calls[event.event_id] = call
+        return {"action": f"{call.get('of', 'activity')} started", **_without_of(call)}
+
+    async def _attempt(self, event: HistoryEvent, found: Any) -> None:
+        del event
+        self._attempts[found.scheduled_event_id] = (found.attempt, short(found.identity))
+
+    def _call_ended(self, name: str, found: Any) -> dict[str, Any]:
+        call = self._calls.pop(found.scheduled_event_id, {})
+        attempt, worker = self._attempts.pop(found.scheduled_event_id, (0, ""))
+        code = code_of(found.failure) if hasattr(found, "failure") else ""
+        return {
+            "action": f"{call.get('of', 'activity')} ended", **_without_of(call),
+            "outcome": CALLS[name], "attempt": attempt, "client": worker, "code": code,
+        }  # fmt: skip
+
+    async def _child(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
+        del event
+        sent = await self._only(found.input)
+        start = of_start(sent, found.workflow_id, "")
+        return {"action": "child started", "tool": short(found.workflow_type.name), "linked": found.workflow_id[:1_000],
+                "message": start["message"], "version": start["version"]}  # fmt: skip
+
+    def _child_ended(self, name: str, found: Any) -> dict[str, Any]:
+        child = found.workflow_execution.workflow_id if hasattr(found, "workflow_execution") else found.workflow_id
+        code = code_of(found.failure) if hasattr(found, "failure") else ""
+        return {"action": "child ended", "linked": child[:1_000], "outcome": CHILDREN[name], "code": code}
+
+    async def _timer(self, event: HistoryEvent, found: Any) -> None:
+        [what] = await self._decoded([event.user_metadata.summary]) if event.user_metadata.HasField("summary") else [""]
+        self._timers[found.timer_id] = short(what)
+
+    async def _time_over(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
+        """The time of an approval, a question or a plan is over: nobody decided."""
+        del event
+        what, _, step = self._timers.pop(found.timer_id, "").partition(" of ")
+        return {"action": "time over", "tool": what, "step_id": step} if step else None
+
+    def _end(self, name: str, found: Any) -> dict[str, Any]:
+        code = code_of(found.failure) if hasattr(found, "failure") else ""
+        who = short(found.identity) if hasattr(found, "identity") else ""
+        return {"action": "ended", "outcome": ENDS[name], "code": code, "client": who}
+
+    async def _only(self, payloads: Payloads) -> Any:
+        found = await self._decoded(list(payloads.payloads))
+        return found[0] if len(found) == 1 else found
+
+    async def _decoded(self, payloads: list[Payload]) -> list[Any]:
+        """The values; of what cannot be read here, the digest of its bytes."""
+        try:
+            return list(await self._client.data_converter.decode(payloads))
+        except Exception:  # decoding alone: whatever a parser, a codec or a storage raises
+            return [digest_of(each.data.hex()) for each in payloads]
+
+
+def code_of(failure: Failure) -> str:
+    """The error code in a failure, the outermost that has one."""
+    while failure.message or failure.HasField("cause") or failure.HasField("application_failure_info"):
+        if failure.application_failure_info.type:
+            return short(failure.application_failure_info.type)
+        if not failure.HasField("cause"):
+            return ""
+        failure = failure.cause
+    return ""
+
+
+def _without_of(call: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in call.items() if name != "of"}

@@ -1,0 +1,81 @@
+"""Keeps the audit records of plans and agents that have ended: the part of a worker that writes them, once each.
+
+It asks the server now and then what has ended, however it ended: completed, cancelled, terminated. A record is made
+from the history, which the server keeps for its retention, so a worker that was away catches up when it is back. It
+reads one history at a time and lets go between events: the steps of running plans come first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+
+from temporalio.client import Client, WorkflowExecution
+from temporalio.service import RPCError, RPCStatusCode
+
+from plans.errors import PlanError
+from runtime.audit import files, history
+from runtime.settings import Settings
+
+LOG = logging.getLogger(__name__)
+EVERY = 30.0
+"""Seconds between two looks."""
+FIRST = 1
+"""Number of the process of several that keeps the records."""
+OVERLAP = timedelta(minutes=10)
+"""How much later than a workflow's end the server's index may have it."""
+KINDS = "'PlanWorkflow', 'AgentWorkflow', 'ChangesWorkflow'"
+
+
+class Keeper:
+    """Writes the records of what has ended on one task queue."""
+
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client, self._settings = client, settings
+        self._since: datetime | None = None
+        self._done = set[tuple[str, str]]()
+
+    async def keep(self, *, first: bool = True, every: float = EVERY) -> None:
+        """Look again and again, until cancelled. A server or disk that fails is tried again with the next look.
+
+        `first`: the only process of a worker, or the first of its processes; the others leave it to that one.
+        """
+        while first:
+            await asyncio.sleep(every)
+            try:
+                await self.look()
+            except (RPCError, OSError, PlanError) as error:
+                LOG.warning("audit records could not be written: %s", error)
+
+    async def look(self) -> int:
+        """Write the records that are missing; returns how many there were. Raises RPCError, OSError, SettingError."""
+        began, written = datetime.now(UTC), 0
+        query = f"WorkflowType IN ({KINDS}) AND TaskQueue = '{self._quoted}' AND ExecutionStatus != 'Running'"
+        if self._since is not None:
+            query += f" AND CloseTime > '{self._since.isoformat()}'"
+        seen = set[tuple[str, str]]()
+        async for each in self._client.list_workflows(query):
+            key = (each.id, each.run_id or "")
+            seen.add(key)
+            if key not in self._done:
+                written += await self._write(each)
+        self._since, self._done = began - OVERLAP, seen
+        return written
+
+    @property
+    def _quoted(self) -> str:
+        return self._settings.task_queue.replace("\\", "\\\\").replace("'", "\\'")
+
+    async def _write(self, listed: WorkflowExecution) -> int:
+        try:
+            run_id, is_over = await history.first_run(self._client, listed.id)
+            if not is_over or files.path_of(self._settings.state_dir, listed.id, run_id).exists():
+                return 0
+            record = await history.read(self._client, listed.id)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            return 0  # deleted since it was listed
+        await asyncio.to_thread(files.write, self._settings, record)
+        return 1

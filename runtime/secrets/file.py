@@ -1,0 +1,176 @@
+"""Reads `secrets.toml`: the secrets that plans may name, where each comes from, and which tools may use it.
+
+    [secrets.TRACKER_TOKEN]
+    from = "file:tracker.token"        # or env:NAME, or command:PROGRAM ARGUMENTS
+    tools = ["http_request", "run_command"]
+    hosts = ["tracker.example.org"]
+    models = false
+
+There is one file, the operator's, as with mcp.toml: in the state directory, or where PLANS_SECRETS says. It holds no
+secrets itself; errors name the file and the key, never a value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from plans.definition.checks.plain_words import in_plain_words
+from plans.definition.receivers import Receiver
+from plans.model import SecretUse, ToolName, ToolSpec, Value
+from plans.secrets.calls import ANY_HOST
+from plans.secrets.naming import NAME
+from runtime.settings import SettingError, Settings
+
+FILE = "secrets.toml"
+"""Name of the file in the state directory, unless PLANS_SECRETS names another."""
+SETTING = "PLANS_SECRETS"
+MAX_BYTES = 1024 * 1024
+MAX_SECRETS = 50
+"""Every text that leaves the worker is searched for each of them."""
+COMMAND, FILE_OF, VARIABLE = "command:", "file:", "env:"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
+_KEPT = {
+    **dict.fromkeys(("write_file", "edit_file"), "it keeps what it writes for `plan undo`, and shows it in diffs"),
+    **dict.fromkeys(("ask", "agent", "plan", "wait_for", "sleep"), "its arguments are kept with the plan"),
+    "run_python": "its only text is code, which is kept with the plan; use run_command and its `env`",
+}
+"""Tools that cannot have secrets, and why."""
+
+Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
+
+
+class Entry(Value):
+    """A secret of secrets.toml."""
+
+    source: str = Field(alias="from", min_length=5, max_length=10_000)
+    tools: list[ToolName] = Field(min_length=1, max_length=200)
+    hosts: list[str] = Field(default_factory=list, max_length=200)
+    models: bool = False
+
+    @property
+    def kind(self) -> str:
+        """`env:`, `file:` or `command:`."""
+        return self.source.partition(":")[0] + ":"
+
+    @property
+    def place(self) -> str:
+        """Where it comes from, without the arguments of a command."""
+        return f"{COMMAND}{self.words[0]}" if self.kind == COMMAND else self.source
+
+    @property
+    def words(self) -> list[str]:
+        """The words of a command."""
+        return shlex.split(self.source.removeprefix(COMMAND))
+
+    def use(self) -> SecretUse:
+        """What a tool is told."""
+        return SecretUse(hosts=self.hosts, models=self.models)
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the entry beyond its form."""
+        if problem := self._of_source():
+            yield f"from: {problem}"
+        for name in self.tools:
+            if name in _KEPT:
+                yield f"tools: {name} cannot have secrets: {_KEPT[name]}"
+        if "http_request" in self.tools and not self.hosts:
+            yield 'hosts: say where http_request may send it, as in ["api.example.org"]; ["*"] is everywhere'
+        for host in self.hosts:
+            try:
+                _ = host == ANY_HOST or Receiver.of(host)
+            except ValueError as error:
+                yield f"hosts: {error}"
+
+    def _of_source(self) -> str:
+        name = self.source.partition(":")[2]
+        if self.kind == VARIABLE:
+            return "" if _VARIABLE.fullmatch(name) else "write env:NAME, with the name of a variable of the worker"
+        if self.kind == FILE_OF:
+            return "" if "\0" not in name and name.strip() else "write file:PATH"
+        try:
+            is_command = self.kind == COMMAND and bool(self.words)
+        except ValueError:  # its message may quote the text
+            return "the quotes of the command do not match"
+        return "" if is_command else "write env:NAME, file:PATH or command:PROGRAM ARGUMENTS"
+
+
+class _File(Value):
+    """The content of a secrets.toml."""
+
+    secrets: dict[Name, Entry] = Field(default_factory=dict, max_length=MAX_SECRETS)
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the names are read from."""
+    return settings.secrets or settings.state_dir / FILE
+
+
+def read_entries(settings: Settings) -> Mapping[str, Entry]:
+    """The secrets by name; none if there is no file and none is named. Raises SettingError."""
+    path = file_of(settings)
+    try:
+        with path.open("rb") as file:
+            _check_owner(path, os.fstat(file.fileno()))
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise _refused(path, f"it is larger than {MAX_BYTES:,} bytes")
+        return _checked(path, tomllib.loads(data.decode("utf-8")))
+    except FileNotFoundError:
+        if settings.secrets is None:
+            return {}
+        raise _refused(path, "it does not exist; create it, or name another") from None
+    except OSError as error:
+        raise _refused(path, f"it cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):  # their messages may quote the file
+        raise _refused(path, "it is not TOML") from None
+
+
+def allowed(spec: ToolSpec, entries: Mapping[str, Entry]) -> ToolSpec:
+    """The spec of a tool with the secrets that it may use."""
+    found = {} if spec.durable else {name: each.use() for name, each in entries.items() if spec.name in each.tools}
+    return spec.model_copy(update={"secrets": found}) if found != spec.secrets else spec
+
+
+def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping[str, list[str]]:
+    """By secret, the tools that it names and that there are not."""
+    found = {name: [tool for tool in each.tools if tool not in known] for name, each in entries.items()}
+    return {name: tools for name, tools in found.items() if tools}
+
+
+def _checked(path: Path, data: Any) -> Mapping[str, Entry]:
+    try:
+        found = _File.model_validate(data).secrets
+    except ValidationError as error:
+        lines = [f"{_place(each)}: {in_plain_words(str(each['msg']))}" for each in error.errors()]
+        raise _refused(path, "; ".join(lines[:10])) from None
+    wrong = [f"secrets.{name}.{problem}" for name, entry in found.items() for problem in entry.problems()]
+    if wrong:
+        raise _refused(path, "; ".join(wrong[:10]))
+    return found
+
+
+def _place(error: Any) -> str:
+    return ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    """The commands it names are started as the worker's user, and it says who gets secrets."""
+    if not stat.S_ISREG(status.st_mode):
+        raise _refused(path, "it is not a file")
+    if status.st_uid not in (0, os.geteuid()):
+        raise _refused(path, "it belongs to another user, who could have programs started; make it yours")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _refused(path, f"others may change it, and give secrets away; run `chmod go-w {path}`")
+
+
+def _refused(path: Path, problem: str) -> SettingError:
+    return SettingError({SETTING: f"{path}: {problem}"})

@@ -1,0 +1,28 @@
+"""Settings of workers with a workspace each: the name of the host, and what a plan's files there may cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+from pydantic.functional_validators import AfterValidator
+
+
+def _directory(path: Path) -> Path:
+    if not path.expanduser().is_dir():
+        raise ValueError(f"{path} is not a directory; create it or choose another")
+    return path.expanduser().absolute()
+
+
+class HostSettings(BaseModel):
+    """Settings of hosts."""
+
+    host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
+    """Name of this machine among those of its queue: its workers have a workspace of their own. None: it is shared."""
+    host_patience: float = Field(default=30.0, ge=1, le=86_400, allow_inf_nan=False)
+    """Seconds that steps wait for their plan's host before the plan moves to another one."""
+    host_seed: Annotated[Path, AfterValidator(_directory)] | None = None
+    """Directory whose files a plan begins with on this host; none: it begins with an empty directory."""
+    checkpoint_mb: int = Field(default=1_024, ge=1, le=1_048_576)
+    """Most that the files of a plan may have in a checkpoint, in MB."""

@@ -1,0 +1,63 @@
+"""What the settings ask for, imported only then: the carrier of traces for every client, and the exporter of spans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from pydantic import SecretStr
+
+from runtime.settings import SettingError, Settings
+
+if TYPE_CHECKING:
+    from runtime.telemetry.span_export import SpanExport
+
+HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
+"""Variables that may hold the key of a collector."""
+
+
+def carriers(settings: Settings) -> list[Any]:
+    """The interceptors of a client, which its workers take over: one that carries traces, if they are on."""
+    if not settings.otel:
+        return []
+    from runtime.telemetry.propagation import CarriesTrace
+
+    return [CarriesTrace(lambda: exporter().samples)]
+
+
+@cache
+def exporter() -> SpanExport:
+    """The exporter of this process. Raises SettingError if the library is missing, or an OTEL_ variable unusable."""
+    try:
+        from runtime.telemetry.span_export import SpanExport
+    except ImportError as error:
+        install = "pip install plans-that-survive[telemetry]"
+        text = f"the library is not installed ({error.name}); install the extra: {install}"
+        raise SettingError({"PLANS_OTEL": text}) from None
+    try:
+        return SpanExport(_version())
+    except ValueError as error:
+        raise SettingError({"PLANS_OTEL": f"an OTEL_ variable cannot be used: {error}"}) from None
+
+
+def collector_environ(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The OTEL_ variables of a worker, so that one which runs with others is replaced; none while traces are off."""
+    return {name: text for name, text in environ.items() if settings.otel and name.startswith("OTEL_")}
+
+
+def collector_secrets(environ: Mapping[str, str]) -> Iterator[SecretStr]:
+    """The values of the headers that a collector gets, as they may be keys."""
+    for name in HEADERS:
+        for pair in environ.get(name, "").split(","):
+            value = unquote(pair.partition("=")[2].strip())
+            yield from (SecretStr(each) for each in (value, *value.split()) if each)
+
+
+def _version() -> str:
+    try:
+        return version("plans-that-survive")
+    except PackageNotFoundError:  # run from its sources
+        return ""

@@ -1,0 +1,77 @@
+"""Removes by age what plans have left in the state directory, once the server has them no more: `runs/ID`, old logs.
+
+A plan that the server still has, running or ended, keeps its records: it may be shown, resumed, undone. An answer that
+is not a clear "no such workflow" keeps them as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from runtime.settings import Settings
+
+RPC_TIMEOUT = timedelta(seconds=10)
+LOGS = ("*.old.log",)
+"""Logs of processes before the present ones."""
+
+
+async def prune_records(client: Client, settings: Settings, older_than: timedelta, *, dry_run: bool) -> tuple[int, int]:
+    """Remove records and logs older than this; returns how many files, and their bytes.
+
+    Raises RPCError if the server does not answer: what was removed until then stays removed.
+    """
+    before, files, freed = time.time() - older_than.total_seconds(), 0, 0
+    for folder in sorted((settings.state_dir / "runs").glob("*")):
+        if await asyncio.to_thread(_newest, folder) < before and await _is_gone(client, folder.name):
+            count, size = await asyncio.to_thread(_remove, _files_of(folder), before, dry_run)
+            files, freed = files + count, freed + size
+            if not dry_run:
+                with suppress(OSError):  # something else is in it
+                    folder.rmdir()
+    logs = [path for pattern in LOGS for path in settings.state_dir.glob(pattern)]
+    count, size = await asyncio.to_thread(_remove, logs, before, dry_run)
+    return files + count, freed + size
+
+
+async def _is_gone(client: Client, name: str) -> bool:
+    """Whether the server has no workflow of that plan or agent."""
+    for workflow_id in (f"plan-{name}", name):
+        try:
+            await client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+        else:
+            return False
+    return True
+
+
+def _files_of(folder: Path) -> list[Path]:
+    return [path for path in folder.glob("*") if path.is_file() and not path.is_symlink()]
+
+
+def _newest(folder: Path) -> float:
+    return max((path.stat().st_mtime for path in _files_of(folder)), default=time.time())
+
+
+def _remove(paths: list[Path], before: float, dry_run: bool) -> tuple[int, int]:
+    sizes = list(_removed(paths, before, dry_run))
+    return len(sizes), sum(sizes)
+
+
+def _removed(paths: list[Path], before: float, dry_run: bool) -> Iterator[int]:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            if found.st_mtime < before:
+                if not dry_run:
+                    path.unlink()
+                yield found.st_size

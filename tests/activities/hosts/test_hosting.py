@@ -1,0 +1,113 @@
+"""What a host takes and refuses: plans begin in a directory of their own, stay in it, and never share one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from activities.hosts.hosting import HostActivities, Hosting
+from activities.lifecycle.check_plan import PlanChecker
+from activities.tools.registry import load_tools
+from activities.workspace.effect_log import Effects
+from plans.activity_io import CheckRequest, Facts
+from plans.execution.next_action import Delegate, Fail, next_action
+from plans.hosts.host import Host, HostRequest
+from plans.model import Plan
+from runtime.connect import storage
+from runtime.settings import SettingError, Settings
+from runtime.value_store import ValueStore
+from tests.plans.building import TOOLS, begun, spec, step
+
+PLAN = "plan-x"
+HOST = Host(name="a", queue="plans@a", workspace="/w", token="1")
+
+
+def hosting(settings: Settings, **more: Any) -> Hosting:
+    settings = settings.with_flags(host="alpha", **more)
+    made = Hosting.of(settings, ValueStore(storage(settings)), Effects.of(settings))
+    assert made is not None
+    return made
+
+
+async def test_a_plan_begins_with_the_files_of_the_seed_and_in_an_empty_directory_without_one(
+    settings: Settings, tmp_path: Path
+) -> None:
+    empty = await hosting(settings).take(HostRequest(workflow_id=PLAN))
+    assert (empty.name, empty.queue, empty.checkpoint) == ("alpha", f"{settings.task_queue}@alpha", None)
+    assert [*Path(empty.workspace).iterdir()] == []
+    seed = tmp_path / "seed"
+    seed.mkdir()
+    (seed / "a").write_text("a")
+    begun_with = await hosting(settings, host_seed=seed).take(HostRequest(workflow_id="plan-y"))
+    assert (Path(begun_with.workspace) / "a").read_text() == "a"
+    assert begun_with.checkpoint is not None, "another host's seed may be another"
+
+
+async def test_a_plan_stays_where_its_files_are_and_gets_a_new_directory_when_it_comes_from_elsewhere(
+    settings: Settings,
+) -> None:
+    here = hosting(settings)
+    first = await here.take(HostRequest(workflow_id=PLAN))
+    assert await here.take(HostRequest(workflow_id=PLAN, earlier=first, stay=True)) == first
+    again = await here.take(HostRequest(workflow_id=PLAN, earlier=first))
+    assert again.workspace != first.workspace
+    assert not Path(first.workspace).exists()
+    assert (await here.take(HostRequest(workflow_id=PLAN, earlier=first, stay=True))).token != first.token
+
+
+async def test_what_could_not_be_restored_leaves_no_directory_behind(settings: Settings, workspace: Path) -> None:
+    here = hosting(settings)
+    made = await here.take(HostRequest(workflow_id=PLAN))
+    (Path(made.workspace) / "a").write_text("a")
+    home = here.homes.of(made.workspace)
+    assert home is not None
+    taken = await here.checkpoints.take(home)
+    assert taken is not None
+    for file in (settings.state_dir / "values").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"damaged")
+    before = {*workspace.iterdir()}
+    with pytest.raises(ApplicationError) as caught:
+        await HostActivities(here).take_host(HostRequest(workflow_id="plan-y", earlier=made.after(taken)))
+    assert caught.value.type == "VALUE_CORRUPT"
+    assert {*workspace.iterdir()} == before
+
+
+async def test_a_worker_without_a_workspace_of_its_own_takes_no_plan(settings: Settings) -> None:
+    assert Hosting.of(settings, ValueStore(storage(settings)), Effects.of(settings)) is None
+    with pytest.raises(ApplicationError) as caught:
+        await HostActivities(None).take_host(HostRequest(workflow_id=PLAN))
+    assert (caught.value.type, caught.value.non_retryable) == ("NO_HOST", False)
+
+
+def test_a_host_needs_a_workspace(environ: dict[str, str]) -> None:
+    del environ["PLANS_WORKSPACE"]
+    settings = Settings.read(environ | {"PLANS_HOST": "alpha"})
+    with pytest.raises(SettingError, match="PLANS_WORKSPACE"):
+        Hosting.of(settings, ValueStore(storage(settings)), Effects.of(settings))
+
+
+@pytest.mark.parametrize("queue", [None, "shared"])
+def test_a_step_whose_child_needs_the_files_is_refused_unless_it_is_bound_elsewhere(
+    queue: str | None, tmp_path: Path
+) -> None:
+    child = {"id": "it", "tool": "agent", "args": {"objective": "x"}, "queue": queue}
+    plan = Plan.model_validate({"steps": [child, {"id": "n", "tool": "note", "args": {"text": "x"}}]})
+    tools = {name: tool.spec for name, tool in load_tools(()).items()} | TOOLS
+    checker = PlanChecker(tools, str(tmp_path), own_files=True)
+    facts = checker.check_plan(CheckRequest(plan=plan, workspace="/nowhere"))
+    assert [each.code for each in facts.problems] == ([] if queue else ["HOST_UNSUPPORTED"])
+    assert (facts.own_files, facts.workspace) == (True, str(tmp_path)), "the host's own workspace counts"
+    schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts())
+    schedule.run.host = HOST
+    found = next_action(schedule, "it")
+    assert isinstance(found, Delegate) if queue else isinstance(found, Fail) and found.code == "HOST_UNSUPPORTED"
+
+
+def _facts() -> Facts:
+    return Facts(
+        tools={**TOOLS, "agent": spec("agent", {"objective": {"type": "string"}}, durable=True)}, workspace="/w"
+    )

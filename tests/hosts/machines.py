@@ -1,0 +1,62 @@
+"""Hosts in the process of a test: workers with a workspace and a state directory each, with one storage."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+
+from activities.tools.registry import load_tools
+from runtime.settings import Settings
+from tests.waiting import connected
+from worker import build, of_host
+
+TOOLS = str(Path(__file__).parents[1] / "ledger_tools.py")
+
+
+@dataclass
+class Machines:
+    """Hosts with a workspace and a state directory each, on one server with one storage."""
+
+    client: Client
+    settings: Settings
+    folder: Path
+
+    def settings_of(self, name: str, **more: Any) -> Settings:
+        own = self.folder / name
+        for each in (own / "state", own / "workspace", self.folder / "values"):
+            each.mkdir(parents=True, exist_ok=True)
+        if not (own / "state" / "values").exists():
+            (own / "state" / "values").symlink_to(self.folder / "values")
+        return self.settings.with_flags(
+            host=name, state_dir=own / "state", workspace=own / "workspace",
+            host_patience=1.0, grace=0.0, **more,
+        )  # fmt: skip
+
+    @asynccontextmanager
+    async def up(self, name: str, **more: Any) -> AsyncIterator[None]:
+        """The workers of a host."""
+        settings, tools = self.settings_of(name, **more), load_tools([TOOLS])
+        # A connection of its own: the SDK wants one worker per queue and connection.
+        address = self.client.service_client.config.target_host
+        client = await connected(address, data_converter=self.client.data_converter)
+        # As many threads as the worker program has: file tools wait in them while a checkpoint is stored.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(108))
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(build(client, settings, tools, indexed=True))
+            for queue in of_host(settings):
+                worker = build(client, settings, tools, indexed=True, workflows=(), polls=queue)
+                await stack.enter_async_context(worker)
+            yield
+
+    def files(self, name: str) -> dict[str, str]:
+        """What a host's workspace holds, with directories named without what is unique about them."""
+        root = self.folder / name / "workspace"
+        found = [path for path in sorted(root.rglob("*")) if path.is_file()]
+        return {"/".join(path.relative_to(root).parts[1:]): path.read_text() for path in found}

@@ -1,0 +1,42 @@
+"""Which checkpoint counts, and what a run knows of its files after a move."""
+
+from __future__ import annotations
+
+import pytest
+
+from plans.file_stamps import Stamp
+from plans.hosts.host import Checkpoint, Host, unsupported
+from plans.hosts.moving import moved_stamps
+
+HOST = Host(name="a", queue="plans@a", workspace="/w/plan-x~1", token="1")
+
+
+def checkpoint(number: int, token: str = "1") -> Checkpoint:
+    return Checkpoint(claim={"sha256": str(number)}, number=number, token=token)
+
+
+def test_a_later_checkpoint_replaces_an_earlier_one_in_whatever_order_they_arrive() -> None:
+    for order in ([1, 2, 3], [3, 1, 2], [2, 3, 1]):
+        host = HOST
+        for number in order:
+            host = host.after(checkpoint(number))
+        assert host.checkpoint == checkpoint(3)
+
+
+def test_a_checkpoint_of_a_directory_that_the_plan_has_left_counts_for_nothing() -> None:
+    moved = HOST.after(checkpoint(7)).model_copy(update={"token": "2"})
+    assert moved.after(checkpoint(8)).checkpoint == checkpoint(7)
+    assert moved.after(checkpoint(1, token="2")).checkpoint == checkpoint(1, token="2")
+    assert moved.after(None) == moved
+
+
+def test_a_large_file_counts_as_unseen_after_a_move_since_its_stamp_names_an_inode() -> None:
+    small, large = Stamp(hash="a", size=1), Stamp(hash="b", size=10**9, identity="5:6")
+    assert moved_stamps({"small": small, "large": large}) == {"small": small}
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, ""), (1, "'s0'"), (9, "and more")])
+def test_what_a_host_cannot_run_is_named(count: int, said: str) -> None:
+    text = unsupported(f"s{number}" for number in range(count))
+    assert said in text
+    assert bool(text) == bool(count)

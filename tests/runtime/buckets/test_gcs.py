@@ -1,0 +1,83 @@
+"""Google Cloud Storage: what is stored comes back, and what can never be read is told from what is out of reach."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage as google
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
+
+from runtime.buckets.gcs import PREFIX, gcs_driver
+from runtime.connect import storage
+from runtime.settings import Settings
+from runtime.storage import StorageError
+from runtime.value_store import ValueStore
+from tests.gcs_server import gcs_bucket as gcs_bucket
+from tests.gcs_server import gcs_program as gcs_program
+from tests.runtime.keys.rings import key, ring_file
+
+pytestmark = pytest.mark.slow
+ANYONE = AnonymousCredentials()  # type: ignore[no-untyped-call]
+STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
+
+
+def payload(text: str) -> Payload:
+    return Payload(metadata={"encoding": b"json/plain"}, data=text.encode())
+
+
+def objects(bucket: str) -> list[google.Blob]:
+    return list(google.Client(project="x", credentials=ANYONE).list_blobs(bucket))
+
+
+async def test_what_is_stored_comes_back_and_the_same_content_is_one_object(gcs_bucket: str) -> None:
+    driver = gcs_driver(gcs_bucket)
+    claims = await driver.store(STORE, [payload("a"), payload("b"), payload("a")])
+    assert [item.data for item in await driver.retrieve(RETRIEVE, claims)] == [b"a", b"b", b"a"]
+    assert len(objects(gcs_bucket)) == 2
+    values = ValueStore(driver, 10)
+    large = await values.put('{"text": "' + "x" * 3_000_000 + '"}')
+    assert len((await values.get(large))["text"]) == 3_000_000
+
+
+async def test_gcs_tells_what_is_missing_from_what_is_out_of_reach(
+    gcs_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = gcs_driver(gcs_bucket)
+    (stored,) = await driver.store(STORE, [payload("a")])
+    for wrong in (
+        {"bucket": gcs_bucket, "sha256": "0" * 64},
+        {"bucket": gcs_bucket, "sha256": "../../other"},
+        {"bucket": "other", "sha256": stored.claim_data["sha256"]},
+        {"bucket": gcs_bucket},
+        {},
+    ):
+        with pytest.raises(StorageError):
+            await driver.retrieve(RETRIEVE, [StorageDriverClaim(wrong)])
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
+    with pytest.raises(OSError, match="bucket 'plans'"):
+        await gcs_driver(gcs_bucket, seconds=0.5).retrieve(RETRIEVE, [stored])
+
+
+async def test_an_object_that_was_replaced_is_refused(gcs_bucket: str) -> None:
+    driver = gcs_driver(gcs_bucket)
+    (stored,) = await driver.store(STORE, [payload("a")])
+    (blob,) = objects(gcs_bucket)
+    assert blob.name == PREFIX + stored.claim_data["sha256"]
+    blob.upload_from_string(b"something else")
+    with pytest.raises(StorageError) as caught:
+        await driver.retrieve(RETRIEVE, [stored])
+    assert caught.value.code == "VALUE_CORRUPT"
+
+
+async def test_with_keys_a_bucket_holds_nothing_that_can_be_read(
+    gcs_bucket: str, environ: dict[str, str], tmp_path: Path
+) -> None:
+    more = {"PLANS_STORAGE": f"gs://{gcs_bucket}", "PLANS_KEYS": str(ring_file(tmp_path / "keys", key()))}
+    driver = storage(Settings.read(environ | more))
+    claims = await driver.store(STORE, [payload("canary")])
+    (blob,) = objects(gcs_bucket)
+    assert b"canary" not in blob.download_as_bytes()
+    assert [item.data for item in await driver.retrieve(RETRIEVE, claims)] == [b"canary"]

@@ -1,0 +1,87 @@
+"""Records of plans go by age, and only when the server has their plan no more; a schedule does it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest_asyncio
+from temporalio.client import Client
+
+from activities.tools.registry import load_tools
+from client.schedules.upkeep import schedule_prune
+from client.schedules.views import list_schedules
+from runtime.connect import connect
+from runtime.settings import Settings
+from runtime.upkeep.records import prune_records
+from tests.client.cli.command import plan as command
+from tests.driving import Plans
+from tests.waiting import until
+from worker import build
+
+DAY = timedelta(days=1)
+TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+GATE = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
+
+
+@pytest_asyncio.fixture
+async def client(settings: Settings) -> Client:
+    return await connect(settings)
+
+
+@pytest_asyncio.fixture
+async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
+    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+        yield Plans(client, settings.task_queue, workspace)
+
+
+def record(settings: Settings, name: str, *, old: bool = True) -> Path:
+    """A record of a plan, three days old."""
+    folder = settings.state_dir / "runs" / name
+    folder.mkdir(parents=True)
+    path = folder / "SUMMARY.md"
+    path.write_text("x" * 100)
+    if old:
+        os.utime(path, (time.time() - 3 * 86_400,) * 2)
+    return path
+
+
+async def test_records_of_plans_that_are_gone_go_and_those_of_others_stay(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    running = await plans.start([GATE])
+    await running.until_asked("gate")
+    needed, young = record(settings, running.id.removeprefix("plan-")), record(settings, "young", old=False)
+    gone = record(settings, "gone")
+    log = settings.state_dir / "server.old.log"
+    log.write_text("y" * 50)
+    os.utime(log, (time.time() - 3 * 86_400,) * 2)
+    assert await prune_records(client, settings, DAY, dry_run=True) == (2, 150)
+    assert gone.exists()
+    assert await prune_records(client, settings, DAY, dry_run=False) == (2, 150)
+    assert (needed.exists(), young.exists(), gone.parent.exists(), log.exists()) == (True, True, False, False)
+    await running.handle.terminate("over")
+    await prune_records(client, settings, DAY, dry_run=False)
+    assert needed.exists()  # it can still be shown and resumed
+
+
+async def test_a_schedule_prunes_and_is_listed(
+    plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
+) -> None:
+    gone = record(settings, "gone")
+    printed = await command(environ, "prune", "--schedule", "1d", "--older-than", "7d", "--records", "2d", "--json")
+    name = printed.json["schedule"]
+    assert await schedule_prune(client, settings.task_queue, DAY, older_than=DAY, records=2 * DAY) == name
+    assert name in [each.name async for each in list_schedules(client)]
+    assert name in (await command(environ, "schedule", "show", name)).out
+    assert (await command(environ, "schedule", "trigger", name)).code == 0
+
+    async def is_gone() -> bool:
+        return not gone.exists()
+
+    await until(is_gone, "the schedule has removed it")
+    assert (await command(environ, "schedule", "delete", name)).code == 0
+    assert plans.queue == settings.task_queue

@@ -1,0 +1,179 @@
+"""Keeps a plan's steps with the host that has its files, and moves the plan when that host is lost.
+
+The steps go to a task queue that only the host's workers poll. A step that none of them takes within the host's
+patience is not lost yet: they may be busy. If the host does not answer on its other queue either, another one restores
+the last checkpoint, and the step is called there. The checkpoints come with the results of the steps, so what counts
+is what history has, and a worker that comes back can change nothing about it.
+
+A call that must not be repeated and whose worker was lost with its host has an unknown outcome: it is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
+
+from plans.activity_io import Facts
+from plans.definition.validation import errors
+from plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
+from plans.hosts.moving import moved_stamps
+from plans.log import LogKind
+from plans.run import Run
+from workflows import policies
+from workflows.outcomes import checkpoint_of
+from workflows.policies import Policy
+
+AGAIN = timedelta(seconds=1)
+"""Before a call whose worker was lost is looked up again at its host."""
+_LOST = (TimeoutType.HEARTBEAT, TimeoutType.START_TO_CLOSE)
+_SHUT_DOWN = ("CancelledError", "KEY_MISSING")
+"""Types of the failure of an attempt that ended with its worker's shutdown, or before it could read its arguments."""
+
+
+async def at_home(run: Run, facts: Facts) -> Facts:
+    """The facts for a run that has a place at a host, if its workers have a workspace each: in that place.
+
+    A plan that continues an earlier one stays where its files are; if that host does not answer, another takes over.
+    """
+    if not facts.own_files or errors(facts.problems):
+        return facts
+    host = await _stayed(run.host) if run.host is not None else None
+    run.host = host or await _taken(run.host)
+    return facts.model_copy(update={"workspace": run.host.workspace})
+
+
+async def call(
+    run: Run, step_id: str, policy: Policy, begin: Callable[[Host], Awaitable[dict[str, Any]]]
+) -> dict[str, Any]:
+    """The result of a tool call at the plan's host, and at the next if that is lost. Raises as an activity does.
+
+    `begin` starts the activity at a host. An attempt that must not be repeated has only one on the server, and is
+    counted here: the effect log of the host knows whether it ended.
+    """
+    deaths, begun = 0, False
+    while (host := run.host) is not None:
+        try:
+            result = await begin(host)
+        except ActivityError as error:
+            _keep(run, checkpoint_of(error))
+            if _is(error, (TimeoutType.SCHEDULE_TO_START,)):
+                if await _moved(run, host, step_id) and begun and not policy.repeatable:
+                    raise _unknown(host) from None
+                continue
+            if policy.repeatable or not _is_lost(error) or deaths >= policies.WORKER_DEATHS:
+                raise
+            deaths, begun = deaths + 1, True
+            await workflow.sleep(AGAIN, summary=f"look up {step_id} at its host")
+            continue
+        taken = _checkpoint(result)
+        _keep(run, taken)
+        if taken is None or run.host is None or taken.token == run.host.token:
+            return result
+        if not policy.repeatable:  # it ended at a host that the plan has left
+            raise _unknown(host)
+        run.note(LogKind.WARNING, f"its files are at host '{host.name}': it is run again", workflow.now(), step_id)
+    raise ApplicationError("the plan has no host", type=MOVED)  # never: a plan that has one keeps having one
+
+
+async def _moved(run: Run, lost: Host, step_id: str) -> bool:
+    """Move the plan, unless its host is only busy or it has been moved already; whether it is elsewhere now."""
+    await workflow.wait_condition(lambda: not run.moving)
+    if run.host is None or run.host.token != lost.token:
+        return True
+    run.moving = True
+    try:
+        if await _answers(lost):
+            return False
+        run.host = await _taken(run.host)
+    finally:
+        run.moving = False
+    run.facts = run.facts.model_copy(update={"workspace": run.host.workspace})
+    run.files.stamps = moved_stamps(run.files.stamps)
+    text = f"host '{lost.name}' is lost: the plan continues at '{run.host.name}' with the files of its last checkpoint"
+    run.note(LogKind.WARNING, text, workflow.now(), step_id)
+    return True
+
+
+async def _answers(host: Host) -> bool:
+    """Whether a worker of the host lives, however busy it is."""
+    try:
+        await workflow.execute_activity(
+            "host_pulse",
+            result_type=str,
+            task_queue=host.pulse,
+            summary=f"does host {host.name} live"[:200],
+            schedule_to_start_timeout=host.wait,
+            start_to_close_timeout=host.wait,
+            schedule_to_close_timeout=2 * host.wait,
+        )
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        return False
+    return True
+
+
+async def _stayed(host: Host) -> Host | None:
+    """The same place, from its own host; None if that does not answer."""
+    try:
+        return await _asked(HostRequest(workflow_id=_name(), earlier=host, stay=True), host.queue, host.wait)
+    except ActivityError as error:
+        if is_cancelled_exception(error):
+            raise
+        return None
+
+
+async def _taken(earlier: Host | None) -> Host:
+    """A place at any host, with the files of the earlier one."""
+    return await _asked(HostRequest(workflow_id=_name(), earlier=earlier), None, None)
+
+
+async def _asked(request: HostRequest, queue: str | None, patience: timedelta | None) -> Host:
+    found: Host = await workflow.execute_activity(
+        "take_host",
+        request,
+        result_type=Host,
+        task_queue=queue,
+        summary="a place for the plan's files",
+        schedule_to_start_timeout=patience,
+        start_to_close_timeout=policies.TAKE_HOST.start_to_close,
+        retry_policy=policies.TAKE_HOST.retry_policy,
+    )
+    return found
+
+
+def _keep(run: Run, checkpoint: Checkpoint | None) -> None:
+    """Note the newest checkpoint of where the plan is now."""
+    if run.host is not None:
+        run.host = run.host.after(checkpoint)
+
+
+def _name() -> str:
+    return workflow.info().workflow_id
+
+
+def _checkpoint(result: Any) -> Checkpoint | None:
+    found = result.get("checkpoint") if isinstance(result, dict) else None
+    return Checkpoint.model_validate(found) if found else None
+
+
+def _is(error: ActivityError, kinds: tuple[TimeoutType, ...]) -> bool:
+    return isinstance(error.cause, TimeoutError) and error.cause.type in kinds
+
+
+def _is_lost(error: ActivityError) -> bool:
+    """Whether the attempt ended with its worker, so that only the effect log knows what became of it."""
+    shut_down = isinstance(error.cause, ApplicationError) and error.cause.type in _SHUT_DOWN
+    return _is(error, _LOST) or shut_down
+
+
+def _unknown(host: Host) -> ApplicationError:
+    return ApplicationError(
+        f"host '{host.name}' was lost while the tool was running, and the call is declared not repeatable: all or part"
+        " of it may have happened. Check what it did; then retry the step or skip it",
+        type=MOVED,
+    )

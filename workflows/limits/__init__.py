@@ -1,0 +1,4 @@
+"""LimitsWorkflow: keeps rates and concurrency of one task queue for all its workers, wherever they run.
+
+May import `plans` and `workflows`.
+"""

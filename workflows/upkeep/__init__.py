@@ -1,0 +1,1 @@
+"""Garbage collection at set times: the workflow that a schedule starts."""
