@@ -88,8 +88,8 @@ def build(
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: of which version
-    of the code it is, and whether others poll; else they may. `limits`: of the process; else what limits.toml says.
+    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: its version
+    of the code, and whether others poll; else they may. `limits`: of the process; else what limits.toml says.
     """
     return with_patience(Worker(
         client,
