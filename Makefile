@@ -14,7 +14,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/te
 	tests/client/test_runs.py tests/client/test_agents.py tests/client/cli/test_schedules.py tests/client/schedules \
 	tests/workflows/test_loops.py tests/workflows/test_batches.py tests/examples/test_patterns.py tests/test_worker.py \
 	tests/test_demo.py tests/runtime/test_server.py tests/runtime/test_background_worker.py tests/client/review \
-	tests/workflows/test_obedient_agent.py tests/activities/sandbox \
+	tests/workflows/test_obedient_agent.py tests/activities/sandbox tests/client/releases tests/upgrades \
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
 	tests/runtime/buckets tests/hosts/test_lives.py \
 	tests/hosts/test_kills.py::test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost \

@@ -43,6 +43,8 @@ from runtime.service.worker_arguments import parser
 from runtime.settings import Settings
 from runtime.task_queues import WORKER, Neighbours
 from runtime.telemetry.metrics_page import pool_endpoint
+from runtime.versions.joining import joined, next_step
+from runtime.versions.version import deployment_of
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
 from workflows.agent import AgentWorkflow
@@ -86,13 +88,13 @@ def build(
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours` says whether
-    others poll the queue; without it they may. `limits`: those of the process; without them, what limits.toml says.
+    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: its version
+    of the code, and whether others poll; else they may. `limits`: of the process; else what limits.toml says.
     """
     return with_patience(Worker(
         client,
         task_queue=polls or settings.task_queue,
-        identity=identity(),
+        identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
         workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
@@ -135,8 +137,7 @@ async def serve(
     worker, the seconds its server may be away before it ends by itself. `fault`: see `build`.
     """
     settings.make_state_dir()
-    tools = load_tools(settings.tools)
-    telemetry = WorkerTelemetry(settings, child)  # first: what is measured of a connection is said when it is made
+    tools, telemetry = load_tools(settings.tools), WorkerTelemetry(settings, child)  # it measures the connection too
     connection = telemetry.observed(await reach(settings, _say))
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
@@ -144,7 +145,8 @@ async def serve(
     stopped = _stopped(child)
     # Synchronous tools run in this executor: one thread for each concurrent step, and some for file access.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
-    neighbours, collector = Neighbours(), asyncio.create_task(gc_tuning.keep_small())
+    neighbours = Neighbours(await joined(settings, connection.client))
+    collector = asyncio.create_task(gc_tuning.keep_small())
     keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
@@ -157,6 +159,7 @@ async def serve(
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
         _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))
+        await next_step(connection.client, settings, neighbours.version, _say)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
     for task in (presence, looking, collector, keeping):
@@ -183,9 +186,9 @@ def _workers(
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
     make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
-        limits=limits_of(client, settings))  # fmt: skip
+        limits=limits_of(client, settings), neighbours=neighbours)  # fmt: skip
     own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
-    return [make(settings, neighbours=neighbours), *(make(each, workflows=()) for each in bound), *own]
+    return [make(settings), *(make(each, workflows=()) for each in bound), *own]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

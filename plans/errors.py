@@ -17,6 +17,9 @@
     ├── Unauthentic           something encrypted was changed; runtime/keys/errors.py
     ├── PlainRefused          a payload that is not encrypted, where only those are read; runtime/keys/errors.py
     ├── TemplateError         a template that is missing, ambiguous or changed; runtime/templates/names.py
+    ├── WrongLayout           a state directory of a newer version; runtime/versions/layout.py
+    ├── NoVersions            a server without versions of workers; runtime/versions/routing.py
+    ├── BadVersion            a version that cannot be ramped, drained or gone back to; runtime/versions/routing.py
     ├── Undecodable           a message or a start argument that cannot be decoded; given to a workflow as a value
     ├── LinkRefused           a one-time link that decides nothing; runtime/links/token.py
     ├── Waits                 an attempt that does not begin, as a limit is used up; activities/limits/admission.py

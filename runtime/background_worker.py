@@ -108,7 +108,9 @@ def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]
     if connection.origin is not Origin.CONFIGURED:  # keys, certificates and profiles are for a configured server only
         temporal = {"TEMPORAL_CONFIG_FILE": os.devnull}
     place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
-    return {**settings.as_environ(), **collector_environ(settings, os.environ), **temporal, **place}
+    given = settings.as_environ()
+    given.pop("PLANS_DEPLOYMENT", None)  # it is replaced as the code changes: plans that stay with a version would stop
+    return {**given, **collector_environ(settings, os.environ), **temporal, **place}
 
 
 def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connection) -> str:

@@ -29,6 +29,7 @@ from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
 from runtime.telemetry.of_settings import carriers
+from runtime.versions.layout import check as check_layout
 from runtime.wait import until
 
 LOCAL = f"localhost:{embedded.PORT}"
@@ -188,9 +189,10 @@ def _checked_address(address: str) -> str:
 def storage(settings: Settings) -> StorageDriver:
     """The driver for data too large for history: a directory, or a bucket: PLANS_STORAGE=s3://BUCKET or gs://BUCKET.
 
-    With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read.
+    With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read, WrongLayout for a newer directory.
     """
     seal = Seal(ring_of(settings))
+    check_layout(settings.state_dir)
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values", seal)
     if settings.storage.startswith("gs://"):

@@ -20,13 +20,9 @@ from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
-from runtime.setting_groups.hosts import HostSettings
-from runtime.setting_groups.keys import KeySettings
-from runtime.setting_groups.limits import LimitSettings
-from runtime.setting_groups.mcp import McpSettings
-from runtime.setting_groups.telemetry import TelemetrySettings
-from runtime.setting_groups.upkeep import UpkeepSettings
-from runtime.setting_groups.web import OF_PAGE, WebSettings
+from runtime.setting_groups.groups import Groups
+from runtime.setting_groups.web import OF_PAGE
+from runtime.versions import layout
 
 PREFIX = "PLANS_"
 
@@ -64,7 +60,7 @@ def _directories(value: object) -> object:
     return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
 
 
-class Settings(McpSettings, WebSettings, KeySettings, HostSettings, LimitSettings, TelemetrySettings, UpkeepSettings):
+class Settings(Groups):
     """The validated settings of an environment. Command-line flags override single fields: `with_flags`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -234,12 +230,13 @@ class Settings(McpSettings, WebSettings, KeySettings, HostSettings, LimitSetting
         return self._checked(self.model_dump() | given, {})
 
     def make_state_dir(self) -> None:
-        """Create the state directory, accessible to this user only, if it does not exist. Raises SettingError."""
+        """Create the state directory, for this user only, or bring it up to date. Raises SettingError, WrongLayout."""
         try:
             self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             text = f"{self.state_dir} cannot be created: {error.strerror}; choose a directory you can write to"
             raise SettingError({"PLANS_STATE_DIR": text}) from error
+        layout.prepare(self.state_dir)
 
     def as_environ(self) -> dict[str, str]:
         """The variables that a worker needs of these settings, with the LLM's API key, without TEMPORAL_*."""

@@ -17,7 +17,10 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, Describe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from plans.errors import PlanError
 from runtime import daemon
+from runtime.versions.routing import routing
+from runtime.versions.version import Version
 
 WORKER = "plans-worker-"
 """Identity prefix of our workers, followed by `<pid>@<host>`."""
@@ -30,10 +33,16 @@ LOOK_SECONDS = 5.0
 
 
 class Neighbours:
-    """Whether another worker polls a worker's queue for steps; until `keep_looking` has seen that, it may be so."""
+    """Whether another worker polls a worker's queue for steps; until `keep_looking` has seen that, it may be so.
 
-    def __init__(self) -> None:
+    `version`: of the worker's code. Only workers of its version run the steps of its plans.
+    """
+
+    def __init__(self, version: Version | None = None) -> None:
+        self.version = version
         self.are_there = True
+        self.are_ahead = False
+        """Whether new plans go to a newer version than this worker's: its plans continue as new there."""
 
     async def keep_looking(self, client: Client, queue: str, identity: str, every: float = LOOK_SECONDS) -> None:
         """Look every few seconds (`every`). `identity`: the worker's own.
@@ -42,15 +51,23 @@ class Neighbours:
         """
         while True:
             with suppress(RPCError):
-                found = await listeners(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY)
+                found = await listeners(client, queue, TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY, version=self.version)
                 self.are_there = bool(set(found) - {identity})
+            if self.version is not None:
+                with suppress(RPCError, PlanError):
+                    known = await routing(client, self.version.name)
+                    self.are_ahead = known.is_newer(known.current, self.version)
             await asyncio.sleep(every)
 
 
 async def listeners(
-    client: Client, queue: str, kind: TaskQueueType.ValueType = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+    client: Client,
+    queue: str,
+    kind: TaskQueueType.ValueType = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+    *,
+    version: Version | None = None,
 ) -> list[str]:
-    """Identities of the workers that poll a task queue for tasks of this kind.
+    """Identities of the workers that poll a task queue for tasks of this kind; with a version, those of it only.
 
     Except workers of ours that have died on this machine.
     """
@@ -60,7 +77,8 @@ async def listeners(
         task_queue_type=kind,
     )
     answer = await _described(client, request)
-    recent = [poller.identity for poller in answer.pollers if _age(poller) < SEEN_SECONDS]
+    pollers = [each for each in answer.pollers if version is None or _version(each) == version]
+    recent = [poller.identity for poller in pollers if _age(poller) < SEEN_SECONDS]
     return sorted({identity for identity in recent if not _is_dead(identity)})
 
 
@@ -80,6 +98,11 @@ async def serves_this_machine(client: Client, queue: str) -> bool:
     """Whether a worker of the queue shares this machine's directories; true for a queue without pollers."""
     hosts = [identity.rpartition("@")[2] for identity in await listeners(client, queue)]
     return not hosts or socket.gethostname() in hosts
+
+
+def _version(poller: PollerInfo) -> Version | None:
+    options = poller.deployment_options
+    return Version(options.deployment_name, options.build_id) if options.build_id else None
 
 
 def _age(poller: PollerInfo) -> float:

@@ -5,6 +5,10 @@ server each. Alone on its queue it takes as many as it has slots for. As soon as
 EAGER_SHARED of each task and leaves the rest to whoever is free: otherwise a plan would fill one worker while the
 others look on.
 
+A workflow of a worker with a version stays with that version, and its next run would too. So the task that continues as
+new reports that it may move, once new plans go to a newer version: the server then starts the next run there. Older
+servers know no other way, and the history does not depend on it.
+
 Before each payload it encodes or decodes, the SDK asks the workflow instance for the payload's serialization context
 (`WithSerializationContext`). That runs code in the sandbox and took 14 % of a worker's CPU time. Our converters ignore
 the context, so the request is answered here. A storage driver that files payloads by workflow, such as S3's, still gets
@@ -22,6 +26,7 @@ from dataclasses import dataclass, field
 from pkgutil import iter_modules
 from typing import Any
 
+from temporalio.api.enums.v1 import VersioningBehavior
 from temporalio.client import Client
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
 from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails
@@ -103,7 +108,7 @@ def needs_no_context(converter: DataConverter) -> bool:
 
 
 class _Sharing(WorkflowInstance):
-    """A workflow instance that leaves steps to the neighbours, and the cache if it is ahead; delegates the rest."""
+    """A workflow instance that leaves steps and next runs to the neighbours, and the cache if it is ahead."""
 
     def __init__(self, inner: WorkflowInstance, neighbours: Neighbours, evictions: Evictions) -> None:
         self._inner, self._neighbours, self._evictions = inner, neighbours, evictions
@@ -118,6 +123,8 @@ class _Sharing(WorkflowInstance):
             started = [each for each in done.successful.commands if each.HasField("schedule_activity")]
             for command in started[EAGER_SHARED:]:
                 command.schedule_activity.do_not_eagerly_execute = True
+        if self._neighbours.are_ahead and _continues(done.successful.commands):
+            done.successful.versioning_behavior = VersioningBehavior.VERSIONING_BEHAVIOR_AUTO_UPGRADE
         return done
 
     def get_serialization_context(self, command_info: Any) -> Any:
@@ -131,6 +138,10 @@ class _Sharing(WorkflowInstance):
 
     def get_thread_id(self) -> int | None:
         return self._inner.get_thread_id()
+
+
+def _continues(commands: Iterable[Any]) -> bool:
+    return any(each.HasField("continue_as_new_workflow_execution") for each in commands)
 
 
 class _ContextFree(WorkflowInstance):

@@ -75,6 +75,11 @@ def down(as_json: AsJson = False) -> None:
 
 def worker(context: typer.Context) -> None:
     """Run the steps of plans until stopped. `plan worker --help` lists its flags."""
+    if context.args and context.args[0] in ("versions", "ramp", "rollback", "drain"):
+        from client.cli.workers.group import app as versions
+
+        code = typer.main.get_command(versions).main(context.args, prog_name="plan worker", standalone_mode=False)
+        raise typer.Exit(int(code or 0))
     sys.stdout.flush()
     command = [*worker_command(), *context.args]
     os.execv(command[0], command)  # noqa: S606 - the worker replaces this process, so that it gets its signals

@@ -9,7 +9,11 @@ MAX_PROCESSES = 64
 
 def parser() -> argparse.ArgumentParser:
     """Parses them. `--child` and `--patience` are for workers that a process of ours starts."""
-    found = argparse.ArgumentParser(prog="plan worker", description="Run the steps of plans until stopped.")
+    found = argparse.ArgumentParser(
+        prog="plan worker",
+        description="Run the steps of plans until stopped.",
+        epilog="Of workers with a version: plan worker versions | ramp | rollback | drain, each with --help.",
+    )
     found.add_argument("--address", metavar="HOST:PORT", help="Temporal server (TEMPORAL_ADDRESS)")
     found.add_argument("--queue", dest="task_queue", metavar="NAME", help="task queue (PLANS_TASK_QUEUE)")
     found.add_argument("--queues", metavar="A,B", help="also run steps from these queues (PLANS_QUEUES)")
@@ -22,6 +26,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--max-activities", metavar="N", help="most steps at the same time (PLANS_MAX_ACTIVITIES)")
     found.add_argument("--inline-bytes", metavar="N", help="store longer values outside history (PLANS_INLINE_BYTES)")
     found.add_argument("--grace", metavar="SECONDS", help="time for running steps to finish at the end (PLANS_GRACE)")
+    found.add_argument(
+        "--version", dest="deployment", metavar="NAME[/BUILD]", help="run as a version of the code (PLANS_DEPLOYMENT)"
+    )
     found.add_argument("--processes", metavar="N", type=_processes, default=1, help="worker processes, 1 to 64")
     found.add_argument("--child", metavar="N", type=int, help=argparse.SUPPRESS)
     found.add_argument("--patience", metavar="SECONDS", type=float, help=argparse.SUPPRESS)

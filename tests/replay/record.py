@@ -43,10 +43,10 @@ ROOT = Path(__file__).parent.parent.parent
 _WORKER = re.compile(r"plans-worker-\d+@[^\"]*")
 
 
-async def record(names: list[str]) -> None:
+async def record(names: list[str], into: Path = HISTORIES) -> None:
     """Run the scenarios and write their histories."""
-    HISTORIES.mkdir(exist_ok=True)
-    recorded = [name for name in names if (HISTORIES / f"{name}.1.json").exists()]
+    into.mkdir(parents=True, exist_ok=True)
+    recorded = [name for name in names if (into / f"{name}.1.json").exists()]
     if recorded:
         raise SystemExit(f"recorded already, and never recorded again: {', '.join(recorded)}; add a scenario")
     with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
@@ -67,7 +67,7 @@ async def record(names: list[str]) -> None:
                         served = await of_servers(servers, asking, tools, print)
                         async with build(client, asking, tools, indexed=True, servers=served):
                             started = await SCENARIOS[name](Plans(client, "replay", workspace))
-                            _write(name, await started.histories())
+                            _write(into, name, await started.histories())
         finally:
             await server.stop(grace=0)
 
@@ -82,12 +82,12 @@ async def _server(settings: Settings, folder: Path) -> Server:
     return server
 
 
-def _write(name: str, histories: list[WorkflowHistory]) -> None:
+def _write(into: Path, name: str, histories: list[WorkflowHistory]) -> None:
     for number, history in enumerate(histories, 1):
         data = {"workflowId": history.workflow_id, **_neutral(history.to_json_dict())}
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         _assert_neutral(data, text)
-        (HISTORIES / f"{name}.{number}.json").write_text(text)
+        (into / f"{name}.{number}.json").write_text(text)
     print(f"{name}: {len(histories)} runs, {sum(len(history.events) for history in histories)} events")
 
 

@@ -30,6 +30,7 @@ from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
 
 HISTORIES = Path(__file__).parent / "histories"
+RELEASES = Path(__file__).parent / "releases"
 
 
 class Patient(ThreadPoolExecutor):
@@ -55,7 +56,7 @@ async def replay(only_first: bool) -> int:
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         data_converter=pydantic_data_converter,
     )
-    paths = sorted(HISTORIES.glob("*.json"))
+    paths = [*sorted(HISTORIES.glob("*.json")), *of_releases(RELEASES, all_of_them="--all" in sys.argv)]
     failed = done = 0
     async with replayer.workflow_replay_iterator(_histories(paths)) as results:
         async for result in results:
@@ -67,6 +68,17 @@ async def replay(only_first: bool) -> int:
                 break
     print(f"{done - failed} of {len(paths)} histories replayed")
     return failed
+
+
+def of_releases(folder: Path, *, all_of_them: bool) -> list[Path]:
+    """The histories recorded at releases: of the first and the newest two, which bounds `make test`, or all."""
+    releases = (
+        sorted(folder.iterdir(), key=lambda each: [int(part) for part in each.name.split(".")])
+        if folder.is_dir()
+        else []
+    )
+    chosen = releases if all_of_them else [*releases[:1], *releases[1:][-2:]]
+    return [path for release in chosen for path in sorted(release.glob("*.json"))]
 
 
 async def _histories(paths: list[Path]) -> AsyncIterator[WorkflowHistory]:
