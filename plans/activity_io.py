@@ -69,8 +69,8 @@ class Call(Value):
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
 
 
-STDOUT: Final = 1
-STDERR: Final = 2  # numbers of streams, in `Turns` and elsewhere
+STDOUT: Final = 1  # the number of a stream, in `Turns` and elsewhere
+STDERR: Final = 2
 Turns = list[tuple[Literal[1, 2], int]]
 """The order in which output arrived: bytes of one stream, then of the other."""
 
@@ -89,9 +89,7 @@ class Logs(Value):
     end: list[tuple[Literal[1, 2], str]] = Field(
         default_factory=list, description="What follows the stored chunks, in order: stream, and its bytes in base64."
     )
-    of_value: Turns | None = Field(
-        default=None, description="The texts are those of the step's value, and stored there only; their order."
-    )
+    of_value: Turns | None = Field(default=None, description="Order of the texts, if the step's value has them alone.")
     began: AwareDatetime | None = Field(default=None, description="When the attempt began, UTC.")
     cut: bool = Field(default=False, description="There was more output, which is lost: the limit, or the storage.")
 

@@ -18,7 +18,10 @@ from temporalio.workflow import SandboxImportNotificationPolicy
 from tests.test_imports import ROOT, modules
 from worker import PASSED_THROUGH, WORKFLOWS
 
-DEFINING = {"workflows.agent", "workflows.file_changes", "workflows.notify.notifier", "workflows.plan"}
+DEFINING = {
+    *("workflows.agent", "workflows.file_changes", "workflows.notify.notifier", "workflows.plan"),
+    *("workflows.guards.lock_keeper", "workflows.limits.keeper", "workflows.upkeep.prune"),
+}
 
 
 async def loaded_again(passed: Collection[str]) -> set[str]:

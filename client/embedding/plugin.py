@@ -38,10 +38,11 @@ from workflows.guards.lock_keeper import WorkspaceLockWorkflow
 from workflows.limits.keeper import LimitsWorkflow
 from workflows.notify.notifier import NotifyWorkflow
 from workflows.plan import PlanWorkflow
+from workflows.upkeep.prune import PruneWorkflow
 
 WORKFLOWS: tuple[type, ...] = (
     *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
-    *(LimitsWorkflow, WorkspaceLockWorkflow),
+    *(LimitsWorkflow, WorkspaceLockWorkflow, PruneWorkflow),
 )
 BEAT = timedelta(seconds=1)
 """Longest interval between heartbeats, and so the delay until a step notices its cancellation (as worker.py)."""

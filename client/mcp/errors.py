@@ -20,7 +20,7 @@ from plans.views.safe_text import safe
 LOG = logging.getLogger(__name__)
 MAX_PROBLEMS = 100
 """Problems of a plan that are reported at once."""
-MAX_TEXT = 20_000
+MAX_TEXT = 24_000
 """Characters of an error's text."""
 
 

@@ -10,7 +10,7 @@ from mcp.types import CallToolResult, TextContent
 from plans.model import Value
 from plans.views.safe_text import safe
 
-MAX_TEXT = 20_000
+MAX_TEXT = 24_000
 """Characters of the text; the structured content has the rest, or a cursor to it."""
 
 

@@ -25,7 +25,7 @@ def audit(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show who did what to a plan: starts, decisions, edits, calls. Values appear as digests only."""
+    """Show who did what to a plan, and verify that record. Values appear as digests only."""
     found = session.run(lambda here: reported(here.client, plan, here.settings, verify=verify), worker=False)
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))

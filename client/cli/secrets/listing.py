@@ -18,7 +18,7 @@ FAILED = 1
 """Exit code if a secret cannot be read."""
 
 app = typer.Typer(
-    help="List the secrets that plans may name, and check that they can be read.",
+    help="List the secrets that plans may name, and check them.",
     add_completion=False,
     invoke_without_command=True,
     rich_markup_mode=None,
