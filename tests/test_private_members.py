@@ -25,6 +25,14 @@ USED = {
         "the limit itself; where it is not found, the SDK's own of two seconds holds",
         "tests/workflows/test_workflow_runner.py",
     ),
+    ("runtime/workflow_runner.py", "_workflow_runner"): (
+        "the worker's runner, which must know whom to ask for evictions; a plugin has only the worker",
+        "tests/chaos/test_early_events.py",
+    ),
+    ("runtime/service/early_events.py", "_bridge_worker"): (
+        "what drops a run from the cache; where it is not found, runs stay, as they do without us",
+        "tests/chaos/test_early_events.py",
+    ),
     ("client/end_records.py", "marker_recorded_event_attributes"): (
         "sdk-core's layout of a local activity's marker: plans of older versions have their record there alone",
         "tests/client/test_end_records.py",

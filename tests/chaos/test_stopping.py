@@ -13,6 +13,7 @@ from tests.host import a_nap, running
 from tests.waiting import until
 
 
+@pytest.mark.slow
 async def test_a_step_that_ends_within_the_grace_is_finished(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start([work("short", seconds=1.0), work("after", "short")])

@@ -158,6 +158,7 @@ async def test_a_value_that_only_a_stored_run_names_stays(
     assert (workspace / "copy.txt").read_text() == plans.queue + BIG
 
 
+@pytest.mark.slow
 async def test_the_record_of_an_ended_plan_stays_with_its_history(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -206,6 +207,7 @@ async def test_what_a_schedule_will_start_stays(client: Client, settings: Settin
     await handle.delete()
 
 
+@pytest.mark.slow
 async def test_what_is_young_stays_and_a_trial_removes_nothing(client: Client, settings: Settings) -> None:
     path = await stray(settings)
     assert (await prune(client, settings)).young == 1

@@ -31,6 +31,7 @@ def write(name: str, text: str, *needs: str, **more: Any) -> dict[str, Any]:
             **more}  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_a_plan_whose_host_is_lost_ends_at_another_with_the_same_files(machines: Machines, plans: Plans) -> None:
     steps = [
         write("a", "one\n"),

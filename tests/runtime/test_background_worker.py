@@ -132,6 +132,7 @@ async def test_one_that_cannot_start_shows_the_end_of_its_log(settings: Settings
         await ensure_worker(settings.with_flags(tools="no.such.module"), connection)
 
 
+@pytest.mark.slow
 async def test_stopping_ends_all_of_them(settings: Settings, connection: Connection) -> None:
     running = await ensure_worker(settings, connection)
     assert running

@@ -46,6 +46,7 @@ async def test_references_that_double_a_value_fail_their_step_alone(plans: Plans
     assert codes == dict.fromkeys(("whole", "text", "many"), "EXPRESSION_TOO_COSTLY") | {"c": None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, only_nightly(100)])
 async def test_many_costly_conditions_at_once_do_not_stall_a_workflow_task(plans: Plans, count: int) -> None:
     steps = [work(f"s{n}", when=f"inputs.x{DOUBLED}|length(to_string(@)) > `{n}`") for n in range(count)]

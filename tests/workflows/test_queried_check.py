@@ -46,6 +46,7 @@ def _moved(value: Any, by: int, after: int) -> Any:
     return moved
 
 
+@pytest.mark.slow
 async def test_a_costly_plan_that_was_queried_while_it_was_checked_replays(plans: Plans) -> None:
     steps = [work(f"s{n}", when=f"inputs.x{DOUBLED}|length(to_string(@)) > `{n}`") for n in range(5)]
     started = await plans.start(steps, inputs=INPUTS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from plans.guards.workspace_lock import key_of
 from tests.driving import WAITS, Plans, Started, View, statuses, work
 from tests.waiting import until
@@ -62,6 +64,7 @@ async def test_a_plan_that_waits_can_be_cancelled_and_runs_nothing(plans: Plans)
     assert {line[1] for line in plans.ledger} == {"first", "third"}
 
 
+@pytest.mark.slow
 async def test_a_plan_that_is_terminated_frees_its_workspace(plans: Plans) -> None:
     first = await holding(plans)
     second = await waiting(plans)

@@ -76,6 +76,7 @@ async def test_an_error_that_cannot_get_better_is_tried_once(
     assert (attempts.workspace / "log").read_text() == "tried\n"
 
 
+@pytest.mark.slow
 async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_cancelled(
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:

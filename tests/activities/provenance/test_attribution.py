@@ -342,6 +342,7 @@ async def test_a_reading_command_is_not_held_up_and_a_writing_one_sees_its_own_e
     assert (await steps.step("a", command)).value["stdout"] == "1\n1\n1\n"
 
 
+@pytest.mark.slow
 async def test_a_command_goes_on_when_its_trace_cannot_be_written(tmp_path: Path) -> None:
     """A disk that hangs, here a full pipe: the launcher lets the call pass after two seconds, and all that follow."""
     if os.geteuid() != 0:

@@ -83,6 +83,7 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     assert "Answered: by ann" in (await plan(environ, "show", "sizes")).out
 
 
+@pytest.mark.slow
 async def test_the_board_asks_with_a_form_until_the_answer_fits(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:

@@ -226,6 +226,7 @@ async def plan_is(environ: Environ, name: str, status: str) -> bool:
     return bool((await plan(environ, "summary", name, "--json")).json["status"] == status)
 
 
+@pytest.mark.slow
 async def test_a_list_of_running_plans_says_that_none_is(environ: Environ, temporal_client: Client) -> None:
     listed = await plan(environ, "list", "--running", "--json")
     if not listed.json:  # the server is shared with other tests

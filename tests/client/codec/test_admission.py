@@ -79,30 +79,30 @@ async def test_the_token_of_the_temporal_ui_opens_it_for_people_with_a_role(issu
         assert await status(address, Authorization_Extras=issuer.token(claims(issuer))) == 401
 
 
-@pytest.mark.parametrize(
-    ("more", "make"),
-    [
-        ({"aud": CLIENT}, Issuer.token),
-        ({"aud": "temporal"}, Issuer.token),
-        ({"email": "eve@example.org"}, Issuer.token),
-        ({"email": None}, Issuer.token),
-        ({"exp": 1}, Issuer.token),
-        ({"iss": "https://other.example.org"}, Issuer.token),
-        ({"cnf": {"jkt": "x"}}, Issuer.token),
-        ({}, by_another_key),
-        ({}, unsigned),
-        ({}, lambda *_: "nonsense"),
-        ({}, lambda *_: "x" * 100_000),
-    ],
-)
-async def test_any_other_token_is_refused(issuer: Issuer, tmp_path: Path, more: Claims, make: Any) -> None:
+OTHERS: list[tuple[Claims, Any]] = [
+    ({"aud": CLIENT}, Issuer.token),
+    ({"aud": "temporal"}, Issuer.token),
+    ({"email": "eve@example.org"}, Issuer.token),
+    ({"email": None}, Issuer.token),
+    ({"exp": 1}, Issuer.token),
+    ({"iss": "https://other.example.org"}, Issuer.token),
+    ({"cnf": {"jkt": "x"}}, Issuer.token),
+    ({}, by_another_key),
+    ({}, unsigned),
+    ({}, lambda *_: "nonsense"),
+    ({}, lambda *_: "x" * 100_000),
+]
+
+
+async def test_any_other_token_is_refused(issuer: Issuer, tmp_path: Path) -> None:
     with serving_codec(tmp_path, secret="", **of_issuer(issuer)) as address:
-        token = make(issuer, claims(issuer, **more))
-        try:
-            found = await status(address, Authorization=f"Bearer {token}")
-        except httpx.HTTPError:
-            return  # a header that is too long is not read to its end
-        assert found in (401, 431)
+        for more, make in OTHERS:
+            token = make(issuer, claims(issuer, **more))
+            try:
+                found = await status(address, Authorization=f"Bearer {token}")
+            except httpx.HTTPError:
+                continue  # a header that is too long is not read to its end
+            assert found in (401, 431), (more, make)
 
 
 async def test_a_login_without_keys_closes_it_too(issuer: Issuer, tmp_path: Path) -> None:

@@ -187,6 +187,7 @@ async def own_client(server: Server, settings: Settings) -> AsyncIterator[Client
     yield await connect(settings)
 
 
+@pytest.mark.slow
 async def test_the_temporal_command_shows_a_big_plan_and_a_big_value_through_it(
     temporal_binary: Path, own_client: Client, settings: Settings, workspace: Path, queue: str, server: Server
 ) -> None:

@@ -114,6 +114,7 @@ async def bytes_of(settings: Settings, plan: str, step: str, stream: Number, att
     return b"".join([data async for data in raw(client, store, plan, step, stream, attempt)])
 
 
+@pytest.mark.slow
 async def test_raw_output_is_exact(environ: Environ, worker: Worker, tmp_path: Path, settings: Settings) -> None:
     text = f"python3 -c '{NOISE.format(400_000)}'; printf 'a\\377b' >&2"
     name = await ran(environ, tmp_path, command("noise", text), command("short", "printf 'no newline'"))

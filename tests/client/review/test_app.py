@@ -198,6 +198,7 @@ async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_scr
         assert (decision.by, decision.comment) == ("bob", "not today")
 
 
+@pytest.mark.slow
 async def test_always_shows_its_scope_before_it_counts(open_screen: Open) -> None:
     again = {**REMOVE, "id": "again", "args": {"path": "b.txt"}, "dependsOn": ["remove"]}
     other = {**WRITE, "id": "other", "args": {"path": "b.txt", "content": "x"}}
@@ -274,6 +275,7 @@ async def test_steps_that_have_not_begun_stay_editable_while_the_plan_runs(open_
         await screen.until_status("cancelled")
 
 
+@pytest.mark.slow
 async def test_texts_of_a_plan_cannot_draw_on_the_screen(open_screen: Open) -> None:
     evil = "\x1b[2Jgone\u202e \x07[red]not red[/red]"
     step = {**WRITE, "description": evil, "args": {"path": "a.txt", "content": evil}}

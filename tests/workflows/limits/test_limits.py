@@ -72,6 +72,7 @@ def limited(tmp_path: Path) -> Callable[[str], Path]:
     return write
 
 
+@pytest.mark.slow
 async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:
@@ -90,6 +91,7 @@ async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
     assert kinds.count(EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED) == len(await plan.scheduled())
 
 
+@pytest.mark.slow
 async def test_calls_with_different_keys_have_limits_of_their_own(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:

@@ -28,6 +28,7 @@ async def _limiter_ended(temporal_client: Client, queue: str) -> AsyncIterator[N
     await terminated(temporal_client, workflow_id(queue))
 
 
+@pytest.mark.slow
 async def test_an_agent_waits_for_its_turn_and_what_counts_are_the_tokens_that_were_used(
     idle: Plans, make_worker: Callable[..., Any], tmp_path: Path, temporal_client: Client
 ) -> None:

@@ -144,6 +144,7 @@ async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
     assert (workspace / "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_another_key_denies_it(environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path) -> None:
     async with terminal(environ, "run", plan_file(tmp_path)) as screen:
         await until(lambda: "Approve remove?" in screen.text, "the question is asked")
