@@ -79,6 +79,7 @@ async def test_a_step_that_waits_for_its_next_attempt_says_which_it_is_and_when_
 TRIES = "echo x >> tries; [ $(wc -l < tries) -gt 2 ] || exit 3; until [ -e go ]; do sleep 0.02; done"
 
 
+@pytest.mark.slow
 async def test_a_watcher_sees_each_failed_attempt_while_the_step_runs_and_a_late_one_sees_them_with_its_end(
     temporal_client: Client, start: Start, workspace: Path
 ) -> None:

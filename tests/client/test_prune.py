@@ -133,6 +133,7 @@ async def is_reported(started: Started, size: int) -> bool:
     return False
 
 
+@pytest.mark.slow
 async def test_a_value_that_only_a_stored_run_names_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:

@@ -29,6 +29,7 @@ def think(seconds: float) -> None:
     time.sleep(seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")
 async def test_a_workflow_that_thinks_for_long_is_not_taken_for_dead(
     temporal_client: Client, settings: Settings, queue: str

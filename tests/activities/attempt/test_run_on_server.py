@@ -53,6 +53,7 @@ async def outcome(handle: WorkflowHandle[Any, Return]) -> ApplicationError:
     return caught.value.cause.cause
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lingers", [0.0, only_nightly(LINGERS)])
 async def test_a_failing_tool_is_tried_as_often_as_the_step_says(
     temporal_client: Client, queue: str, attempts: Attempts, lingers: float

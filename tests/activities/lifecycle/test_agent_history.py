@@ -410,6 +410,7 @@ def entry_of(name: str) -> Entry:
     return Entry(agent_id=name, task_description="x", timestamp=time, status="spawned", completion_timestamp=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("writers", "runs"), [(3, 15), only_nightly(8, 50)])
 def test_writers_at_once_lose_nothing(store: AgentHistory, writers: int, runs: int) -> None:
     store.path.write_text('{"version": "1.0", "max_entries": 1000, "entries": []}')

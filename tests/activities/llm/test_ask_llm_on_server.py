@@ -41,6 +41,7 @@ async def begin(client: Client, queue: str, asked: LlmRequest) -> WorkflowHandle
     )
 
 
+@pytest.mark.slow
 async def test_a_busy_and_broken_endpoint_is_asked_until_it_answers(
     temporal_client: Client, queue: str, tmp_path: Path
 ) -> None:

@@ -212,6 +212,7 @@ async def test_a_storage_that_stays_out_of_reach_fails_the_step_for_a_retry(
     assert "out of reach" in error.message
 
 
+@pytest.mark.slow
 async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
     attempts: Attempts,
     bucket: str,
@@ -236,6 +237,7 @@ async def test_output_is_whole_and_can_be_followed_where_values_are_in_s3(
     assert caught.value.code == "VALUE_MISSING"
 
 
+@pytest.mark.slow
 async def test_without_room_for_output_the_step_says_where_it_is_lacking_and_the_worker_goes_on(
     attempts: Attempts,
 ) -> None:

@@ -88,6 +88,7 @@ async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come
     assert not (workspace / "a.txt").exists()
 
 
+@pytest.mark.slow
 async def test_a_step_is_changed_in_the_editor_of_the_user(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:

@@ -212,6 +212,7 @@ async def test_a_person_is_asked_about_the_very_arguments(environ: Environ, work
         assert (await plan(environ, "deny", "very", "remove")).code == 0
 
 
+@pytest.mark.slow
 async def test_a_plan_run_in_a_pipe_says_that_it_is_in_review(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     for name, flags in {"piped": [], "piped-json": ["--json"]}.items():
         async with running(environ, "run", file_of(tmp_path, WRITE), "--review", "--id", name, *flags) as process:

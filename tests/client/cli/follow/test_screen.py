@@ -109,6 +109,7 @@ def plan_file(directory: Path) -> str:
     return written(directory / "plan.json", {"title": "On a terminal", "steps": STEPS})
 
 
+@pytest.mark.slow
 async def test_a_key_approves_the_step_that_is_asked_for(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -68,6 +68,7 @@ async def test_a_plan_too_big_for_the_window_opens_readable_at_what_awaits_a_dec
         assert await under.evaluate("(text) => parseFloat(getComputedStyle(text).fontSize) * text.getCTM().a") >= 10
 
 
+@pytest.mark.slow
 async def test_what_goes_wrong_in_the_graph_is_told_in_words_and_the_page_stays_usable(show: Show) -> None:
     found = document(view([step("a")]))
     async with show(found) as shown:
