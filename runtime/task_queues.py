@@ -83,12 +83,16 @@ async def listeners(
 
 
 async def _described(client: Client, request: DescribeTaskQueueRequest) -> DescribeTaskQueueResponse:
-    """The server's answer. A busy server may answer UNKNOWN, "something went wrong, please retry"."""
+    """The server's answer.
+
+    A busy server may answer UNKNOWN, "something went wrong, please retry", and a request is CANCELLED when the
+    connection it was sent on is closed.
+    """
     for _ in range(TRIES - 1):
         try:
             return await client.workflow_service.describe_task_queue(request)
         except RPCError as error:
-            if error.status is not RPCStatusCode.UNKNOWN:
+            if error.status not in (RPCStatusCode.UNKNOWN, RPCStatusCode.CANCELLED):
                 raise
         await asyncio.sleep(PAUSE_SECONDS)
     return await client.workflow_service.describe_task_queue(request)
