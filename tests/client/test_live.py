@@ -25,6 +25,7 @@ from plans.run import Options
 from plans.views.live import attempt_text, live_of
 from plans.views.models import BriefView
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 from tests import ledger_tools
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import terminated
@@ -46,6 +47,7 @@ async def start(temporal_client: Client, settings: Settings, queue: str, workspa
         return begun[-1].plan_id
 
     async with build(temporal_client, settings, load_tools([ledger_tools.__file__]), indexed=True):
+        await until(lambda: listeners(temporal_client, settings.task_queue), "the server sees the worker poll")
         yield start_plan
         for started in begun:
             await terminated(temporal_client, started.workflow_id)

@@ -13,6 +13,7 @@ from activities.mcp.of_settings import tool_servers
 from activities.mcp.server_tools import of_servers
 from activities.tools.registry import load_tools
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 from tests.client.cli.command import plan
 from tests.waiting import until
 from worker import build
@@ -38,6 +39,7 @@ async def test_the_tools_of_the_examples_server_are_checked_approved_and_called(
         assert checked.json["problems"] == []
         assert [each["stepId"] for each in checked.json["asks"]] == ["reserve"]
         async with build(temporal_client, placed, tools, indexed=True, servers=served):
+            await until(lambda: listeners(temporal_client, placed.task_queue), "the server sees the worker poll")
             running = asyncio.create_task(plan(environ, "run", order, "--id", "shop", "--workspace", str(workspace)))
 
             async def asks() -> bool:

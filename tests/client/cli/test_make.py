@@ -14,6 +14,7 @@ from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 from tests.workflows.talking import answer, write
@@ -32,6 +33,7 @@ async def llm(temporal_client: Client, settings: Settings) -> AsyncIterator[Scri
     with ScriptedLlm(Script.of(script)) as server:
         asking = settings.with_flags(openai_base_url=server.url, model="demo")
         async with build(temporal_client, asking, load_tools(()), indexed=True):
+            await until(lambda: listeners(temporal_client, asking.task_queue), "the server sees the worker poll")
             yield server
 
 

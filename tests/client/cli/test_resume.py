@@ -22,6 +22,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plans.agents.history import AgentEvent
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 from tests.client.cli.command import CEILING, plan, written
 from tests.nightly import only_nightly
 from tests.waiting import until
@@ -80,6 +81,7 @@ async def test_an_agent_runs_and_is_in_the_history(
     with ScriptedLlm(Script.of(story)) as llm:
         bound = settings.with_flags(openai_base_url=llm.url, model="demo")
         async with build(temporal_client, bound, load_tools(()), indexed=True):
+            await until(lambda: listeners(temporal_client, bound.task_queue), "the server sees the worker poll")
             ended = await plan(environ, "agent", "Write a file", "--id", "cli", "--workspace", str(workspace))
             shown = await plan(environ, "show", "agent-cli")
     assert (ended.code, "It is written." in ended.out) == (0, True), ended.err
