@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,12 +33,12 @@ from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.near_names import Hints
 from plans.limits.rates import Rate, rate_of
 from plans.model import Value
+from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
 
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""
 SETTING = "PLANS_LIMITS"
-MAX_BYTES = 1024 * 1024
 _KEY = re.compile(r"(host\()?args((?:\.[A-Za-z_][A-Za-z0-9_-]{0,127}){1,10})(?(1)\))")
 
 
@@ -139,20 +138,8 @@ def file_of(settings: Settings) -> Path:
 def read_limits(settings: Settings) -> LimitsFile:
     """The limits; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise _refused(path, f"it is larger than {MAX_BYTES:,} bytes")
-        return _checked(path, tomllib.loads(data.decode("utf-8")))
-    except FileNotFoundError:
-        if settings.limits is None:
-            return LimitsFile()
-        raise _refused(path, "it does not exist; create it, or name another") from None
-    except OSError as error:
-        raise _refused(path, f"it cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _refused(path, f"it is not TOML: {error}") from None
+    found = read_toml(path, SETTING, is_named=settings.limits is not None)
+    return LimitsFile() if found is None else _checked(path, found)
 
 
 def _checked(path: Path, data: Any) -> LimitsFile:
@@ -188,4 +175,4 @@ def _wrong(error: Any) -> str:
 
 
 def _refused(path: Path, problem: str) -> SettingError:
-    return SettingError({SETTING: f"{path}: {problem}"})
+    return refusal(SETTING, path, problem)

@@ -17,9 +17,6 @@ plan, a history, a log or a prompt; errors name the file and the key, never a va
 
 from __future__ import annotations
 
-import os
-import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -33,12 +30,12 @@ from plans.errors import PlanError
 from plans.model import Value
 from runtime.mcp.references import secret_of
 from runtime.mcp.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
+from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
 
 FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""
 SETTING = "PLANS_MCP"
-MAX_BYTES = 1024 * 1024
 
 
 class ToolServerFile(Value):
@@ -55,21 +52,8 @@ def file_of(settings: Settings) -> Path:
 def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     """The servers by name; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    try:
-        with path.open("rb") as file:
-            _check_owner(path, os.fstat(file.fileno()))
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise _refused(path, f"it is larger than {MAX_BYTES:,} bytes")
-        return _checked(path, tomllib.loads(data.decode("utf-8")))
-    except FileNotFoundError:
-        if settings.mcp is None:
-            return {}
-        raise _refused(path, "it does not exist; create it, or name another") from None
-    except OSError as error:
-        raise _refused(path, f"it cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _refused(path, f"it is not TOML: {error}") from None
+    found = read_toml(path, SETTING, is_named=settings.mcp is not None, may_do="have programs started")
+    return {} if found is None else _checked(path, found)
 
 
 def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapping[str, str]) -> list[SecretStr]:
@@ -112,15 +96,5 @@ def _wrong(error: Any) -> str:
     return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"
 
 
-def _check_owner(path: Path, status: os.stat_result) -> None:
-    """What it names is started as the worker's user: nobody else may have written it."""
-    if not stat.S_ISREG(status.st_mode):
-        raise _refused(path, "it is not a file")
-    if status.st_uid not in (0, os.geteuid()):
-        raise _refused(path, "it belongs to another user, who could have programs started; make it yours")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _refused(path, f"others may change it, and have programs started; run `chmod go-w {path}`")
-
-
 def _refused(path: Path, problem: str) -> SettingError:
-    return SettingError({SETTING: f"{path}: {problem}"})
+    return refusal(SETTING, path, problem)

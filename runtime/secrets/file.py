@@ -12,11 +12,8 @@ secrets itself; errors name the file and the key, never a value.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import stat
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,12 +25,12 @@ from plans.definition.receivers import Receiver
 from plans.model import SecretUse, ToolName, ToolSpec, Value
 from plans.secrets.calls import ANY_HOST
 from plans.secrets.naming import NAME
+from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
 
 FILE = "secrets.toml"
 """Name of the file in the state directory, unless PLANS_SECRETS names another."""
 SETTING = "PLANS_SECRETS"
-MAX_BYTES = 1024 * 1024
 MAX_SECRETS = 50
 """Every text that leaves the worker is searched for each of them."""
 COMMAND, FILE_OF, VARIABLE = "command:", "file:", "env:"
@@ -116,22 +113,9 @@ def file_of(settings: Settings) -> Path:
 
 def read_entries(settings: Settings) -> Mapping[str, Entry]:
     """The secrets by name; none if there is no file and none is named. Raises SettingError."""
-    path = file_of(settings)
-    try:
-        with path.open("rb") as file:
-            _check_owner(path, os.fstat(file.fileno()))
-            data = file.read(MAX_BYTES + 1)
-        if len(data) > MAX_BYTES:
-            raise _refused(path, f"it is larger than {MAX_BYTES:,} bytes")
-        return _checked(path, tomllib.loads(data.decode("utf-8")))
-    except FileNotFoundError:
-        if settings.secrets is None:
-            return {}
-        raise _refused(path, "it does not exist; create it, or name another") from None
-    except OSError as error:
-        raise _refused(path, f"it cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):  # their messages may quote the file
-        raise _refused(path, "it is not TOML") from None
+    path, is_named = file_of(settings), settings.secrets is not None
+    found = read_toml(path, SETTING, is_named=is_named, may_do="give secrets away", quotes=False)
+    return {} if found is None else _checked(path, found)
 
 
 def allowed(spec: ToolSpec, entries: Mapping[str, Entry]) -> ToolSpec:
@@ -162,15 +146,5 @@ def _place(error: Any) -> str:
     return ".".join(str(part) for part in error["loc"] if part != "[key]") or "the file"
 
 
-def _check_owner(path: Path, status: os.stat_result) -> None:
-    """The commands it names are started as the worker's user, and it says who gets secrets."""
-    if not stat.S_ISREG(status.st_mode):
-        raise _refused(path, "it is not a file")
-    if status.st_uid not in (0, os.geteuid()):
-        raise _refused(path, "it belongs to another user, who could have programs started; make it yours")
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _refused(path, f"others may change it, and give secrets away; run `chmod go-w {path}`")
-
-
 def _refused(path: Path, problem: str) -> SettingError:
-    return SettingError({SETTING: f"{path}: {problem}"})
+    return refusal(SETTING, path, problem)

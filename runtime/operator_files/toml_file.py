@@ -1,0 +1,60 @@
+"""Reads a TOML file of the operator: mcp.toml, secrets.toml, limits.toml."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from runtime.settings import SettingError
+
+MAX_BYTES = 1024 * 1024
+Refuse = Callable[[str], SettingError]
+
+
+def refusal(setting: str, path: Path, problem: str) -> SettingError:
+    """The error about a file: the setting that names it, the file, and what is wrong with it."""
+    return SettingError({setting: f"{path}: {problem}"})
+
+
+def read_toml(
+    path: Path, setting: str, *, is_named: bool, may_do: str | None = None, quotes: bool = True
+) -> dict[str, Any] | None:
+    """The content; None if there is no file and none `is_named`. Raises SettingError about `setting`.
+
+    `may_do`: what others who may change the file could do, so that only this user and root may; None: anybody may.
+    `quotes`: an error of the syntax may quote the file.
+    """
+
+    def refused(problem: str) -> SettingError:
+        return refusal(setting, path, problem)
+
+    try:
+        with path.open("rb") as file:
+            if may_do is not None:
+                _check_owner(path, os.fstat(file.fileno()), may_do, refused)
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise refused(f"it is larger than {MAX_BYTES:,} bytes")
+        return tomllib.loads(data.decode("utf-8"))
+    except FileNotFoundError:
+        if not is_named:
+            return None
+        raise refused("it does not exist; create it, or name another") from None
+    except OSError as error:
+        raise refused(f"it cannot be read: {error.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise refused(f"it is not TOML: {error}" if quotes else "it is not TOML") from None
+
+
+def _check_owner(path: Path, status: os.stat_result, may_do: str, refused: Refuse) -> None:
+    """What such a file names is started as the worker's user: nobody else may have written it."""
+    if not stat.S_ISREG(status.st_mode):
+        raise refused("it is not a file")
+    if status.st_uid not in (0, os.geteuid()):
+        raise refused("it belongs to another user, who could have programs started; make it yours")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise refused(f"others may change it, and {may_do}; run `chmod go-w {path}`")
