@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from client.prune import prune
 from client.resume import rerun, resume
@@ -21,16 +20,6 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 FREE: dict[str, Any] = {"requiresApproval": False}
-
-
-@pytest.fixture
-def machines(temporal_client: Client, settings: Settings, tmp_path: Path) -> Machines:
-    return Machines(temporal_client, settings, tmp_path)
-
-
-@pytest.fixture
-def plans(temporal_client: Client, queue: str, tmp_path: Path) -> Plans:
-    return Plans(temporal_client, queue, tmp_path)
 
 
 def write(name: str, *needs: str, **more: Any) -> dict[str, Any]:

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
 from client.undo.files import file_changes
-from runtime.settings import Settings
 from tests.driving import Plans, statuses
 from tests.hosts.machines import Machines
 
 FREE: dict[str, Any] = {"requiresApproval": False}
-
-
-@pytest.fixture
-def machines(temporal_client: Client, settings: Settings, tmp_path: Path) -> Machines:
-    return Machines(temporal_client, settings, tmp_path)
-
-
-@pytest.fixture
-def plans(temporal_client: Client, queue: str, tmp_path: Path) -> Plans:
-    return Plans(temporal_client, queue, tmp_path)
 
 
 def write(name: str, text: str, *needs: str, **more: Any) -> dict[str, Any]:
