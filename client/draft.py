@@ -45,7 +45,8 @@ async def make(
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
     started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
-    shown = {"memo": {"title": title[:1_000], "steps": 0}, "static_summary": title[:100]}
+    limit = {"timeout": options.timeout} if options and options.timeout is not None else {}
+    shown = {"memo": {"title": title[:1_000], "steps": 0, **limit}, "static_summary": title[:100]}
     return await launch(
         client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""), priority_of(None, options)
     )
