@@ -48,7 +48,7 @@ def tool_activity(
 ) -> Callable[[Call], Awaitable[Return]]:
     """The activity that calls `tool`, for a worker to register. Large values go into `values`.
 
-    `effects` makes file changes exactly-once and keeps calls from repeating; `site` has the worker's services for tools.
+    `effects` makes file changes exactly-once and keeps calls from repeating; `site`: the worker's services for tools.
     """
     here = site or ToolEnvironment()
 
