@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plans.activity_io import Call, Return
 from plans.audit.entries import digest_of
+from plans.model import Retry
 from plans.quick.batching import MAX_RESULT_BYTES, NOT_QUICK, QUICK_SECONDS, SLOW_SECONDS, TOO_LATE, Quick
 
 Attempted = Callable[[Call], Awaitable[Return]]
@@ -37,7 +38,7 @@ async def _quickly(attempt: Attempted, call: Call) -> Return:
     started, limit = time.monotonic(), asyncio.timeout(until - time.time())
     try:
         async with limit:
-            returned = await attempt(call)
+            returned = await attempt(call.model_copy(update={"retry": Retry(attempts=1)}))  # no heartbeat of a next one
     except (TimeoutError, ApplicationError):  # a cancelled attempt that has something to tell fails
         if limit.expired():
             raise _late(started) from None

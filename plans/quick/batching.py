@@ -20,7 +20,9 @@ QUICK_SECONDS = 0.25
 FULL_SECONDS = 0.2
 """After so long, the next call is left to the next workflow task: it would hardly be done in time."""
 SLOW_SECONDS = 0.05
-"""A call that had so long and was not done in time is of a tool that is not quick."""
+"""A call that had so long and was not done in time was not quick."""
+STRIKES = 3
+"""After so many calls of a tool that were not quick, a run makes its calls as activities."""
 MAX_CALLS = 100
 """Quick calls in one workflow task."""
 IN_FLIGHT = 8

@@ -16,7 +16,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError, FailureError
 
-from plans.quick.batching import FULL_SECONDS, IN_FLIGHT, MAX_CALLS, NOT_QUICK
+from plans.quick.batching import FULL_SECONDS, IN_FLIGHT, MAX_CALLS, NOT_QUICK, STRIKES
 
 Quickly = Callable[[float | None], Awaitable[dict[str, Any]]]
 """Makes a call as a local activity, given when the window began."""
@@ -36,11 +36,11 @@ class Window:
         self._began: float | None = None
         self._ended = 0.0
         self._rest: asyncio.Task[None] | None = None
-        self._slow: set[str] = set()
+        self._slow: dict[str, int] = {}
 
     async def call(self, tool: str, quickly: Quickly, otherwise: Otherwise) -> dict[str, Any]:
         """The result of a tool call: of a quick one, or of an activity. Raises as an activity does."""
-        if tool not in self._slow:  # of those, a call was not quick
+        if self._slow.get(tool, 0) < STRIKES:
             async with self._slots:
                 if await self._has_room() and (returned := await self._quick(tool, quickly)) is not None:
                     return returned
@@ -68,7 +68,7 @@ class Window:
             if self._began is None:  # what else is in flight began at a time that is not known
                 self._calls = MAX_CALLS
             if not isinstance(error, ApplicationError) or error.type == NOT_QUICK:
-                self._slow.add(tool)
+                self._slow[tool] = self._slow.get(tool, 0) + 1
             return None
         self._note(returned["quick"])
         return returned
