@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ async def test_a_kill_costs_a_quarter_of_a_second_of_reads_and_no_effect(chaos: 
     plan = await chaos.plans.start(looks_and_effects(), durable="batch")
     kills: list[int] = []
     for size in sorted(chaos.chance.sample(range(20, LOOKS - 20), KILLS)):
-        await until(lambda size=size: len(chaos.plans.ledger) >= size, f"{size} lines in the ledger")
+        await until(partial(_has, chaos, size), f"{size} lines in the ledger")
         chaos.worker.kill()
         kills.append(len(chaos.plans.ledger))
         await chaos.worker.up()
@@ -56,3 +57,7 @@ def made_again(before: list[list[str]], after: list[list[str]]) -> list[tuple[fl
     """When the calls began and ended that are in the ledger before a kill and again after it."""
     names = {line[1] for line in after if line[0] == "look"}
     return [(float(line[2]), float(line[3])) for line in before if line[0] == "look" and line[1] in names]
+
+
+def _has(chaos: Chaos, size: int) -> bool:
+    return len(chaos.plans.ledger) >= size
