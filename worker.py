@@ -88,7 +88,7 @@ def build(
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
         workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
-        max_concurrent_activities=settings.max_activities,
+        max_concurrent_activities=settings.max_activities, max_concurrent_local_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,
