@@ -79,12 +79,12 @@ from plans.views.summary import Summary
 __all__ = [
     "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "Evaluation", "EventView",
     "InsidePage", "Links", "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView",
-    "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin", "brief", "call",
-    "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all",
-    "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
-    "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
-    "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume", "resume_schedule",
-    "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
+    "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin",
+    "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide",
+    "decide_all", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
+    "history", "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make",
+    "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
+    "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 

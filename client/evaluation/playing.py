@@ -64,7 +64,6 @@ class Play:
         self._decisions, self._rest = Decisions(), list[int]()
         if self.record.kind == PLAN:
             self._was.calls = []  # the steps of a plan ask no LLM: what they gave follows from the plan
-        self._recorded: Played | None = None
 
     @property
     def name(self) -> str:
@@ -77,21 +76,28 @@ class Play:
         return bool(self.record.of(ASK))
 
     async def check(self) -> Replayed:
-        """Play the recorded answers: is what this version asks and does the same? Raises PlayFailed."""
-        now = await self._play(FromRecord(self.record), is_first=True)
+        """Play the recorded answers: is what this version asks and does the same?"""
+        error = ""
+        try:
+            now = await self._play(FromRecord(self.record), is_first=True)
+        except PlayFailed as failed:
+            now, error = Played(stopped=failed.message), f"{failed.code}: {failed.message}"
         self._was.plan, self._was.problems = now.plan, now.problems
         self._was.missing = now.missing  # of a run that was stopped: a call that it had not made yet
         driven = len(now.requests)
         if self.record.kind == PLAN:  # what a running plan asked is not played: it stays as it was recorded
             self._rest = list(range(driven, len(self._was.requests)))
             now.requests += self._was.requests[driven:]
-        self._recorded = now
         check = compared(self._was, now, self.cost_of, is_check=True, was_stopped=self._was_stopped)
         kind = "agent" if self.record.kind == AGENT else "plan"
-        return Replayed.model_validate({"id": self.name, "kind": kind, "parent": self.parent, "check": check})
+        return Replayed.model_validate(
+            {"id": self.name, "kind": kind, "parent": self.parent, "check": check, "error": error}
+        )
 
     async def anew(self, found: Replayed, how: Asking, spending: Spending) -> Replayed:
         """Add the replay with the LLM asked anew; `found`: the check. A failure becomes `error`."""
+        if found.error:
+            return found
         most = len(self.record.of(ASK)) if self._was_stopped and self.record.kind == AGENT else None
         llm = AskLlm(how.model, self._values(how), self._tools, context_tokens=how.context_tokens, prompts=how.prompts)
         ask = Anew(llm, spending, self.client.data_converter, most)
@@ -101,7 +107,7 @@ class Play:
                 now.requests += [await self._again(ask, number) for number in self._rest if self._is_first(number)]
             except Stopped as stop:
                 now.stopped = now.stopped or str(stop)
-        except (PlayFailed, StorageError) as error:
+        except PlanError as error:
             return found.model_copy(update={"error": f"{error.code}: {error.message}"})
         told = compared(self._was, now, self.cost_of, is_check=False, was_stopped=self._was_stopped)
         return found.model_copy(update={"anew": told})

@@ -40,8 +40,8 @@ async def replay(
     agent goes on; else its replay ends there. `told` is called after each run; `before`, with all checks, before the
     first LLM request: False ends it there.
 
-    Raises RecordGone for a run that is not on the server any more, NothingToReplay if nothing asked an LLM, PlayFailed
-    for a record that this version cannot play, KeyMissing for one that it cannot decrypt.
+    Raises RecordGone for a run that is not on the server any more, NothingToReplay if nothing asked an LLM, KeyMissing
+    for a record that cannot be decrypted here. One that this version cannot play has an `error`.
     """
     spent = spending or Spending()
     plays = await _plays(client, [plan] if isinstance(plan, str) else plan, spent, goes_on=goes_on)

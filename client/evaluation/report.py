@@ -75,7 +75,7 @@ class Replayed(Value):
     parent: str = Field(default="", description="The plan whose step it works for, if that is replayed too.")
     check: Comparison = Field(description="With the recorded answers: whether this version does the same.")
     anew: Comparison | None = Field(default=None, description="With the LLM asked anew.")
-    error: str = Field(default="", description="Why it could not be asked anew.")
+    error: str = Field(default="", description="Why it could not be played, or asked anew.")
 
     @property
     def identical(self) -> bool:

@@ -23,7 +23,7 @@ def run_rows(found: Replayed) -> list[str]:
     if not found.check.identical and found.anew is not None:
         rows += ["  With the recorded answers, this version does not do the same:", *_rows(found.check, "    ")]
     if found.error:
-        rows.append(f"  It was not asked anew: {line(found.error)}")
+        rows.append(f"  It could not be replayed: {line(found.error)}")
     if not found.shown.identical:
         rows += _rows(found.shown, "  ")
     return rows
