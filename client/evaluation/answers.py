@@ -17,7 +17,6 @@ from temporalio.api.common.v1 import Payload
 
 from client.evaluation.record import Done, Message, Record
 from plans.activity_io import Facts
-from plans.flow.ids import is_pattern, matches
 from plans.model import ToolSpec
 
 ASK = "ask_llm"
@@ -125,10 +124,8 @@ def decisions_of(record: Record) -> list[dict[str, Any]]:
 
 def is_about(message: Mapping[str, Any], step_id: str, digest: str) -> bool:
     """Whether a decision is about this step, and the call that it asks for."""
-    named = str(message.get("stepId") or message.get("step_id") or "")
-    meant = message.get("digests") if is_pattern(named) else message.get("digest")
-    fits = matches(named, step_id) if is_pattern(named) else named == step_id
-    return fits and (not meant or not digest or meant == digest or digest in meant)
+    named, meant = message.get("stepId") or message.get("step_id"), message.get("digest")
+    return named == step_id and (not meant or not digest or meant == digest)
 
 
 def review_messages(record: Record) -> list[Message]:

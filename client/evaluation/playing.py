@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from temporalio.client import Client
+from temporalio.converter import DataConverter
 
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
@@ -49,7 +49,8 @@ class Asking:
 class Play:
     """The replay of one record."""
 
-    client: Client
+    converter: DataConverter
+    """Of the client that the record was read with: its storage is read, never written."""
     record: Record
     cost_of: CostOf = unpriced
     goes_on: bool = False
@@ -100,7 +101,7 @@ class Play:
             return found
         most = len(self.record.of(ASK)) if self._was_stopped and self.record.kind == AGENT else None
         llm = AskLlm(how.model, self._values(how), self._tools, context_tokens=how.context_tokens, prompts=how.prompts)
-        ask = Anew(llm, spending, self.client.data_converter, most)
+        ask = Anew(llm, spending, self.converter, most)
         try:
             now = await self._play(ask, is_first=False)
             try:
@@ -126,7 +127,7 @@ class Play:
             else AgentPart(self.record, self._decisions, is_first=is_first, goes_on=self.goes_on)
         )
         answers = Answers(self.record, self._tools)
-        return await Stage(self.record, self.client.data_converter, answers, ask, part).play()
+        return await Stage(self.record, self.converter, answers, ask, part).play()
 
     async def _again(self, ask: Ask, number: int) -> Asked:
         """Ask a request of a running plan as it was asked then: what to do about a failed step, a revision."""
@@ -140,7 +141,7 @@ class Play:
         return self._was.requests[number].purpose != CORRECTION
 
     def _values(self, how: Asking) -> ValueStore:
-        external = self.client.data_converter.external_storage
+        external = self.converter.external_storage
         if external is None:
             raise StorageError("this client has no external storage; connect with runtime.connect.reach")
         return ValueStore(PassingStore(external.drivers[0]), how.inline_bytes)

@@ -17,6 +17,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 from temporalio.common import RawValue
+from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
 from client.end_records import local_result
@@ -91,7 +92,7 @@ async def read(client: Client, plan: str) -> Record:
     """
     name = workflow_id(plan)
     try:
-        reader = _Reader(client, name)
+        reader = Reader(client.data_converter, name)
         run_id: str | None = await _first_run(client, name)
         while run_id:
             following = None
@@ -122,11 +123,12 @@ async def _first_run(client: Client, name: str) -> str | None:
 
 
 @dataclass
-class _Reader:
+class Reader:
     """Takes the events of all runs of a workflow in order."""
 
-    client: Client
+    converter: DataConverter
     name: str
+    """Of the workflow: its id."""
     record: Record | None = None
     _open: dict[int, Done] = field(default_factory=dict)
 
@@ -205,7 +207,7 @@ class _Reader:
         """Payloads as the workflow saw them. Raises StorageError, KeyMissing."""
         if not payloads:
             return []
-        found = await self.client.data_converter.decode(list(payloads), [RawValue] * len(payloads))
+        found = await self.converter.decode(list(payloads), [RawValue] * len(payloads))
         return [each.payload for each in found]
 
     async def _plain_failure(self, failure: Failure) -> Failure:
@@ -214,7 +216,7 @@ class _Reader:
         plain.CopyFrom(failure)
         for each in _chain(plain):
             if each.HasField("encoded_attributes"):
-                [said] = await self.client.data_converter.decode([each.encoded_attributes])
+                [said] = await self.converter.decode([each.encoded_attributes])
                 each.ClearField("encoded_attributes")
                 each.message, each.stack_trace = str(said.get("message", "")), ""
             for info, name in _DETAILS:

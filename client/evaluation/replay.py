@@ -52,6 +52,13 @@ async def replay(
         for check in checks:
             told(check)
         return evaluation(checks, None)
+    return evaluation(await _anew(plays, checks, asking, spent, side_by_side, told), asking)
+
+
+async def _anew(
+    plays: Sequence[Play], checks: Sequence[Replayed], asking: Asking, spent: Spending, side_by_side: int,
+    told: Callable[[Replayed], None],
+) -> list[Replayed]:  # fmt: skip
     free = asyncio.Semaphore(side_by_side)
 
     async def one(play: Play, check: Replayed) -> Replayed:
@@ -62,7 +69,7 @@ async def replay(
 
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(one(play, check)) for play, check in zip(plays, checks, strict=True)]
-    return evaluation([task.result() for task in tasks], asking)
+    return [task.result() for task in tasks]
 
 
 def evaluation(runs: Sequence[Replayed], asking: Asking | None) -> Evaluation:
@@ -88,7 +95,7 @@ async def _plays(client: Client, plans: Sequence[str], spent: Spending, *, goes_
         if name in seen:
             continue
         seen.add(name)
-        play = Play(client, await read(client, name), spent.cost_of, goes_on=goes_on, parent=parent)
+        play = Play(client.data_converter, await read(client, name), spent.cost_of, goes_on=goes_on, parent=parent)
         if play.asks:
             found.append(play)
         left += [(child, play.name) for child in reversed(play.record.children)]

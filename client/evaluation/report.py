@@ -74,8 +74,8 @@ class Replayed(Value):
     kind: Literal["agent", "plan"]
     parent: str = Field(default="", description="The plan whose step it works for, if that is replayed too.")
     check: Comparison = Field(description="With the recorded answers: whether this version does the same.")
-    anew: Comparison | None = Field(default=None, description="With the LLM asked anew.")
-    error: str = Field(default="", description="Why it could not be played, or asked anew.")
+    anew: Comparison | None = Field(default=None, description="With the LLM asked again.")
+    error: str = Field(default="", description="Why it could not be played, or asked again.")
 
     @property
     def identical(self) -> bool:

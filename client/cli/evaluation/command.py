@@ -40,14 +40,15 @@ Ids = Annotated[
 Last = Annotated[
     int | None, typer.Option("--last", metavar="N", min=1, max=10_000, help="The newest N that have ended.")
 ]
-Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Ask this model anew.")]
+Model = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Ask this model.")]
 Prompts = Annotated[
-    Path | None, typer.Option("--prompt-set", metavar="FILE", help="Ask anew with the prompts of this TOML file.")
+    Path | None, typer.Option("--prompt-set", metavar="FILE", help="Ask with the prompts of this TOML file.")
 ]
-Ask = Annotated[bool, typer.Option("--ask", help="Ask the model of PLANS_MODEL anew.")]
+Ask = Annotated[bool, typer.Option("--ask", help="Ask the model of PLANS_MODEL again.")]
 Recorded = Annotated[bool, typer.Option("--recorded", help="Use the recorded answers: the default.")]
 GoOn = Annotated[
-    bool, typer.Option("--go-on", help="A call that is not in the record fails, and the agent goes on; else it ends.")
+    bool,
+    typer.Option("--continue", help="A call that is not in the record fails, and the agent continues; else it ends."),
 ]
 Estimate = Annotated[bool, typer.Option("--estimate", help="Say what it would take, and ask no LLM.")]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="Spend at most N tokens.")]
