@@ -13,6 +13,8 @@ from plans.agents.run import AgentRun, agent_view
 
 BY_ITSELF = frozenset(("completed", "stalled", "iterations", "tokens", "failed"))
 """Ends that follow from answers and results. Others came from people, a clock or a plan's budget."""
+_ANY_EVENT = 1
+"""The event that a signal comes from, as the workflow is told: the SDK warns about a signal without one."""
 _KEPT = ("by", "comment", "args", "remember", "via")
 """Of a decision: what says who decided what. The rest binds it to the recorded call."""
 
@@ -79,5 +81,5 @@ def _decision(stage: Stage, step_id: str, message: dict[str, Any]) -> WorkflowAc
     name = "approve" if message.get("approved") else "deny"
     if name == "deny":
         sent = {field: value for field, value in sent.items() if field not in ("args", "remember")}
-    signal = SignalWorkflow(signal_name=name, input=stage.payloads(sent))
+    signal = SignalWorkflow(signal_name=name, input=stage.payloads(sent), originating_event_id=_ANY_EVENT)
     return WorkflowActivationJob(signal_workflow=signal)

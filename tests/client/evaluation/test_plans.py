@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from temporalio.client import Client
 
 from client import runs
@@ -47,6 +48,7 @@ async def test_a_plan_is_written_anew_with_the_feedback_of_then_and_nothing_is_r
     assert (told.changes[-1].was, told.changes[-1].now) == ("3 steps: 3 work", "2 steps: 2 work")
 
 
+@pytest.mark.slow
 async def test_the_agents_of_a_plans_steps_are_replayed_and_its_recoveries_are_asked_again(
     temporal_client: Client, settings: Settings
 ) -> None:
