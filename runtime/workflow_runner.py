@@ -27,14 +27,23 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pkgutil import iter_modules
 from typing import Any
 
+from temporalio import workflow
 from temporalio.api.enums.v1 import VersioningBehavior
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
-from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker import (
+    HandleQueryInput,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkflowInboundInterceptor,
+    WorkflowInstance,
+    WorkflowInstanceDetails,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
@@ -77,7 +86,7 @@ class SharingRunner(SandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a sandboxed workflow instance."""
         self.evictions.began()
-        return _Sharing(super().create_instance(det), self.neighbours, self.evictions)
+        return _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,7 @@ class OwnRunner(UnsandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a workflow instance; without serialization contexts if the converter ignores them."""
         self.evictions.began()
-        instance = _Sharing(super().create_instance(det), self.neighbours, self.evictions)
+        instance = _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
         return instance if self.needs_context else _ContextFree(instance, self.filed_by_workflow)
 
 
@@ -116,6 +125,22 @@ def stores_here(client: Client) -> bool:
 def needs_no_context(converter: DataConverter) -> bool:
     """Whether the converter ignores the context of a payload."""
     return converter.with_context(WorkflowSerializationContext(namespace="any", workflow_id="any")) is converter
+
+
+class _Showing(WorkflowInboundInterceptor):
+    """Writes a workflow's current details when somebody looks at them, rather than after each of its tasks."""
+
+    async def handle_query(self, input: HandleQueryInput) -> Any:
+        """Answer a query; of Temporal's UI, with what the workflow says of itself now."""
+        found = await super().handle_query(input)
+        write = getattr(workflow.instance(), "current_details", None) if isinstance(found, WorkflowMetadata) else None
+        if write is not None and isinstance(details := write(), str):
+            found.current_details = details
+        return found
+
+
+def _showing(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
+    return replace(det, interceptor_classes=[*det.interceptor_classes, _Showing])
 
 
 class _Sharing(WorkflowInstance):
