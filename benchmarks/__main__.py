@@ -27,6 +27,7 @@ from benchmarks import (
     snapshots,
     speed,
     startup,
+    step_cost,
     telemetry,
     tracing,
     web_page,
@@ -37,6 +38,7 @@ from benchmarks.tables import Table
 
 MEASUREMENTS = {
     "speed": speed.measure,
+    "step-cost": step_cost.measure,
     "skew": skew.measure,
     "loops": loops.measure,
     "latency": latency.measure,
