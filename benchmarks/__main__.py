@@ -23,6 +23,7 @@ from benchmarks import (
     reads,
     replay,
     scale,
+    server_settings,
     skew,
     snapshots,
     speed,
@@ -39,6 +40,7 @@ from benchmarks.tables import Table
 MEASUREMENTS = {
     "speed": speed.measure,
     "step-cost": step_cost.measure,
+    "server-settings": server_settings.measure,
     "skew": skew.measure,
     "loops": loops.measure,
     "latency": latency.measure,
