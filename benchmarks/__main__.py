@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     alternatives,
+    chains,
     document,
     idle_plans,
     latency,
@@ -41,6 +42,7 @@ MEASUREMENTS = {
     "speed": speed.measure,
     "step-cost": step_cost.measure,
     "server-settings": server_settings.measure,
+    "chains": chains.measure,
     "skew": skew.measure,
     "loops": loops.measure,
     "latency": latency.measure,
