@@ -16,8 +16,8 @@ import sys
 import time
 from contextlib import suppress
 
-GROWTH = 300_000
-"""Allocated blocks (about 30 MB) that trigger a full collection."""
+GROWTH = 150_000
+"""Allocated blocks (about 15 MB) that trigger a full collection."""
 REST, IDLE = 20_000, 0.05
 """Growth that suffices while idle, and the share of a core below which a worker counts as idle between two checks."""
 LOOK_SECONDS = 0.5
