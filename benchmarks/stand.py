@@ -16,7 +16,7 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -53,8 +53,15 @@ class Stand:
     """One with the SDK's own converter, for the bare yardstick."""
     server: Server
 
-    def __init__(self, folder: Path, *, durable: bool, variables: Mapping[str, str] | None = None) -> None:
-        self.folder, self.durable, self.variables = folder, durable, variables or {}
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool,
+        variables: Mapping[str, str] | None = None,
+        kinds: Sequence[Kind] = KINDS,
+    ) -> None:
+        self.folder, self.durable, self.variables, self.kinds = folder, durable, variables or {}, kinds
         self.workspace = folder / "workspace"
         self._workers: dict[Kind, daemon.Process] = {}
 
@@ -62,9 +69,9 @@ class Stand:
         self.workspace.mkdir(parents=True)
         try:
             await self._start_server()
-            self.client = await connect(self.settings("plan"))
+            self.client = await connect(self.settings(self.kinds[0]))
             self.plain = await Client.connect(self.server.address)
-            for kind in KINDS:
+            for kind in self.kinds:
                 await self.start_worker(kind)
         except BaseException:
             await self._stop()
@@ -156,9 +163,13 @@ class Stand:
             runs=len(sizes),
         )
 
-    async def _start_server(self) -> None:
+    async def restart_server(self) -> None:
+        """Start the server again on its data and its port, after it was killed."""
+        await self._start_server(*self.server.ports)
+
+    async def _start_server(self, *ports: int) -> None:
         temporal = await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
-        port, ui_port = free_ports(0, 0)
+        port, ui_port = ports or free_ports(0, 0)
         database = self.folder / "temporal.db" if self.durable else None
         pid, began = daemon.start(
             [str(temporal), *flags(port, ui_port, database)], self.folder / "server.log", os.environ
