@@ -134,11 +134,17 @@ def _cells(found: list[Killed]) -> list[str]:
         str(sum(one.in_flight for one in judged)),
         str(sum(one.begun_again for one in judged)),
         str(sum(one.done_again for one in judged)),
-        str(sum(one.lost for one in judged)),
+        _lost(found),
         _goes_on(found),
         f"{median(seconds):.1f}" if seconds else "-",
         f"{len(whole)} of {len(found)}" + (f" ({errors[0][:120]})" if errors else ""),
     ]
+
+
+def _lost(found: list[Killed]) -> str:
+    """Steps that never ended; not those of runs that say themselves that they are not done."""
+    left = sum(one.judged.lost for one in found if one.error)
+    return f"{sum(one.judged.lost for one in found if not one.error)}" + (f" ({left} not begun)" if left else "")
 
 
 def _goes_on(found: list[Killed]) -> str:

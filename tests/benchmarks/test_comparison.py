@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs
+from benchmarks import alternatives, graphs
+from benchmarks.bench import Bench
+from benchmarks.comparison.contender import Contender
 from benchmarks.comparison.contenders import ENTRIES, Entry
 from benchmarks.comparison.kills import killed, steps_with
 from benchmarks.comparison.ledgers import Judged, judge
@@ -67,3 +69,28 @@ async def test_an_engine_runs_a_graph_and_finishes_it_after_a_kill(
                 assert (found.error, found.completed, found.judged.lost) == ("", 40, 0)
     finally:
         await contender.stop()
+
+
+async def _unavailable(_: Path) -> Contender:
+    raise RuntimeError("no registry | in reach")
+
+
+async def test_an_engine_that_cannot_be_had_gets_a_row_that_says_why() -> None:
+    wall, _, kills = await alternatives.measure(
+        Bench(repeats=1, quick=True, say=print), [Entry("missing", _unavailable)]
+    )
+    for table in (wall, kills):
+        (row,) = table.rows
+        assert row.cells[:2] == ["missing", "no registry / in reach"]
+        assert len(row.cells) == len(table.columns)
+
+
+@pytest.mark.slow
+async def test_the_comparison_fills_its_tables(temporal_binary: Path) -> None:
+    tables = await alternatives.measure(Bench(repeats=1, quick=True, say=print), ENTRIES[:1])
+    wall, cpu, kills = tables
+    assert [len(table.rows) for table in tables] == [1, 1, 2]
+    assert all(len(row.cells) == len(table.columns) for table in tables for row in table.rows)
+    for table in (wall, cpu):
+        assert all(float(cell) > 0 for cell in table.rows[0].cells[2:])
+    assert [row.cells[-1] for row in kills.rows] == ["1 of 1", "1 of 1"]
