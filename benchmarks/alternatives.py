@@ -45,7 +45,7 @@ async def measure(bench: Bench, entries: Sequence[Entry] = ENTRIES) -> list[Tabl
     kills = Table(
         title="Alternatives: after a kill",
         columns=["engine", "state", "killed", "runs", "in flight", "begun again", "finished, done again", "lost",
-                 "goes on", "after s", "runs that ended whole"],
+                 "continues", "after s", "runs that ended whole"],
         note=f"{STEPS} steps of 10 ms to 1 s in layers of 20, killed with SIGKILL once in each run when 10 to 90 % have"
         " ended, and started again as before. Numbers of steps of all runs together, by the ledger the steps write.",
     )  # fmt: skip
@@ -135,7 +135,7 @@ def _cells(found: list[Killed]) -> list[str]:
         str(sum(one.begun_again for one in judged)),
         str(sum(one.done_again for one in judged)),
         _lost(found),
-        _goes_on(found),
+        _continues(found),
         f"{median(seconds):.1f}" if seconds else "-",
         f"{len(whole)} of {len(found)}" + (f" ({errors[0][:120]})" if errors else ""),
     ]
@@ -147,10 +147,10 @@ def _lost(found: list[Killed]) -> str:
     return f"{sum(one.judged.lost for one in found if not one.error)}" + (f" ({left} not begun)" if left else "")
 
 
-def _goes_on(found: list[Killed]) -> str:
+def _continues(found: list[Killed]) -> str:
     if all(one.error for one in found):
         return "ends, a person decides"
-    return "by itself" if all(one.by_itself for one in found) else "when told to"
+    return "by itself" if all(one.by_itself for one in found) else "when asked to"
 
 
 def _short(error: Exception) -> str:
