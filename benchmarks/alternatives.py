@@ -88,15 +88,16 @@ async def _add_speed(wall: Table, cpu: Table, entry: Entry, shapes: dict[str, li
         for table, of in ((wall, lambda cost: cost.wall), (cpu, lambda cost: cost.cpu)):
             cells = []
             for name, workload in shapes.items():
-                costs, steps = found[name], sum(map(len, workload))
-                cells.append(costs if isinstance(costs, str) else f"{1_000 * median(map(of, costs)) / steps:.2f}")
+                (costs, error), steps = found[name], sum(map(len, workload))
+                figure = f"{1_000 * median(map(of, costs)) / steps:.2f}" if costs else ""
+                cells.append(" ".join(filter(None, (figure, error))))
             table.add(contender.engine, contender.state, *cells)
 
 
-async def _costs(contender: Contender, name: str, workload: list[Steps], bench: Bench) -> list[Cost] | str:
-    """Of each repetition; or why there are none."""
+async def _costs(contender: Contender, name: str, workload: list[Steps], bench: Bench) -> tuple[list[Cost], str]:
+    """Of each repetition, and why there are not all of them."""
     turns = 1 if len(workload[0]) >= LARGE else bench.repeats
-    costs = []
+    costs: list[Cost] = []
     try:
         for turn in range(turns):
             costs.append(await contender.run(f"{name.replace(' ', '-')}-{turn}", workload))
@@ -105,8 +106,8 @@ async def _costs(contender: Contender, name: str, workload: list[Steps], bench: 
         bench.say(f"  {name}: {error!r}")
         await contender.kill(everything=True)
         await contender.restart(everything=True)
-        return _short(error)
-    return costs
+        return costs, f"({len(costs)} of {turns}: {_short(error)})"
+    return costs, ""
 
 
 async def _add_kills(table: Table, entry: Entry, bench: Bench) -> None:
