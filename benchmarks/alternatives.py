@@ -145,7 +145,9 @@ def _cells(found: list[Killed]) -> list[str]:
 def _lost(found: list[Killed]) -> str:
     """Steps that never ended; not those of runs that say themselves that they are not done."""
     left = sum(one.judged.lost for one in found if one.error)
-    return f"{sum(one.judged.lost for one in found if not one.error)}" + (f" ({left} left for a person)" if left else "")
+    return f"{sum(one.judged.lost for one in found if not one.error)}" + (
+        f" ({left} left for a person)" if left else ""
+    )
 
 
 def _continues(found: list[Killed]) -> str:
