@@ -1,117 +1,162 @@
-"""The same graphs on other workflow libraries with durable state, compared with a plan on a server with data on disk.
+"""Other libraries with durable state on the same graphs: wall time, CPU, and what each makes of a kill -9.
 
-Each library is installed once with pip, in its own virtual environment in the cache directory. A library that cannot be
-installed or fails gets a row with the error. There is no bar: these tools have other purposes.
+    python -m benchmarks --only others --repeats 3 --write docs/performance.md
+
+Each is installed once, at a pinned version, into the cache directory (`benchmarks.comparison.installing`); one that
+cannot be had gets a row that says why. There is no bar: these tools have other purposes.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
-import signal
-import sys
+import math
 import tempfile
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from benchmarks import graphs
 from benchmarks.bench import Bench
+from benchmarks.comparison.contender import Contender, Cost
+from benchmarks.comparison.contenders import ENTRIES, Entry
+from benchmarks.comparison.kills import BY_ITSELF, Killed, killed, steps_with
 from benchmarks.graphs import Steps
-from benchmarks.stand import ROOT
+from benchmarks.speed import workloads
 from benchmarks.tables import Table
-from runtime.settings import Settings
 
-LIBRARIES = {
-    "langgraph": ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2", "aiosqlite"],
-    "dbos": ["dbos==3.4.0"],
-    # Later versions of FastAPI no longer take an argument that this Prefect gives them.
-    "prefect": ["prefect==3.8.8", "fastapi<0.150"],
-}
-SCRIPTS = Path(__file__).parent / "others"
-PATIENCE = 900.0
+LARGE = 10_000
+STEPS = 100
+"""Of a run that is killed."""
+KILLED_AT = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Share of the steps that have ended then."""
 
 
-async def measure(bench: Bench) -> list[Table]:
-    """Run a chain, a fan-out and a layered graph on each."""
-    small = 10 if bench.quick else 1
-    shapes = {
-        f"chain {200 // small}": graphs.chain(200 // small),
-        f"fan-out and join {200 // small}": graphs.fan_out(200 // small),
-        f"layered {1_000 // small}": graphs.layered(1_000 // small),
-    }
-    table = Table(
-        title="Alternatives",
-        columns=["engine", "state", *(f"{name}, ms/step" for name in shapes)],
-        note="Steps that do nothing, durable state on, one process beside the engine's own.",
+async def measure(bench: Bench, entries: Sequence[Entry] = ENTRIES) -> list[Table]:
+    """Run every graph on each, then kill each in the middle of some runs."""
+    shapes = _shapes(bench.quick)
+    note = "Steps that do nothing, durable state on. The largest graph runs once, the others after one of a tenth."
+    columns = ["engine", "state", *shapes]
+    wall = Table(title="Alternatives: ms of wall time per step", columns=columns, note=note)
+    cpu = Table(
+        title="Alternatives: ms of CPU per step",
+        columns=columns,
+        note="Of all processes that take part: the one with the steps, its server or database, and the client.",
     )
-    _add(table, "a plan", "Temporal server, SQLite file", await _plans(bench, shapes), shapes)
-    for library, packages in LIBRARIES.items():
-        bench.say(library)
+    kills = Table(
+        title="Alternatives: after a kill",
+        columns=["engine", "state", "killed", "runs", "in flight", "begun again", "finished, done again", "lost",
+                 "continues", "after s", "runs that ended whole"],
+        note=f"{STEPS} steps of 10 ms to 1 s in layers of 20, killed with SIGKILL once in each run when 10 to 90 % have"
+        " ended, and started again as before. Numbers of steps of all runs together, by the ledger the steps write.",
+    )  # fmt: skip
+    for entry in entries:
+        bench.say(entry.name)
         try:
-            found = await _others(library, packages, shapes, bench.repeats)
-        except (RuntimeError, TimeoutError) as error:
-            table.add(library, str(error)[-200:] or "took too long", *("-" for _ in shapes))
-        else:
-            _add(table, found["library"], found["how"], found["seconds"], shapes)
-    return [table]
+            if entry.speed:
+                await _add_speed(wall, cpu, entry, shapes, bench)
+            if entry.kills:
+                await _add_kills(kills, entry, bench)
+        except (RuntimeError, TimeoutError, OSError) as error:
+            for table in (wall, kills):
+                table.add(entry.name, _short(error), *("-" for _ in table.columns[2:]))
+    return [wall, cpu, kills]
 
 
-def _add(table: Table, engine: str, how: str, seconds: dict[str, list[float]], shapes: dict[str, Steps]) -> None:
-    cells = (f"{1_000 * median(seconds[name]) / len(steps):.2f}" for name, steps in shapes.items())
-    table.add(engine, how, *cells)
+def _shapes(quick: bool) -> dict[str, list[Steps]]:
+    """The graphs by name; those of a list run at the same time."""
+    found = {name: graph for name, graph in workloads(quick).items() if "references" not in name}
+    large = LARGE // 50 if quick else LARGE
+    return found | {f"layered {large:,}": [graphs.layered(large)]}
 
 
-async def _plans(bench: Bench, shapes: dict[str, Steps]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in shapes}
-    async with bench.stand(durable=True) as stand:
-        for turn in range(bench.repeats + 1):
-            for name, steps in shapes.items():
-                sample = await stand.run("plan", [steps])
-                if turn:
-                    found[name].append(sample.seconds)
-    return found
-
-
-async def _others(library: str, packages: list[str], shapes: dict[str, Steps], repeats: int) -> dict[str, Any]:
-    python = await _environment(library, packages)
-    request = json.dumps({"graphs": shapes, "repeats": repeats})
+@asynccontextmanager
+async def _started(entry: Entry) -> AsyncIterator[Contender]:
     with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
-        output = await _run(str(python), str(SCRIPTS / f"{library}_steps.py"), folder, given=request, folder=folder)
-    found: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
-    return found
+        contender = await entry.make(Path(folder))
+        try:
+            await contender.start()
+            yield contender
+        finally:
+            await contender.stop()
 
 
-async def _environment(library: str, packages: list[str]) -> Path:
-    """The Python of the library's virtual environment, created if needed."""
-    folder = Settings.read({}).cache_dir / "benchmarks" / library
-    done = folder / "installed.json"
-    if not done.exists() or json.loads(done.read_text()) != packages:
-        await _run(sys.executable, "-m", "venv", "--clear", str(folder))
-        await _run(str(folder / "bin" / "pip"), "install", "--quiet", *packages)
-        done.write_text(json.dumps(packages))
-    return folder / "bin" / "python"
+async def _add_speed(wall: Table, cpu: Table, entry: Entry, shapes: dict[str, list[Steps]], bench: Bench) -> None:
+    async with _started(entry) as contender:
+        for number, workload in enumerate(_shapes(quick=True).values()):
+            await contender.run(f"warm-{number}", workload)
+        found = {name: await _costs(contender, name, workload, bench) for name, workload in shapes.items()}
+        for table, of in ((wall, lambda cost: cost.wall), (cpu, lambda cost: cost.cpu)):
+            cells = []
+            for name, workload in shapes.items():
+                (costs, error), steps = found[name], sum(map(len, workload))
+                figure = f"{1_000 * median(map(of, costs)) / steps:.2f}" if costs else ""
+                cells.append(" ".join(filter(None, (figure, error))))
+            table.add(contender.engine, contender.state, *cells)
 
 
-async def _run(*command: str, given: str = "", folder: str | None = None) -> str:
-    """A command's output. Raises RuntimeError with the end of its error output if it fails, or TimeoutError."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={"PATH": "/usr/bin:/bin", "HOME": folder or str(Path.home()), "PYTHONPATH": str(ROOT) if folder else ""},
-        cwd=folder,
-        start_new_session=True,
-    )
+async def _costs(contender: Contender, name: str, workload: list[Steps], bench: Bench) -> tuple[list[Cost], str]:
+    """Of each repetition, and why there are not all of them."""
+    turns = 1 if len(workload[0]) >= LARGE else bench.repeats
+    costs: list[Cost] = []
     try:
-        async with asyncio.timeout(PATIENCE):
-            output, errors = await process.communicate(given.encode())
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # servers that a library started and did not stop
-    if process.returncode:
-        raise RuntimeError(f"{command[-1]} failed: {errors.decode(errors='replace').strip()[-500:]}")
-    return output.decode()
+        for turn in range(turns):
+            costs.append(await contender.run(f"{name.replace(' ', '-')}-{turn}", workload))
+            bench.say(f"  {name}: {costs[-1].wall:.2f} s, CPU {costs[-1].cpu:.2f} s")
+    except (RuntimeError, TimeoutError, OSError) as error:
+        bench.say(f"  {name}: {error!r}")
+        await contender.kill(everything=True)
+        await contender.restart(everything=True)
+        return costs, f"({len(costs)} of {turns}: {_short(error)})"
+    return costs, ""
+
+
+async def _add_kills(table: Table, entry: Entry, bench: Bench) -> None:
+    async with _started(entry) as contender:
+        for everything in (False, True) if contender.has_server else (False,):
+            found: list[Killed] = []
+            for number, share in enumerate(KILLED_AT[2:3] if bench.quick else KILLED_AT):
+                name = f"killed-{number}-{everything}".lower()
+                steps = steps_with(f"{name}.txt", STEPS)
+                # Once it is known that somebody has to do something, there is no need to wait for it again.
+                wait = BY_ITSELF if not found or found[-1].by_itself else 1.0
+                found.append(await killed(contender, name, steps, int(share * STEPS), everything=everything, wait=wait))
+                bench.say(f"  {found[-1]}")
+            what = "process and server" if everything else "process"
+            table.add(contender.engine, contender.state, what, *_cells(found))
+
+
+def _cells(found: list[Killed]) -> list[str]:
+    judged = [one.judged for one in found]
+    seconds = [one.seconds for one in found if not math.isinf(one.seconds)]
+    whole = [one for one in found if not one.error and one.completed == one.steps and not one.judged.lost]
+    errors = sorted({one.error for one in found if one.error})
+    return [
+        str(len(found)),
+        str(sum(one.in_flight for one in judged)),
+        str(sum(one.begun_again for one in judged)),
+        str(sum(one.done_again for one in judged)),
+        _lost(found),
+        _continues(found),
+        f"{median(seconds):.1f}" if seconds else "-",
+        f"{len(whole)} of {len(found)}" + (f" ({errors[0][:120]})" if errors else ""),
+    ]
+
+
+def _lost(found: list[Killed]) -> str:
+    """Steps that never ended; not those of runs that say themselves that they are not done."""
+    left = sum(one.judged.lost for one in found if one.error)
+    return f"{sum(one.judged.lost for one in found if not one.error)}" + (
+        f" ({left} left for a person)" if left else ""
+    )
+
+
+def _continues(found: list[Killed]) -> str:
+    if all(one.error for one in found):
+        return "ends, a person decides"
+    return "by itself" if all(one.by_itself for one in found) else "when asked to"
+
+
+def _short(error: Exception) -> str:
+    """For a cell."""
+    text = " ".join((str(error) or "took too long").split()).replace("|", "/")
+    return text if len(text) <= 120 else f"{text[:117]}..."

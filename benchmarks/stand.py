@@ -59,8 +59,15 @@ class Stand:
     max_parallel: int | None = None
     """Steps of a plan in flight at once; None: the default."""
 
-    def __init__(self, folder: Path, *, durable: bool, variables: Mapping[str, str] | None = None) -> None:
-        self.folder, self.durable, self.variables = folder, durable, variables or {}
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        durable: bool,
+        variables: Mapping[str, str] | None = None,
+        kinds: Sequence[Kind] = KINDS,
+    ) -> None:
+        self.folder, self.durable, self.variables, self.kinds = folder, durable, variables or {}, kinds
         self.workspace = folder / "workspace"
         self._workers: dict[Kind, daemon.Process] = {}
 
@@ -68,9 +75,9 @@ class Stand:
         self.workspace.mkdir(parents=True)
         try:
             await self._start_server()
-            self.client = await connect(self.settings("plan"))
+            self.client = await connect(self.settings(self.kinds[0]))
             self.plain = await Client.connect(self.server.address)
-            for kind in KINDS:
+            for kind in self.kinds:
                 await self.start_worker(kind)
         except BaseException:
             await self._stop()
@@ -165,9 +172,13 @@ class Stand:
             runs=len(sizes),
         )
 
-    async def _start_server(self) -> None:
+    async def restart_server(self) -> None:
+        """Start the server again on its data and its port, after it was killed."""
+        await self._start_server(*self.server.ports)
+
+    async def _start_server(self, *ports: int) -> None:
         temporal = await find_temporal(Settings.read({"HOME": os.environ.get("HOME", "")}), print)
-        port, ui_port = free_ports(0, 0)
+        port, ui_port = ports or free_ports(0, 0)
         database = self.folder / "temporal.db" if self.durable else None
         pid, began = daemon.start(
             [str(temporal), *flags(port, ui_port, database), *self.server_flags],

@@ -1,4 +1,7 @@
-"""LangGraph: a node for each step, an edge for each dependency, every superstep checkpointed in SQLite."""
+"""LangGraph: a node for each step, an edge for each dependency, checkpoints in SQLite.
+
+Arguments: folder, durability.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Annotated, Any, TypedDict
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # type: ignore[import-not-found]
 from langgraph.graph import END, START, StateGraph  # type: ignore[import-not-found]
 
-from benchmarks.others.timing import Steps, report
+from benchmarks.others.serving import Engine, Steps, call_of, perform, serve
 
 
 class State(TypedDict):
@@ -36,23 +39,36 @@ def compiled(steps: Steps, saver: Any) -> Any:
 
 
 def _node(step: dict[str, Any]) -> Any:
-    async def noop(_: State) -> dict[str, Any]:
-        return {"done": {step["id"]: step["args"]["number"]}}
+    async def node(_: State) -> dict[str, Any]:
+        return {"done": {step["id"]: await perform(call_of(step))}}
 
-    return noop
+    return node
 
 
-async def main() -> None:
-    """Run the graphs from standard input."""
-    database = Path(sys.argv[1]) / "langgraph.db"
-    async with AsyncSqliteSaver.from_conn_string(str(database)) as saver:
+async def main(folder: Path, durability: str) -> None:
+    """Serve until standard input ends."""
+    async with AsyncSqliteSaver.from_conn_string(str(folder / "langgraph.db")) as saver:
+
+        def config(steps: Steps, name: str) -> dict[str, Any]:
+            return {"configurable": {"thread_id": name}, "recursion_limit": len(steps) + 10}
 
         async def run(steps: Steps, name: str) -> int:
-            config = {"configurable": {"thread_id": name}, "recursion_limit": len(steps) + 10}
-            found = await compiled(steps, saver).ainvoke({"done": {}}, config, durability="sync")
+            found = await compiled(steps, saver).ainvoke({"done": {}}, config(steps, name), durability=durability)
             return len(found["done"])
 
-        await report("langgraph", "SQLite checkpoints, durability=sync", run)
+        async def resume(steps: Steps, name: str) -> None:
+            """Invoke the thread again without input; with its input where no checkpoint was written."""
+            graph = compiled(steps, saver)
+            begun = (await graph.aget_state(config(steps, name))).next
+            await graph.ainvoke(None if begun else {"done": {}}, config(steps, name), durability=durability)
+
+        async def result(steps: Steps, name: str) -> int:
+            graph = compiled(steps, saver)
+            while (state := await graph.aget_state(config(steps, name))).next or not state.values:
+                await asyncio.sleep(0.1)
+            return len(state.values["done"])
+
+        await serve(Engine("langgraph", run, resume, result))
 
 
-asyncio.run(main())
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
