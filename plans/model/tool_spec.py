@@ -53,6 +53,18 @@ class ToolSpec(Value):
     durable: bool = Field(
         default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
     )
+    cache: bool = Field(
+        default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."
+    )
+    reads: Literal["reported", "unknown"] = Field(
+        default="unknown",
+        description="reported: its value depends on its arguments and the files that it reports as read, on no clock,"
+        " chance or network.",
+    )
+    outside: bool = Field(default=True, description="It may have effects outside the workspace.")
+    version: str = Field(
+        default="", max_length=100, description="Another version gives other results; none: its code says it."
+    )
     server: str = Field(default="", description="The MCP server that has the tool (mcp.toml); empty: the worker.")
     own_name: str = Field(default="", description="Of a server's tool: what the server calls it.")
     definition: str = Field(

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
+from plans.model.caching import CacheNote
 from plans.model.notify import NotifyRule
 from plans.model.shares import Fairness
 from plans.run import PlanStatus, Status
@@ -43,6 +44,7 @@ class ResultView(Value):
     duration: float = Field(default=0.0, description="Duration in milliseconds.")
     timestamp: datetime | None = Field(default=None, description="When the step ended.")
     attempt: int = Field(default=1, description="Number of the attempt; only tool errors count.")
+    cache: CacheNote | None = Field(default=None, description="The earlier run it is from, or why the tool was called.")
 
 
 class TaskView(Value):
@@ -268,6 +270,7 @@ class PlanView(View):
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)
     rollback: bool = False
+    cache: bool | None = None
     owns: list[str] = Field(default_factory=list)
     notify: list[NotifyRule] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
