@@ -81,7 +81,7 @@ def _differences(entry: Entry, key: CallKey, now: Mapping[str, Stamp | None]) ->
     for path in sorted({*entry.reads, *now}):
         before, after = entry.reads.get(path), now.get(path)
         if not _is_same(before, after):
-            found.append(Difference(what="file", name=path[:4_000], before=_shown(before), now=_shown(after)))
+            found.append(Difference(what="file", name=path[:4_000], before=_shown(before), after=_shown(after)))
     return found
 
 

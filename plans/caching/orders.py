@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import re
 
+from plans.caching.refusals import refusal_of, rule_of
 from plans.model import Step, ToolSpec
-from plans.model.caching import Cache, CacheOrder
+from plans.model.caching import CacheOrder
 from plans.run import Run
-
-NETWORK = "network"
-"""The argument with which a call asks for the network."""
 
 
 def order_of(run: Run, step: Step, spec: ToolSpec) -> CacheOrder | None:
@@ -28,11 +26,6 @@ def order_of(run: Run, step: Step, spec: ToolSpec) -> CacheOrder | None:
         since=run.options.since,
         fresh=run.options.cache == "fresh",
     )
-
-
-def rule_of(step: Step) -> Cache:
-    """The step's rule; without one, the tool's own."""
-    return step.cache if isinstance(step.cache, Cache) else Cache()
 
 
 def asked(run: Run, step: Step, spec: ToolSpec) -> bool:
@@ -53,20 +46,3 @@ def refusal(run: Run, step: Step, spec: ToolSpec) -> str:
     if run.steps[step.id].closes:
         return "it undoes or closes the plan"
     return refusal_of(step, spec)
-
-
-def refusal_of(step: Step, spec: ToolSpec) -> str:
-    """The same, as far as the plan alone says it."""
-    rule = rule_of(step)
-    repeatable = spec.repeatable if step.repeatable is None else step.repeatable
-    if step.repeat is not None:
-        return "it is repeated, to call the tool again"
-    if spec.durable:
-        return f"{spec.name} is run by the workflow itself"
-    if rule.reads is None and spec.reads == "unknown":
-        return f"{spec.name} does not report which files it reads; list them in the step's cache.reads"
-    if rule.outside:
-        return ""
-    if spec.outside or step.args.get(NETWORK) not in (None, False):
-        return f"{spec.name} may have effects outside the workspace; say cache.outside if it need not have them again"
-    return "" if repeatable else "it is declared not repeatable: it has an effect that matters each time"

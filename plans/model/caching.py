@@ -45,7 +45,7 @@ class Difference(Value):
     what: Literal["argument", "file", "tool", "environment", "reads"]
     name: str = Field(default="", max_length=4_200, description="The argument, or the file relative to the workspace.")
     before: str = Field(default="", max_length=100, description="A file's hash in the earlier run; empty: no file.")
-    now: str = Field(default="", max_length=100, description="A file's hash; empty: no file.")
+    after: str = Field(default="", max_length=100, description="The hash that it has; empty: no file.")
 
 
 class CacheNote(Value):

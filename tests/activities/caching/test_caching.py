@@ -128,7 +128,7 @@ async def test_a_changed_file_runs_the_tool_and_is_named_with_both_hashes(site: 
     [found] = note_of(await site.join()).differences
     assert len(site.calls) == 2
     assert (found.what, found.name) == ("file", "b.txt")
-    assert (found.before, found.now) == (stamp_of(b"b").hash[:16], stamp_of(b"B").hash[:16])
+    assert (found.before, found.after) == (stamp_of(b"b").hash[:16], stamp_of(b"B").hash[:16])
 
 
 async def test_a_file_changed_back_takes_the_result_of_before(site: Site) -> None:

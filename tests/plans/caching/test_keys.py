@@ -69,7 +69,7 @@ def test_what_changed_is_named_and_counted() -> None:
     ]  # fmt: skip
     assert (len(named), note.more) == (10, 15)
     assert note.differences[5].before == stamp_of(b"old").hash[:16]
-    assert note.differences[5].now == stamp_of(b"new").hash[:16]
+    assert note.differences[5].after == stamp_of(b"new").hash[:16]
 
 
 def test_a_call_in_which_nothing_changed_has_no_differences() -> None:
