@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     alternatives,
+    caching,
     document,
     idle_plans,
     latency,
@@ -48,6 +49,7 @@ MEASUREMENTS = {
     "prompts": prompts.measure,
     "reads": reads.measure,
     "snapshots": snapshots.measure,
+    "caching": caching.measure,
     "tracing": tracing.measure,
     "telemetry": telemetry.measure,
     "scale": scale.measure,
