@@ -13,6 +13,7 @@ from temporalio.converter import StorageDriver
 
 from activities.attempt.environment import environment_of
 from activities.attempt.run import tool_activity
+from activities.caching.results import Results
 from activities.guards.workspace_lock import has_ended, lock_workspace
 from activities.hosts.hosting import HostActivities, Hosting
 from activities.lifecycle.agent_history import AgentTracker, history_store
@@ -61,7 +62,8 @@ def offered(
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
     limits = limits or limits_of(client, settings)
-    site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects))
+    site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects),
+        results=Results.of(settings, tools.values(), rest))  # fmt: skip
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
     plans = ChildPlanLoader(values, settings.state_dir, site)

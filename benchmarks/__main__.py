@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     alternatives,
+    caching,
     chains,
     document,
     idle_plans,
@@ -54,6 +55,7 @@ MEASUREMENTS = {
     "prompts": prompts.measure,
     "reads": reads.measure,
     "snapshots": snapshots.measure,
+    "caching": caching.measure,
     "tracing": tracing.measure,
     "telemetry": telemetry.measure,
     "scale": scale.measure,

@@ -28,6 +28,7 @@ from client.agents import recorded as history
 from client.agents import start as start_agent
 from client.answers.send import answer, event
 from client.audit.report import AuditReport, audit
+from client.caching.reasons import why
 from client.calls import call
 from client.children.naming import located
 from client.decisions import Choice
@@ -85,7 +86,7 @@ __all__ = [
     "history", "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make",
     "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
     "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
-    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
+    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch", "why",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

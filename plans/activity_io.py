@@ -15,7 +15,8 @@ from pydantic import AwareDatetime, Field, ValidationError
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
-from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
+from plans.model import Plan, Problem, Retry, ToolSpec, Value
+from plans.model.caching import CacheNote, CacheOrder
 from plans.model.notify import NotifyRule
 from plans.quick.batching import Quick
 
@@ -27,15 +28,6 @@ WORKER_LOST = "WORKER_LOST"
 """Code of an attempt that ended with its worker."""
 PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
-
-
-class ListItems(Value):
-    """Input of `list_items`: the list of a `forEach`, over values of which some are stored outside history."""
-
-    rule: ForEach
-    values: dict[str, Any] = Field(default_factory=dict, description="Inline values.")
-    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values.")
-    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold large ones.")
 
 
 class Call(Value):
@@ -69,6 +61,7 @@ class Call(Value):
     literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
+    cache: CacheOrder | None = Field(default=None, description="The result of an earlier run may be taken.")
 
 
 STDOUT: Final = 1  # the number of a stream, in `Turns` and elsewhere
@@ -215,6 +208,7 @@ class Return(Value):
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )
     more_attempts: int = Field(default=0, ge=0, description="Number of attempts before those.")
+    cache: CacheNote | None = Field(default=None, description="The earlier run it is from, or why the tool was called.")
 
 
 class CheckRequest(Value):

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, PrivateAttr
 
@@ -97,6 +97,10 @@ class Options(Value):
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
     waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
+    cache: Literal["", "on", "fresh"] = Field(
+        default="", description="on: results of earlier runs are taken; fresh: they are not, and its own are kept."
+    )
+    since: str = Field(default="", max_length=200, description="Id of the only plan whose results may be taken.")
     known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     known_tools: dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=64)]] = Field(
         default_factory=dict,

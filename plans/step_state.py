@@ -16,6 +16,7 @@ from plans.activity_io import Logs, PastCall
 from plans.children.state import ChildPlan
 from plans.large_value import LargeValue
 from plans.model import Value
+from plans.model.caching import CacheNote
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -56,6 +57,7 @@ class Result(Value):
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
+    cache: CacheNote | None = Field(default=None, description="The earlier run it is from, or why the tool was called.")
     composed: bool = Field(default=False, description="The value is put together from those of its own steps.")
 
 

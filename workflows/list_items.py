@@ -6,8 +6,7 @@ import asyncio
 
 from temporalio import workflow
 
-from plans.activity_io import ListItems
-from plans.flow.opened import Opened
+from plans.flow.opened import ListItems, Opened
 from plans.model import ForEach, Step
 from plans.run import Run
 from plans.step_call import StepValues

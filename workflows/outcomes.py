@@ -41,6 +41,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
         timestamp=now,
         attempt=int(_number(parsed.attempt, 1)),
         logs=parsed.logs,
+        cache=parsed.cache,
     )
     return Outcome(Status.COMPLETED, result), parsed
 

@@ -13,6 +13,7 @@ from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
 from plans.activity_io import Call
+from plans.caching.orders import order_of
 from plans.execution import approvals
 from plans.execution.file_tracking import known
 from plans.execution.tool_history import note_call
@@ -112,6 +113,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         literal=bool(filled.secrets) and run.literal,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
+        cache=order_of(run, step, spec),
     )
 
 

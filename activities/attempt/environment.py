@@ -32,8 +32,11 @@ from runtime.mcp.servers import read_servers, secrets_in
 from runtime.secrets.store import SecretStore, store_of
 from runtime.settings import Settings
 from runtime.telemetry.of_settings import collector_secrets
+from runtime.value_store import ValueStore
 
 if TYPE_CHECKING:
+    from activities.caching.calls import CachedCall
+    from activities.caching.results import Results
     from activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
@@ -60,6 +63,8 @@ class ToolEnvironment:
     """Which directories may be workspaces; None: any."""
     limits: Admissions | None = None
     """Rates and concurrency; None: there are none."""
+    results: Results | None = None
+    """Results of earlier runs; None: none is taken or kept."""
     hosting: Hosting | None = None
     """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
 
@@ -94,6 +99,19 @@ class ToolEnvironment:
         else:
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
+
+    def cached(
+        self, tool: Tool, context: ToolContext, args: Mapping[str, Any], values: ValueStore
+    ) -> CachedCall | None:
+        """The call as one that may take the result of an earlier run; None if nobody asked for that."""
+        context.sandbox = self.sandbox
+        order = context.call.cache
+        return self.results.of_call(tool, context, args, order, values) if self.results and order else None
+
+    async def recreated(self, tool: Tool, context: ToolContext) -> None:
+        """Files were re-created instead of calling the tool: they are its own, for undo and beside other calls."""
+        if self.watcher is not None:
+            await asyncio.to_thread(self.watcher.read if tool.spec.effect == "pure" else self.watcher.wrote, context)
 
     async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
         """Make a call; at a host with a workspace of its own, what it leaves is in a checkpoint then."""

@@ -34,6 +34,7 @@ from plans.activity_io import Call, Note, Return
 from plans.definition.arguments import argument_problems
 from plans.errors import ToolError
 from plans.large_value import LargeValue
+from plans.model.caching import CacheNote
 from runtime.keys.errors import KeyMissing
 from runtime.value_store import ValueStore
 
@@ -63,8 +64,8 @@ def tool_activity(
         heartbeat, started = Heartbeat(lambda: _progress(context, here.secrets), call.retry), time.monotonic()
 
         async def work() -> Return:
-            value = await _value(tool, call, context, values, here)
-            return await _return(value, context, _since(started), heartbeat.errors + 1, values)
+            found = await _value(tool, call, context, values, here)
+            return await _return(*found, context, _since(started), heartbeat.errors + 1, values)
 
         try:
             with heartbeat.beating():
@@ -85,26 +86,41 @@ def tool_activity(
     return attempt
 
 
-async def _value(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
+async def _value(
+    tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
+) -> tuple[Any, CacheNote | None]:
     """The value for history. Errors are masked here: before the effect log has them, and before they are cut."""
     try:
-        return await keep(await _call(tool, call, context, values, site), values, site.secrets)
+        return await _call(tool, call, context, values, site)
     except Exception as error:
         raise masked_error(error, site.secrets) from None
 
 
-async def _call(tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment) -> Any:
+async def _call(
+    tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
+) -> tuple[Any, CacheNote | None]:
+    """The value, taken from an earlier run or the tool's own; and where it is from, if that was to be found out."""
     site.check(call.workspace)
     tool = await tool.current(context)
     args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)
     written = as_written(args, call)
+    cached = site.cached(tool, context, written, values)
+    if cached is not None and (earlier := await cached.taken()) is not None:
+        await site.recreated(tool, context)
+        return earlier.large or earlier.value, cached.note
     async with (
         site.admission(tool.spec.name, call, written)() as admitted,
         site.around(tool, context, as_texts(written)),
     ):
         await admitted.confirmed()
-        return await _in_time(tool, call, context, keywords)
+        value = await _in_time(tool, call, context, keywords)
+        if cached is not None:
+            cached.ended()
+    kept = await keep(value, values, site.secrets)
+    if cached is not None:
+        await cached.keep(kept)
+    return kept, cached.note if cached is not None else None
 
 
 async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[str, Any]) -> Any:
@@ -165,7 +181,9 @@ def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
         raise ToolError("TOOL_FAILED", f"{type(error).__name__}: {error}", retryable=True) from None
 
 
-async def _return(kept: Any, context: ToolContext, duration: float, attempt: int, values: ValueStore) -> Return:
+async def _return(
+    kept: Any, cached: CacheNote | None, context: ToolContext, duration: float, attempt: int, values: ValueStore
+) -> Return:
     large = isinstance(kept, LargeValue)
     return Return(
         value=None if large else kept,
@@ -182,6 +200,7 @@ async def _return(kept: Any, context: ToolContext, duration: float, attempt: int
         notes=[await _stored_note(note, values) for note in context.notes],
         warnings=context.warnings,
         logs=context.logs,
+        cache=cached,
     )
 
 

@@ -10,10 +10,9 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.attempt.stored_arguments import whole_value
-from plans.activity_io import ListItems
 from plans.errors import PlanError
 from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
-from plans.flow.opened import Opened
+from plans.flow.opened import ListItems, Opened
 from plans.flow.progress import items_of
 from runtime.value_store import ValueStore
 

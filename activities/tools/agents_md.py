@@ -19,6 +19,7 @@ from plans.file_stamps import new_notes
 
 def collect(context: ToolContext, path: str) -> None:
     """Add to the context the text of each agents.md that applies to the file and was not loaded in this session."""
+    context.files_noted.append(path)
     left = context.call.notes_left
     for candidates in new_notes(path, context.call.notes_seen):
         left -= _of_directory(context, candidates, left)

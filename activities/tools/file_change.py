@@ -117,9 +117,9 @@ class Change:
         if seen is not None and self.place.status is None:
             raise conflicts.conflict(self.place, seen, None, None)
 
-    def write(self, new: NewContent, value: Any) -> Stamp:
+    def write(self, new: NewContent, value: Any, mode: int | None = None) -> Stamp:
         """Replace the content; returns its full hash and size. Raises CONFLICT if another program saves the file at
-        the same moment."""
+        the same moment. `mode`: its permissions; None: those of the replaced file."""
         check_replaceable(self.place)
         self._keep_preimage()
         self.place.make_folders()
@@ -128,6 +128,8 @@ class Change:
         name = self._temporary()
         try:
             written = write_beside(self.place, name, new.pieces())
+            if mode is not None:
+                os.chmod(name, mode, dir_fd=self.place.directory)
         except FileNotFoundError:  # its directory was removed
             raise conflicts.meanwhile(self.place, gone=True) from None
         self.context.fault("after_temporary")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fnmatch
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Literal, TypedDict
 
 from activities.tools.tool import Tool, ToolContext, tool
 from activities.workspace.file_names import visible
 from activities.workspace.paths import parts_of, shown
+from activities.workspace.workspace import Workspace
 from plans.errors import ToolError
 
 MAX_ENTRIES = 10_000
@@ -28,7 +29,7 @@ class Entry(TypedDict):
     size: int
 
 
-@tool(effect="pure")
+@tool(effect="pure", outside=False)
 def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
     """List the entries of a directory.
 
@@ -45,7 +46,7 @@ def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
     return sorted(found, key=lambda entry: entry["name"])
 
 
-@tool(effect="pure")
+@tool(effect="pure", outside=False)
 def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]:
     """Find files that match a glob pattern such as `src/**/*.py`.
 
@@ -59,13 +60,23 @@ def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]
     Returns:
         [path], relative to the workspace, sorted.
     """
+    return find(context.workspace, pattern, path, lambda: context.cancelled)
+
+
+SEARCH_TOOLS: tuple[Tool, ...] = (list_directory, find_files)
+
+
+def find(
+    workspace: Workspace, pattern: str, path: str = ".", stopped: Callable[[], bool] = lambda: False
+) -> list[str]:  # fmt: skip
+    """The regular files below a directory that a pattern fits, sorted. Raises ToolError PATH_INVALID, OUTPUT_LIMIT."""
     patterns = _patterns(pattern)
-    top = context.workspace.relative(path)
+    top = workspace.relative(path)
     found: list[str] = []
     pending = [(top, _open_ended({0}, patterns))]
-    while pending:
+    while pending and not stopped():
         folder, alive = pending.pop()
-        for name, status in _listing(context, folder, required=folder == top):
+        for name, status in _listing(workspace, folder, required=folder == top):
             reached = _step(name, alive, patterns)
             place = name if folder == "." else f"{folder}/{name}"
             if stat.S_ISDIR(status.st_mode) and reached:
@@ -75,9 +86,6 @@ def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]
         if len(found) > MAX_ENTRIES:
             raise _too_many(pattern)
     return sorted(found)
-
-
-SEARCH_TOOLS: tuple[Tool, ...] = (list_directory, find_files)
 
 
 def _patterns(pattern: str) -> tuple[str, ...]:
@@ -114,11 +122,9 @@ def _open_ended(alive: set[int], patterns: tuple[str, ...]) -> set[int]:
     return reached
 
 
-def _listing(context: ToolContext, folder: str, *, required: bool) -> Iterator[tuple[str, os.stat_result]]:
-    if context.cancelled:
-        return
+def _listing(workspace: Workspace, folder: str, *, required: bool) -> Iterator[tuple[str, os.stat_result]]:
     try:
-        with context.workspace.directory(folder) as directory:
+        with workspace.directory(folder) as directory:
             yield from list(_names(directory))
     except (ToolError, OSError):
         if required:

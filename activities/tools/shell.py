@@ -55,7 +55,7 @@ class Finished(TypedDict):
     exitCode: int
 
 
-@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"command": "shell"})
+@tool(approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"command": "shell"})
 async def run_command(
     command: str,
     context: ToolContext,
@@ -84,7 +84,7 @@ async def run_command(
     return await _run(order, context)
 
 
-@tool(approval="always", effect="opaque", timeout=MAX_SECONDS, quoting={"code": "python"})
+@tool(approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"code": "python"})
 async def run_python(
     code: str,
     context: ToolContext,

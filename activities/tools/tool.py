@@ -86,6 +86,10 @@ class ToolContext:
     """Of a server's tool: what it is now, if that is not what the call was decided on."""
     trace: str = ""
     """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
+    files_absent: list[str] = field(default_factory=list)
+    """Files that a tool looked for and did not find."""
+    files_noted: list[str] = field(default_factory=list)
+    """Files for which a tool loaded the agents.md that apply."""
     more_files: int = 0
     """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
@@ -119,8 +123,10 @@ class ToolContext:
     def reading(self, path: str) -> Iterator[Place]:
         """Open the place of a file to read it; notes if it is gone, so that the run may create it again."""
         with self.workspace.file(path) as place:
-            if place.status is None and place.path in self.call.stamps:
-                self.files_missing.append(place.path)
+            if place.status is None:
+                self.files_absent.append(place.path)
+                if place.path in self.call.stamps:
+                    self.files_missing.append(place.path)
             yield place
 
     def wrote(self, path: str, stamp: Stamp | None = None) -> None:
@@ -233,11 +239,17 @@ def tool(
     batch: bool = False,
     value_schema: Mapping[str, Any] | None = None,
     touches_files: bool = True,
+    cache: bool = False,
+    reads: Literal["reported", "unknown"] | None = None,
+    outside: bool | None = None,
+    version: str = "",
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
 def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
     """Turn a function into a tool; options as in `ToolSpec`. `touches_files=False`: it never changes files on disk.
+
+    `cache=True` also says `reads="reported"` and `outside=False`, unless they are given.
 
     Raises PlanError BAD_TOOL if the signature or the docstring is incomplete.
     """
@@ -251,6 +263,8 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     if not _NAME.fullmatch(name):
         raise bad_tool(function, f"has the invalid name '{name}'; use letters, digits, '_', '-' and '.'")
     touches_files = bool(options.pop("touches_files", True))
+    if options.get("cache"):
+        options = {"reads": "reported", "outside": False} | options
     described = describe(function, ToolContext)
     given = {"value_schema": described.value_schema} | {
         key: value for key, value in options.items() if value is not None

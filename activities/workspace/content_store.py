@@ -62,6 +62,15 @@ class ContentStore:
                     return content
         return None
 
+    def drop(self, digest: str) -> bool:
+        """Remove a content that turned out to be damaged, so that it can be stored again. False: it was not there."""
+        found = False
+        for _, name in self._rest.names(digest):
+            with suppress(OSError):
+                self._path(name).unlink()
+                found = True
+        return found
+
     def _path(self, digest: str) -> Path:
         return self.directory / digest[:2] / (digest[2:] or "-")
 

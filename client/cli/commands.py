@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
     "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
+    "why": ("caching.why:why", "Show why a step's tool was called, or whose result it has."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
     "files": ("changes.files:files", "Show the files that each step created, changed and deleted."),
     "undo": ("changes.files:undo", "Undo a plan or one step: run each `undo`, restore files."),

@@ -47,12 +47,20 @@ def prune(
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
+    output.show(_report(found, older_than, with_records=kept is not None))
+
+
+def _report(found: Pruned, older_than: str, *, with_records: bool) -> str:
     verb = "Would free" if found.dry_run else "Freed"
-    output.show(
+    return (
         f"{verb} {size(found.removed_bytes)}: {found.removed} values that none of {found.workflows} workflow runs"
         f" uses.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
         + (f", and {found.young} younger than {older_than}." if found.young else ".")
-        + (f"\n{verb} {size(found.records_bytes)}: {found.records} files of records and logs." if kept else "")
+        + (f"\n{verb} {size(found.records_bytes)}: {found.records} files of records and logs." if with_records else "")
+        + (
+            f"\n{verb} {size(found.results_bytes)}: {found.results} files of results not used for long."
+            * bool(found.results)
+        )
     )
 
 

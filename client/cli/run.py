@@ -8,6 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from client import runs
+from client.caching.earlier import earlier_run
 from client.cli import environment, output, session, signals
 from client.cli import review as reviewing
 from client.cli.follow.ctrl_c import after_ctrl_c
@@ -23,6 +24,7 @@ from client.requests.plan_request import Flags, Request, prepared
 from client.runs import Started, Summary
 from client.tool_servers.servers import list_again, named_in
 from plans.model import MAX_PARALLEL
+from plans.views.safe_text import line
 from runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
@@ -46,6 +48,11 @@ Fairness = Annotated[
     str | None,
     typer.Option("--fairness", metavar="KEY[=WEIGHT]", help="Whose share of the workers it uses; default: yours."),
 ]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="ID|last", help="Take results of that run where nothing they depend on changed."),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Take no results of earlier runs; keep those of this one.")]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
 
@@ -63,12 +70,17 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         priority: Priority = None,
         fairness: Fairness = None,
         timeout: Timeout = None,
+        since: Since = None,
+        no_cache: NoCache = False,
         as_json: AsJson = False,
     ) -> None:
         limit = seconds_of(timeout, "--timeout")
+        if since and no_cache:
+            raise typer.BadParameter("--since takes results of an earlier run, and --no-cache none; leave one out")
         flags = Flags(
-            workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
-        )
+            workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
+            cache="fresh" if no_cache else "on" if since else "", since=since,
+        )  # fmt: skip
         settings = environment.settings()
         found = load(file)
         signals.run(list_again(settings, named_in(found.data, settings)))
@@ -149,11 +161,22 @@ async def _start(here: Connected, request: Request) -> Started:
     return await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=local, by=session.who()),
+        options=request.options(here.settings, local=local, by=session.who(), since=await _since(here, request)),
         plan_id=request.flags.id,
         name=request.file.title,
         queue=here.settings.task_queue,
     )
+
+
+async def _since(here: Connected, request: Request) -> str:
+    """The id of the run whose results are taken; empty without --since."""
+    if not request.flags.since:
+        return ""
+    title = request.plan.title or request.file.title
+    found = await earlier_run(here.client, request.flags.since, title)
+    if not found:
+        output.say(f"No earlier run of a plan called '{line(title)}': every step runs.")
+    return found
 
 
 def _as_json(started: Started, link: str | None) -> dict[str, object]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from client.children.checking import check_children
 from client.errors import PlanRefused
@@ -46,6 +46,10 @@ class Flags:
     """`KEY` or `KEY=WEIGHT`."""
     timeout: float | None = None
     """Seconds that the plan may take; None: as it says itself."""
+    cache: Literal["", "on", "fresh"] = ""
+    """Whether results of earlier runs are taken; empty: as the plan says."""
+    since: str | None = None
+    """The only plan whose results are taken, or `last`."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,9 @@ class Request:
     known_tools: dict[str, str] = field(default_factory=dict)
     """Definitions of the tools of servers that it was checked with."""
 
-    def options(self, settings: Settings, *, local: bool, by: str) -> Options:
-        """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it."""
+    def options(self, settings: Settings, *, local: bool, by: str, since: str = "") -> Options:
+        """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `since`:
+        id of the only plan whose results are taken."""
         own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
             workspace=self._own_workspace(settings, local)
@@ -82,6 +87,8 @@ class Request:
             by=by,
             known_plans=self.known_plans,
             known_tools=self.known_tools,
+            cache=self.flags.cache,
+            since=since,
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:

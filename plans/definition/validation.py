@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from plans.children.check import inline_problems
+from plans.definition.checks.caching import cache_problems
 from plans.definition.checks.calls import CallOf, reference_problems, tool_problems
 from plans.definition.checks.constructs import construct_problems
 from plans.definition.checks.cycles import cycle_problems
@@ -107,6 +108,8 @@ class _Check:
                 self._add(batch_problems(step, call.path, self._tools) if not call.start else ())
             paths = partial(self._path, step=step, scope=scope, path=call.path)
             self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
+        if here:
+            self._add(cache_problems(step, self._tools))
         self._add(expression_problems(step, scope, self._inputs, self._hints))
         if not _is_plain(step) or step.when is not None:
             self._add(self._meaning.of_step(step, scope))

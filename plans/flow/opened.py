@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import Field
 
+from plans.large_value import Composed, LargeValue
+from plans.model import ForEach, Value
 from plans.step_state import Result, State, StepState
 
 
@@ -36,3 +38,12 @@ class Kept(State):
     opened: dict[str, Opened] = Field(default_factory=dict, description="Of the containers among them that are done.")
     items: dict[str, str] = Field(default_factory=dict, description="By id of an instance, the hash of its item.")
     stale: list[str] = Field(default_factory=list, description="Instances whose item is another one now.")
+
+
+class ListItems(Value):
+    """Input of `list_items`: the list of a `forEach`, over values of which some are stored outside history."""
+
+    rule: ForEach
+    values: dict[str, Any] = Field(default_factory=dict, description="Inline values.")
+    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values.")
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold large ones.")

@@ -60,6 +60,11 @@ class Plan(Value):
         default_factory=dict,
         description="Its value where it runs as a step: expressions over its steps' values.",
     )
+    cache: bool | None = Field(
+        default=None,
+        strict=True,
+        description="Whether results of earlier runs are taken for steps that do not say it themselves.",
+    )
     rollback: bool = Field(
         default=False, strict=True, description="True: a plan that fails or is cancelled undoes its steps (`undo`)."
     )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from plans.model.caching import Cache
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.rules import ApprovalRule, OnFailure, Retry
 from plans.model.step_fields import Asked, Llm, Offered, On, Use
@@ -148,6 +149,11 @@ class Step(Value):
         min_length=1,
         max_length=MAX_STEPS,
         description="Steps of a block that run when its others have ended, however they ended.",
+    )
+    cache: Annotated[bool | Cache | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
+        default=None,
+        description="True, or a rule: the result of an earlier run is taken if tool, arguments and files are the same;"
+        " false: the tool is called.",
     )
     undo: Annotated[Undo | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
         default=None, description="What takes back its effect, when the plan fails or is cancelled and rolls back."

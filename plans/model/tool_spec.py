@@ -64,6 +64,18 @@ class ToolSpec(Value):
         default=False,
         description="Of a pure tool: calls are recorded together (`durable: batch`), unless a plan or step says no.",
     )
+    cache: bool = Field(
+        default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."
+    )
+    reads: Literal["reported", "unknown"] = Field(
+        default="unknown",
+        description="reported: its value depends on its arguments and the files that it reports as read, on no clock,"
+        " chance or network.",
+    )
+    outside: bool = Field(default=True, description="It may have effects outside the workspace.")
+    version: str = Field(
+        default="", max_length=100, description="Another version gives other results; none: its code says it."
+    )
     server: str = Field(default="", description="The MCP server that has the tool (mcp.toml); empty: the worker.")
     own_name: str = Field(default="", description="Of a server's tool: what the server calls it.")
     definition: str = Field(

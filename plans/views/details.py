@@ -103,7 +103,8 @@ def _how(state: StepState) -> str:
     if result is not None and state.status in (Status.COMPLETED, Status.FAILED):
         took = f" in {_seconds(result.duration)}" if result.duration else ""
         code = f" ({result.code})" if result.code else ""
-        return f"{state.status.value}{code}{took}{f', attempt {result.attempt}' if result.attempt > 1 else ''}"
+        taken = f", from {line(result.cache.taken_from)}" if result.cache and result.cache.taken_from else ""
+        return f"{state.status.value}{code}{took}{f', attempt {result.attempt}' if result.attempt > 1 else ''}{taken}"
     if state.never and state.status is Status.BLOCKED:
         return "permanently blocked"
     return "" if state.status is Status.PENDING or state.awaiting else state.status.value

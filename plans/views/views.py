@@ -33,7 +33,7 @@ from plans.views.nested.views import inside_views, with_inside
 from plans.views.pending import iso, more_pending, pending
 from plans.views.progress.changed import may_differ
 from plans.views.progress.closing import closing_view, undo_view
-from plans.views.progress.events import asks, result_view
+from plans.views.progress.events import asks, result_view, taken_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
@@ -286,7 +286,7 @@ def _tasks(state: StepState) -> list[dict[str, Any]]:
 
 
 def _brief_result(result: Result) -> dict[str, Any]:
-    view: dict[str, Any] = {"ok": result.ok, "duration": result.duration}
+    view: dict[str, Any] = {"ok": result.ok, "duration": result.duration, **taken_view(result)}
     return view if result.ok else view | {"error": result.error, "code": result.code}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runtime.setting_groups.caching import CacheSettings
 from runtime.setting_groups.hosts import HostSettings
 from runtime.setting_groups.keys import KeySettings
 from runtime.setting_groups.limits import LimitSettings
@@ -20,6 +21,7 @@ class Groups(
     LimitSettings,
     TelemetrySettings,
     UpkeepSettings,
+    CacheSettings,
     VersionSettings,
 ):
     """The fields of every group."""

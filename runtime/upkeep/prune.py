@@ -31,9 +31,11 @@ from runtime.keys.of_settings import ring_of
 from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
 from runtime.upkeep.records import prune_records
+from runtime.upkeep.results import unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""
+DAY = 86_400.0
 AT_ONCE = 8
 """Histories read concurrently."""
 _DIGEST = re.compile(rb"(?=([0-9a-f]{64}))")
@@ -63,6 +65,9 @@ class Pruned(Value):
     records: int = 0
     """Files of records and logs removed, or to be removed."""
     records_bytes: int = 0
+    results: int = 0
+    """Files of kept results that no run has taken for PLANS_CACHE_DAYS, removed or to be removed."""
+    results_bytes: int = 0
 
 
 async def prune(
@@ -93,7 +98,7 @@ async def prune(
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
     removed = await asyncio.to_thread(_sweep, loose, now - older_than.total_seconds(), dry_run)
-    count, freed = await _records(client, settings, records, dry_run=dry_run)
+    other = await _others(client, settings, records, now, dry_run=dry_run)
     return Pruned(
         workflows=workflows,
         kept=len(needed),
@@ -102,9 +107,17 @@ async def prune(
         removed_bytes=sum(removed),
         young=len(loose) - len(removed),
         dry_run=dry_run,
-        records=count,
-        records_bytes=freed,
+        **other,
     )
+
+
+async def _others(
+    client: Client, settings: Settings, records: timedelta | None, now: float, *, dry_run: bool
+) -> dict[str, int]:
+    """What was removed besides stored values: records and logs, and results that no run has taken for long."""
+    count, freed = await _records(client, settings, records, dry_run=dry_run)
+    results = await asyncio.to_thread(_sweep, unused(settings), now - settings.cache_days * DAY, dry_run)
+    return {"records": count, "records_bytes": freed, "results": len(results), "results_bytes": sum(results)}
 
 
 async def _records(

@@ -162,7 +162,8 @@ class Lines:
         result = event.result or ResultView(ok=False)
         took = seconds(result.duration / 1000)
         if event.status == "completed":
-            return f"completed in {took}"
+            taken = result.cache.taken_from if result.cache else ""
+            return f"completed in {took}{f', from {line(taken)}' if taken else ''}"
         reason = line(next(iter(_reason(event)), ""))[:300]
         code = f" {result.code}" if result.code else ""
         return f"failed after {took}:{code} {reason}" if event.status == "failed" else f"skipped: {reason}"

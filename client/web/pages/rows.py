@@ -82,7 +82,8 @@ def _remark(step: BriefStep, now: datetime) -> str:
         attempt = attempt_text(step.live, now) if step.live else ""
         return " · ".join(filter(None, (tasks, attempt)))
     if step.status is Status.COMPLETED and step.result:
-        return duration(step.result.duration / 1000)
+        taken = " · from an earlier run" if step.result.cache and step.result.cache.taken_from else ""
+        return duration(step.result.duration / 1000) + taken
     return (step.result.code or "") if step.status is Status.FAILED and step.result else ""
 
 

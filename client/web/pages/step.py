@@ -20,6 +20,7 @@ from client.web.rendering import page
 from client.web.service import service_of
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
+from plans.caching.why import reasons_of
 from plans.errors import PlanError, ToolError
 from plans.flow.ids import template_of
 from plans.views.call_text import value_rows
@@ -89,6 +90,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
         "more_calls": max(0, len(calls) - CALLS) + (own.more_calls if own else 0),
         "args": _rows(step.args or (own.args if own else {}) or {}), "value": shown_value(step.result),
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,
+        "why": reasons_of(step.result.cache) if step.result and step.result.cache else [],
         "agent": _agent_of(name, step.id, step.tool, calls),
     }  # fmt: skip
 

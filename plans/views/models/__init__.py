@@ -14,11 +14,11 @@ from plans.views.models.plan import (
     InnerStep,
     InsidePage,
     PlanView,
-    ResultView,
     StepView,
     TaskView,
 )
 from plans.views.models.records import AgentView, ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
+from plans.views.models.result import ResultView
 from plans.views.models.view import View
 
 __all__ = [

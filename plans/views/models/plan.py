@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.large_value import LargeValue
 from plans.model import Budget, Defaults, Durable, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
 from plans.model.shares import Fairness
@@ -26,23 +25,9 @@ from plans.views.models.records import (
     TokensView,
     ToolCallView,
 )
+from plans.views.models.result import ResultView
 from plans.views.models.view import View
 from plans.waiting.records import Answered
-
-
-class ResultView(Value):
-    """The result of a step. The brief view and events contain only some of the fields."""
-
-    ok: bool
-    value: Any = Field(default=None, description="The value, or its beginning as text if `cut` says so.")
-    cut: bool = Field(default=False, description="`value` is not the value, but the beginning of its text.")
-    length: int | None = Field(default=None, description="Of a cut value: characters of its JSON, bytes if `large`.")
-    large: LargeValue | None = Field(default=None, description="Reference to a value too large for history.")
-    error: str | None = None
-    code: str | None = Field(default=None, description="Stable code of the error.")
-    duration: float = Field(default=0.0, description="Duration in milliseconds.")
-    timestamp: datetime | None = Field(default=None, description="When the step ended.")
-    attempt: int = Field(default=1, description="Number of the attempt; only tool errors count.")
 
 
 class TaskView(Value):
@@ -269,6 +254,7 @@ class PlanView(View):
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)
     rollback: bool = False
+    cache: bool | None = None
     owns: list[str] = Field(default_factory=list)
     notify: list[NotifyRule] = Field(default_factory=list)
     pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")

@@ -94,6 +94,12 @@ def result_view(result: Result) -> dict[str, Any]:
     return view
 
 
+def taken_view(result: Result) -> dict[str, Any]:
+    """Which earlier run a result is from; empty if the tool was called."""
+    note = result.cache
+    return {"cache": note.model_dump(mode="json", exclude_none=True)} if note is not None and note.taken_from else {}
+
+
 def asks(state: StepState) -> list[Change]:
     """The changes with which a step asked for a decision, of a person or of the LLM."""
     return [change for before, change in pairwise([None, *state.changes]) if change and _is_ask(state, before, change)]

@@ -63,6 +63,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
     "graph": ("GET", "/plans/{plan_id}"),
     "logs": ("GET", "/plans/{plan_id}/logs"),
     "files": ("GET", "/plans/{plan_id}/files"),
+    "why": ("GET", "/plans/{plan_id}/steps/{step_id:path}"),
     "pause": ("POST", "/plans/{plan_id}/pause"),
     "unpause": ("POST", "/plans/{plan_id}/unpause"),
     "cancel": ("POST", "/plans/{plan_id}/cancel"),

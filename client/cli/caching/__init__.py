@@ -1,0 +1,4 @@
+"""The command `plan why`.
+
+May import what `client.cli` may.
+"""

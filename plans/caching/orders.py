@@ -1,0 +1,48 @@
+"""Which calls may take the result of an earlier run: what a plan, a step, a tool and the start of the run say about it.
+
+A step says it for itself, the plan for the steps that say nothing, a tool for those of plans that say nothing. Whoever
+starts a run may say it for the plan (`plan run --since`), but not for a step that says `cache: false`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from plans.caching.refusals import refusal_of, rule_of
+from plans.model import Step, ToolSpec
+from plans.model.caching import CacheOrder
+from plans.run import Run
+
+
+def order_of(run: Run, step: Step, spec: ToolSpec) -> CacheOrder | None:
+    """What is asked of the worker that makes the step's call; None: to call the tool, and keep nothing."""
+    if not asked(run, step, spec) or refusal(run, step, spec):
+        return None
+    rule = rule_of(step)
+    return CacheOrder(
+        title=run.plan.title,
+        reads=rule.reads,
+        outside=rule.outside,
+        since=run.options.since,
+        fresh=run.options.cache == "fresh",
+    )
+
+
+def asked(run: Run, step: Step, spec: ToolSpec) -> bool:
+    """Whether the step's result may be taken or kept, as far as anybody asks for it."""
+    if step.cache is not None:
+        return step.cache is not False
+    if run.options.cache == "on" or run.options.since:
+        return True
+    return spec.cache if run.plan.cache is None else run.plan.cache
+
+
+def refusal(run: Run, step: Step, spec: ToolSpec) -> str:
+    """Why the step's tool is always called, although it is asked otherwise; empty if it need not be."""
+    if run.literal:
+        return "an agent makes the call"
+    if "#" in re.sub(r"\[[^\]]*\]", "", step.id):  # a key may have the character as well
+        return "it is a round of a repetition, which is there to call the tool again"
+    if run.steps[step.id].closes:
+        return "it undoes or closes the plan"
+    return refusal_of(step, spec)

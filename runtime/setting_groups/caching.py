@@ -1,0 +1,18 @@
+"""Settings of the results that later runs may take."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class CacheSettings(BaseModel):
+    """Settings of kept results."""
+
+    cache: Literal["on", "off"] = "on"
+    """off: no step takes or keeps results, whatever its plan says."""
+    cache_mb: int = Field(default=1_024, ge=1, le=1_048_576)
+    """Limit on the contents of files and large values of kept results, in MB; the least recently used go first."""
+    cache_days: int = Field(default=30, ge=1, le=3_650)
+    """Days after which `plan prune` removes a result that no run has taken."""
