@@ -54,7 +54,10 @@ class Prometheus:
 
     async def fired(self) -> set[str]:
         """The names of the alerts that fire now or did so before, since it was ready."""
-        ever = f"max_over_time(ALERTS{{alertstate='firing'}}[{time.time() - self.since:.0f}s])"
+        seconds = int(time.time() - self.since)
+        if not seconds:
+            return set()
+        ever = f"max_over_time(ALERTS{{alertstate='firing'}}[{seconds}s])"
         return {each["metric"]["alertname"] for each in await self.value(f"group by (alertname) ({ever})")}
 
     async def value(self, expression: str) -> list[dict[str, Any]]:
