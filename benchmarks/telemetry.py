@@ -21,12 +21,15 @@ from benchmarks.processes import Watched
 from benchmarks.stand import ROOT, Stand
 from benchmarks.tables import Table
 from client import start as starting
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
 from plans.run import Options
 from runtime import daemon
 from runtime.task_queues import listeners
 from runtime.telemetry.instruments import free_address
 from tests.collector import collector
 from tests.waiting import until
+from tests.workflows.agents import says
 
 BAR = 0.05
 """Share of a worker's CPU time that telemetry may cost with steps that do something."""
@@ -36,6 +39,11 @@ PLANS = 8
 def commands(count: int) -> Steps:
     """Steps that each start a command."""
     return [{"id": f"c{number}", "tool": "run_command", "args": {"command": "true"}} for number in range(count)]
+
+
+def agents(count: int) -> Steps:
+    """Steps that each are an agent, which answers at once."""
+    return [{"id": f"a{number}", "tool": "agent", "args": {"objective": "Say done."}} for number in range(count)]
 
 
 def files(count: int) -> Steps:
@@ -51,18 +59,20 @@ async def measure(bench: Bench) -> list[Table]:
     count, rounds = (20, 2) if bench.quick else (100, max(bench.repeats, 5))
     cases = {
         f"{count} commands": (commands(count), True),
-        f"{count} files": (files(count), True),
+        f"{count // 5} agents": (agents(count // 5), True),
+        f"{count} small files": (files(count), None),
         f"{2 * count} steps that do nothing": (graphs.fan_out(2 * count), None),
     }
     table = Table(
         title="Telemetry",
         columns=["plan", "off", "on", "more", "spans"],
-        note=f"CPU time of a worker per step, traces, metrics and JSON logs off and on; median of {rounds} rounds in"
-        f" turn, {PLANS} plans at once each. Bar: {BAR:.0%} more where steps do something.",
+        note=f"CPU time of a worker and its commands per step, traces, metrics and JSON logs off and on; median of"
+        f" {rounds} rounds in turn, {PLANS} plans at once each. Bar: {BAR:.0%} more for a command or an agent.",
     )
     async with bench.stand() as stand:
         for name, (steps, has_bar) in cases.items():
-            off, on, spans = await _compared(stand, steps, rounds)
+            with ScriptedLlm(Script.of([says({"answer": "done", "confidence": "high"}, times=0)])) as llm:
+                off, on, spans = await _compared(stand, steps, rounds, llm.url)
             more = on / off - 1
             each = 1_000 / (PLANS * len(steps))
             table.add(
@@ -73,25 +83,26 @@ async def measure(bench: Bench) -> list[Table]:
     return [table]
 
 
-async def _compared(stand: Stand, steps: Steps, rounds: int) -> tuple[float, float, int]:
+async def _compared(stand: Stand, steps: Steps, rounds: int, llm: str) -> tuple[float, float, int]:
     """CPU seconds of one round off and on, and the number of spans of all rounds."""
     with collector() as sink:
+        asks = {"OPENAI_BASE_URL": llm, "PLANS_MODEL": "scripted"}
         telemetry = {
             "PLANS_OTEL": "on", "OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, "PLANS_METRICS": free_address(),
             "PLANS_LOG": "json",
         }  # fmt: skip
         workers = {
-            "off": await _worker(stand, "telemetry-off", {}),
-            "on": await _worker(stand, "telemetry-on", telemetry),
+            "off": await _worker(stand, "telemetry-off", asks),
+            "on": await _worker(stand, "telemetry-on", asks | telemetry),
         }
         used: dict[str, list[float]] = {"off": [], "on": []}
         try:
             for number in range(rounds + 1):
                 for name, worker in sorted(workers.items(), reverse=number % 2 == 0):
-                    before = Watched(worker.pid).cpu
+                    before = Watched(worker.pid).cpu_of_all
                     await _run(stand.client, f"telemetry-{name}", steps, str(stand.workspace))
                     if number:  # the first round warms up
-                        used[name].append(Watched(worker.pid).cpu - before)
+                        used[name].append(Watched(worker.pid).cpu_of_all - before)
         finally:
             for worker in workers.values():
                 await worker.stop(10.0)

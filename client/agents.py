@@ -47,11 +47,15 @@ async def start(
     `agent-`; without one, an id is generated from the request. Raises PlanExists, BadPlanId, NotConnected.
     """
     title = " ".join(order.request.split())
-    name = AGENT + (agent_id.removeprefix(AGENT) if agent_id is not None else ids.generated(title))
-    ids.workflow_id(name)
     given = (options or Options()).model_dump(mode="json", exclude_none=True)
     request = {"order": order.model_dump(mode="json", exclude_defaults=True), "options": given}
-    return await start_agent(client, request, name, queue, title, "", options)
+
+    async def begin(chosen: str) -> Started:
+        name = AGENT + chosen
+        ids.workflow_id(name)
+        return await start_agent(client, request, name, queue, title, "", options)
+
+    return await (ids.with_generated(title, begin) if agent_id is None else begin(agent_id.removeprefix(AGENT)))
 
 
 async def recorded(client: Client) -> list[Entry]:

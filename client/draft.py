@@ -41,14 +41,16 @@ async def make(
     """
     if not request.strip() or len(request) > MAX_REQUEST:
         raise PlanError(f"describe what the plan should achieve, in 1 to {MAX_REQUEST} characters", "BAD_REQUEST")
-    chosen = ids.generated(request) if plan_id is None else ids.checked(plan_id)
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
-    started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
     shown = {"memo": {"title": title[:1_000], "steps": 0}, "static_summary": title[:100]}
-    return await launch(
-        client, started, chosen, queue, shown, first(PlanStatus.DRAFT.value, ""), priority_of(None, options)
-    )
+    index, priority = first(PlanStatus.DRAFT.value, ""), priority_of(None, options)
+
+    async def begin(chosen: str) -> Started:
+        started = {"request": request, "plan": {**(fields or {}), "id": chosen}, "options": given}
+        return await launch(client, started, chosen, queue, shown, index, priority)
+
+    return await (ids.with_generated(request, begin) if plan_id is None else begin(ids.checked(plan_id)))
 
 
 async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:

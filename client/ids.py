@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 import secrets
 import unicodedata
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
-from client.errors import BadPlanId
+from client.errors import BadPlanId, PlanExists
+
+T = TypeVar("T")
 
 PREFIX = "plan-"
 AGENT = "agent-"
@@ -18,6 +22,8 @@ AGENT = "agent-"
 _ALLOWED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 """With the colons of a time: Temporal ends the ids of a schedule's runs in one, `nightly-2027-03-28T05:00:00Z`."""
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
+_TRIES = 10
+"""Among 10,000,000 ids with the same words, ten generated ones are all taken once in 10^20 times."""
 
 
 def workflow_id(plan_id: str) -> str:
@@ -63,3 +69,18 @@ def generated(title: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     words = re.sub(r"^((plan|agent)(-|$))+", "", words) or "untitled"  # it must not look like a workflow id
     return f"{words}-{''.join(secrets.choice(_BASE32) for _ in range(6))}"
+
+
+async def with_generated(
+    title: str, begin: Callable[[str], Awaitable[T]], generate: Callable[[str], str] = generated
+) -> T:
+    """Begin something under a generated id, or under another one if that was used before.
+
+    Of 10,000 ids with the same words, two are alike once in twenty times. Raises what `begin` raises.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return await begin(generate(title))
+        except PlanExists:
+            continue
+    return await begin(generate(title))

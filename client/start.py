@@ -59,14 +59,16 @@ async def start(
     if isinstance(checked, list):
         raise InvalidPlan(checked)
     given = plan_id if plan_id is not None else checked.id
-    chosen = ids.generated(checked.title or name) if given is None else ids.checked(given)
     given_options = (options or Options()).model_dump(mode="json", exclude_none=True)
-    request = {"plan": {**plan, "id": chosen}, "options": given_options}
     status = PlanStatus.REVIEW if options and options.review else PlanStatus.RUNNING
-    shown = shown_of(checked, checked.title or name or chosen)
-    return await launch(
-        client, request, chosen, queue, shown, first(status.value, checked.title), priority_of(checked, options)
-    )
+    index, priority = first(status.value, checked.title), priority_of(checked, options)
+
+    async def begin(chosen: str) -> Started:
+        request = {"plan": {**plan, "id": chosen}, "options": given_options}
+        shown = shown_of(checked, checked.title or name or chosen)
+        return await launch(client, request, chosen, queue, shown, index, priority)
+
+    return await (ids.with_generated(checked.title or name, begin) if given is None else begin(ids.checked(given)))
 
 
 async def start_run(client: Client, run: Run, queue: str) -> Started:

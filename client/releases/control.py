@@ -26,6 +26,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from client.releases.all_queues import with_all_queues
 from client.releases.at_versions import AtVersion, at_version, running_at
 from runtime.versions.routing import BadVersion, Known, Routing, asked, routing
 from runtime.versions.version import UNVERSIONED, Version
@@ -38,7 +39,10 @@ EVERY = 1.0
 
 
 async def ramp(client: Client, version: Version, percent: float) -> Routing:
-    """Give a version this share of the new plans, in percent; 100 make it current. Raises BadVersion, NoVersions."""
+    """Give a version this share of the new plans, in percent; 100 make it current. Raises BadVersion, NoVersions.
+
+    Waits for its workers while they do not yet listen to all task queues of the version before.
+    """
     where = await routing(client, version.name)
     if version.build != UNVERSIONED:
         where.of(version)
@@ -177,7 +181,8 @@ async def _set_current(client: Client, where: Routing, version: Version) -> None
         conflict_token=where.token,
         identity=client.identity,
     )
-    await asked(client.workflow_service.set_worker_deployment_current_version(request, retry=True))
+    set_current = client.workflow_service.set_worker_deployment_current_version
+    await with_all_queues(client, where.current, version, lambda: set_current(request, retry=True))
     if version.build != UNVERSIONED:
         await _note(client, version)
 
@@ -206,4 +211,5 @@ async def _set_ramping(client: Client, where: Routing, version: Version, percent
     if not is_ended:
         build = f"{version.name}.{version.build}"
         request.version = "__unversioned__" if version.build == UNVERSIONED else build
-    await asked(client.workflow_service.set_worker_deployment_ramping_version(request, retry=True))
+    set_ramping = client.workflow_service.set_worker_deployment_ramping_version
+    await with_all_queues(client, where.current, version, lambda: set_ramping(request, retry=True))

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from client.errors import BadPlanId
-from client.ids import checked, generated, plan_id, workflow_id
+from client.errors import BadPlanId, PlanExists
+from client.ids import checked, generated, plan_id, with_generated, workflow_id
 
 
 def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:
@@ -53,3 +53,19 @@ def test_an_invented_id_begins_with_the_title_and_can_be_used(title: str, begins
     assert re.fullmatch(r".*-[a-z2-7]{6}", made)
     assert made != generated(title)
     assert plan_id(workflow_id(made)) == made == checked(made)
+
+
+async def test_a_generated_id_that_was_used_before_is_replaced_and_a_chosen_one_is_not() -> None:
+    used, begun = {"report-aaaaaa", "report-bbbbbb"}, []
+    made = iter(["report-aaaaaa", "report-bbbbbb", "report-cccccc"])
+
+    async def begin(chosen: str) -> str:
+        if chosen in used:
+            raise PlanExists(chosen)
+        begun.append(chosen)
+        return chosen
+
+    assert await with_generated("Report", begin, lambda _: next(made)) == "report-cccccc"
+    assert begun == ["report-cccccc"]
+    with pytest.raises(PlanExists):
+        await with_generated("Report", begin, lambda _: "report-aaaaaa")

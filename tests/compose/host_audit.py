@@ -64,8 +64,12 @@ class Audit:
 def _entries(outside: Path) -> Iterator[tuple[str, Entry]]:
     for folder in (*SYSTEM, ROOT, outside):
         for path, status in _walk(str(folder), {str(ROOT / name) for name in OURS}):
-            size = 0 if stat.S_ISDIR(status.st_mode) else status.st_size
-            yield path, (status.st_mode, status.st_uid, status.st_gid, size, status.st_mtime_ns, status.st_ctime_ns)
+            kept = status.st_mode, status.st_uid, status.st_gid
+            # A folder's own size and times say only that an entry came or went, `__pycache__` too; each is looked at.
+            own = (
+                (0, 0, 0) if stat.S_ISDIR(status.st_mode) else (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            )
+            yield path, (*kept, *own)
 
 
 def _walk(folder: str, aside: set[str]) -> Iterator[tuple[str, os.stat_result]]:

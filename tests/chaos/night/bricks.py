@@ -15,6 +15,11 @@ from tests.chaos.checker.record import ANCHOR
 from tests.chaos.night.tools import text_of
 
 Step = dict[str, Any]
+RETRY = {"attempts": 100, "delay": 0.5, "factor": 1}
+"""A disk that is full for a while fails calls, which must then go on being tried: the plans are to complete.
+
+A plan as a step does not inherit the defaults of the plan above, so its steps have this of their own.
+"""
 
 
 @dataclass
@@ -149,7 +154,8 @@ def repeated(draft: Draft, name: str, needs: list[str]) -> str:
 def nested(draft: Draft, name: str, needs: list[str]) -> str:
     """A plan as a step."""
     path = draft.log(name, f"{name} a", f"{name} b")
-    inner = [{"id": "a", **adds(path, f"{name} a")}, {"id": "b", **adds(path, f"{name} b"), "dependsOn": ["a"]}]
+    first = {"id": "a", **adds(path, f"{name} a"), "retry": RETRY}
+    inner = [first, {"id": "b", **adds(path, f"{name} b"), "retry": RETRY, "dependsOn": ["a"]}]
     draft.steps.append({"id": name, "tool": "plan", "args": {"steps": inner}, "dependsOn": needs})
     return name
 

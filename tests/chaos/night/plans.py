@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.chaos.checker.record import ANCHOR
-from tests.chaos.night.bricks import BRICKS, Brick, Draft, adds
+from tests.chaos.night.bricks import BRICKS, RETRY, Brick, Draft, adds
 
-RETRY = {"attempts": 100, "delay": 0.5, "factor": 1}
-"""A disk that is full for a while fails calls, which must then go on being tried: the plans are to complete."""
 ENDS = ("plain", "plain", "finally", "refused", "rollback")
 
 

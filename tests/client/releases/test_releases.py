@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 
 from activities.tools.registry import load_tools
+from client.releases.all_queues import with_all_queues
 from client.releases.at_versions import AtVersion, all_versions
 from client.releases.control import Drain, ramp, rollback
 from runtime.settings import Settings
@@ -40,10 +42,10 @@ class Team:
     name: str
     stack: AsyncExitStack
 
-    async def worker(self, build_id: str) -> Version:
-        """Start a worker of a build; returns when the server knows its version."""
+    async def worker(self, build_id: str, further: str = "") -> Version:
+        """Start a worker of a build, or one for a further task queue; returns when the server knows its version."""
         version = Version(self.name, build_id)
-        await self.stack.enter_async_context(self._running(version))
+        await self.stack.enter_async_context(self._running(version, further))
         await until(lambda: self._is_known(version), f"the server knows {version.text}")
         return version
 
@@ -72,11 +74,11 @@ class Team:
         return any(each.version == version and each.workers for each in found)
 
     @asynccontextmanager
-    async def _running(self, version: Version) -> AsyncIterator[None]:
+    async def _running(self, version: Version, further: str) -> AsyncIterator[None]:
         neighbours = Neighbours(version)
         queue, tools = self.settings.task_queue, load_tools([str(ROOT / "tests" / "ledger_tools.py")])
         looking = asyncio.create_task(neighbours.keep_looking(self.client, queue, identity(), every=0.5))
-        async with build(self.client, self.settings, tools, indexed=True, neighbours=neighbours):
+        async with build(self.client, self.settings, tools, indexed=True, neighbours=neighbours, polls=further):
             yield
         looking.cancel()
 
@@ -171,6 +173,34 @@ async def test_a_ramp_is_ended_before_a_release_is_taken_back(team: Team) -> Non
     assert (taken, where.current, where.ramping) == (two, one, None)
     taken, where = await rollback(team.client, team.settings.task_queue, team.name)
     assert (taken, where.current.build) == (one, UNVERSIONED)
+
+
+async def test_a_version_gets_new_plans_once_its_workers_listen_to_every_task_queue_in_use(team: Team) -> None:
+    further = f"{team.settings.task_queue}-gpu"
+    one = await team.worker("1")
+    await team.worker("1", further)
+    await ramp(team.client, one, 100)
+    plan = await team.plans.start([work("a", queue=further)])
+    assert (await plan.ended())["status"] == "completed"
+    two = await team.worker("2")
+    where = await routing(team.client, team.name)
+    refused = 0
+
+    async def current() -> None:
+        nonlocal refused
+        refused += 1
+        request = SetWorkerDeploymentCurrentVersionRequest(
+            namespace=team.client.namespace, deployment_name=two.name, build_id=two.build, conflict_token=where.token
+        )
+        await team.client.workflow_service.set_worker_deployment_current_version(request, retry=True)
+
+    with pytest.raises(BadVersion, match=f"{further} .activity.") as error:
+        await with_all_queues(team.client, one, two, current, patience=0)
+    assert refused == 1
+    assert "PLANS_QUEUES" in str(error.value)
+    ramping = asyncio.create_task(ramp(team.client, two, 100))
+    await team.worker("2", further)
+    assert (await ramping).current == two
 
 
 @pytest.mark.slow
