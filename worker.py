@@ -47,23 +47,12 @@ from runtime.versions.joining import joined, next_step
 from runtime.versions.version import deployment_of
 from runtime.worker_pool import Processes
 from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
-from workflows.agent import AgentWorkflow
-from workflows.file_changes import ChangesWorkflow
-from workflows.guards.lock_keeper import WorkspaceLockWorkflow
-from workflows.limits.keeper import LimitsWorkflow
-from workflows.notify.notifier import NotifyWorkflow
-from workflows.plan import PlanWorkflow
-from workflows.upkeep.prune import PruneWorkflow
+from workflows.policies import BEAT
+from workflows.registration.workflow_types import WORKFLOWS
 
-WORKFLOWS: tuple[type, ...] = (
-    *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
-    *(LimitsWorkflow, WorkspaceLockWorkflow, PruneWorkflow),
-)
 PASSED_THROUGH = passed_through(WORKFLOWS)
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
-BEAT = timedelta(seconds=1)
-"""Longest interval between heartbeats to the server, and so the delay until a step notices its cancellation."""
 CACHED_WORKFLOWS = 1_000
 WORKFLOW_TASKS = 8
 """Workflow tasks that a worker has at a time. Python decides one after the other: more would wait in the worker, where
@@ -99,7 +88,7 @@ def build(
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
         workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
-        max_concurrent_activities=settings.max_activities,
+        max_concurrent_activities=settings.max_activities, max_concurrent_local_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,
         max_heartbeat_throttle_interval=BEAT,
         max_cached_workflows=cached,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     alternatives,
+    chains,
     document,
     idle_plans,
     latency,
@@ -37,6 +38,7 @@ from benchmarks.tables import Table
 
 MEASUREMENTS = {
     "speed": speed.measure,
+    "chains": chains.measure,
     "skew": skew.measure,
     "loops": loops.measure,
     "latency": latency.measure,

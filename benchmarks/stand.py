@@ -117,13 +117,16 @@ class Stand:
         await self._workers.pop(kind).stop(10.0)
 
     async def start(
-        self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: Mapping[Kind, str] = BY_HAND
+        self, kind: Kind, steps: Steps, *, waves: bool = False, by_hand: Mapping[Kind, str] = BY_HAND, **fields: Any
     ) -> WorkflowHandle[Any, Any]:
-        """Start a plan, or a workflow by hand with the same graph; `by_hand` names it, `waves` is for `minimal`."""
+        """Start a plan, or a workflow by hand with the same graph; `by_hand` names it, `waves` is for `minimal`.
+
+        `fields`: of the plan.
+        """
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
             options = Options(workspace=str(self.workspace))
-            plan = {"title": "benchmark", "steps": steps}
+            plan = {"title": "benchmark", "steps": steps, **fields}
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
         graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps], waves=waves)
@@ -134,12 +137,12 @@ class Stand:
         handle = await self.client.start_workflow(by_hand[kind], graph, id=name, task_queue=queue)
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 
-    async def run(self, kind: Kind, graphs: list[Steps]) -> Sample:
-        """Run graphs concurrently, one workflow each; returns the measurements."""
+    async def run(self, kind: Kind, graphs: list[Steps], **fields: Any) -> Sample:
+        """Run graphs concurrently, one workflow each; returns the measurements. `fields`: of plans."""
         worker, server = self.worker(kind), Watched(self.server.pid)
         worker.forget_peak()
         worker_cpu, server_cpu, began = worker.cpu, server.cpu, time.perf_counter()
-        handles = await asyncio.gather(*(self.start(kind, steps) for steps in graphs))
+        handles = await asyncio.gather(*(self.start(kind, steps, **fields) for steps in graphs))
         await asyncio.gather(*(handle.result() for handle in handles))
         seconds = time.perf_counter() - began
         worker_cpu, server_cpu = worker.cpu - worker_cpu, server.cpu - server_cpu

@@ -43,7 +43,8 @@ async def make(
         raise PlanError(f"describe what the plan should achieve, in 1 to {MAX_REQUEST} characters", "BAD_REQUEST")
     given = (options or Options(review=True)).model_dump(mode="json", exclude_none=True)
     title = line(request)
-    shown = {"memo": {"title": title[:1_000], "steps": 0}, "static_summary": title[:100]}
+    limit = {"timeout": options.timeout} if options and options.timeout is not None else {}
+    shown = {"memo": {"title": title[:1_000], "steps": 0, **limit}, "static_summary": title[:100]}
     index, priority = first(PlanStatus.DRAFT.value, ""), priority_of(None, options)
 
     async def begin(chosen: str) -> Started:

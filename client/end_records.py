@@ -7,6 +7,7 @@ history.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +15,8 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.common.v1 import Payload, WorkflowExecution
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
@@ -115,20 +117,42 @@ async def in_memo(client: Client, description: WorkflowExecutionDescription) -> 
 async def in_history(client: Client, workflow: str) -> EndRecord | None:
     """The record in the last events of the history; None if there is none, or it cannot be read.
 
-    For plans that ended before the memo referred to it, and where storage is not accessible. The result of a local
-    activity is in a marker event whose layout is private to the SDK's core; this is the only place that depends on it.
+    For plans that ended before the memo referred to it, and where storage is not accessible.
     """
     request = GetWorkflowExecutionHistoryReverseRequest(
         namespace=client.namespace, execution=WorkflowExecution(workflow_id=workflow), maximum_page_size=LAST_EVENTS
     )
     service = client.workflow_service
     for event in (await service.get_workflow_execution_history_reverse(request, timeout=RPC_TIMEOUT)).history.events:
-        details = event.marker_recorded_event_attributes.details
-        if "result" in details and b'"record_end"' in details["data"].payloads[0].data:
+        local = local_result(event)
+        if local is not None and local.name == "record_end":
             with suppress(Exception):  # as above
-                found = await client.data_converter.decode(details["result"].payloads, [EndRecord])
+                found = await client.data_converter.decode(local.result, [EndRecord])
                 return EndRecord.model_validate(found[0])
     return None
+
+
+class LocalResult(NamedTuple):
+    """What a local activity returned, as history has it."""
+
+    name: str
+    """Of the activity's type."""
+    result: Sequence[Payload]
+
+
+def local_result(event: HistoryEvent) -> LocalResult | None:
+    """The result of a local activity that this event records; None if it records none.
+
+    It is in a marker whose layout is private to the SDK's core; this is the only place that depends on it.
+    """
+    details = event.marker_recorded_event_attributes.details
+    if "result" not in details or "data" not in details or not details["data"].payloads:
+        return None
+    try:
+        name = json.loads(details["data"].payloads[0].data).get("activity_type")
+    except (ValueError, AttributeError):
+        return None
+    return LocalResult(name, list(details["result"].payloads)) if isinstance(name, str) else None
 
 
 async def _stored(client: Client, claim: LargeValue) -> bytes:

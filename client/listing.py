@@ -60,6 +60,8 @@ class Listed(Value):
     queue: str
     schedule: str | None = None
     """Name of the schedule that started it."""
+    has_deadline: bool = False
+    """Whether it must have ended some time after it began."""
 
 
 async def list_plans(
@@ -136,6 +138,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         is_open=execution.status is WorkflowExecutionStatus.RUNNING,
         queue=execution.task_queue,
         schedule=execution.typed_search_attributes.get(_SCHEDULE),
+        has_deadline=bool(memo.get("timeout")),
     )
 
 

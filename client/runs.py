@@ -34,6 +34,8 @@ from client.decisions import Choice
 from client.draft import drafted, make
 from client.edits import Edited, edit, plan_file, regenerate
 from client.errors import PlanClosed
+from client.evaluation.replay import replay
+from client.evaluation.report import Evaluation
 from client.history_feed import changes
 from client.ids import plan_id, workflow_id
 from client.items.inside import all_inside, inside
@@ -75,14 +77,14 @@ from plans.views.queries import BRIEF
 from plans.views.summary import Summary
 
 __all__ = [
-    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView", "InsidePage", "Links",
-    "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView", "Started",
-    "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin", "brief", "call",
-    "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide", "decide_all",
-    "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed", "history",
-    "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make", "pause",
-    "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume", "resume_schedule",
-    "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
+    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "Evaluation", "EventView",
+    "InsidePage", "Links", "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView",
+    "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin",
+    "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide",
+    "decide_all", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
+    "history", "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make",
+    "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
+    "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 

@@ -65,7 +65,7 @@ async def start(
 
     async def begin(chosen: str) -> Started:
         request = {"plan": {**plan, "id": chosen}, "options": given_options}
-        shown = shown_of(checked, checked.title or name or chosen)
+        shown = shown_of(checked, checked.title or name or chosen, options)
         return await launch(client, request, chosen, queue, shown, index, priority)
 
     return await (ids.with_generated(checked.title or name, begin) if given is None else begin(ids.checked(given)))
@@ -74,7 +74,7 @@ async def start(
 async def start_run(client: Client, run: Run, queue: str) -> Started:
     """Start a run that resumes another one, under the id of its plan. Raises PlanExists, BadPlanId, NotConnected."""
     chosen = run.plan.id or ""
-    shown = shown_of(run.plan, run.plan.title or chosen)
+    shown = shown_of(run.plan, run.plan.title or chosen, run.options)
     shown["memo"] |= _origin(run.plan.task_id, run.plan.created_at or run.created or run.started)
     shown["memo"]["resumes"] = run.resumes
     request = {"run": run.model_dump(mode="json", exclude_defaults=True)}
@@ -153,10 +153,16 @@ def _is_unindexed(error: RPCError) -> bool:
     return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
 
 
-def shown_of(plan: Plan, title: str) -> dict[str, Any]:
+def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str, Any]:
     """Memo, static summary and static details of the plan, for lists and Temporal's UI."""
+    limit = options.timeout if options and options.timeout is not None else plan.timeout
     return {
-        "memo": {"title": title[:1_000], "steps": len(plan.steps), **_origin(plan.task_id, plan.created_at)},
+        "memo": {
+            "title": title[:1_000],
+            "steps": len(plan.steps),
+            **({"timeout": limit} if limit else {}),
+            **_origin(plan.task_id, plan.created_at),
+        },
         "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
         "static_details": _cut(markdown(plan), DETAILS_BYTES),
     }

@@ -17,6 +17,7 @@ from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
 from plans.model import ForEach, Plan, Problem, Retry, ToolSpec, Value
 from plans.model.notify import NotifyRule
+from plans.quick.batching import Quick
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
@@ -49,6 +50,7 @@ class Call(Value):
     retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
     approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
     repeatable: bool = Field(default=True, description="False: at most one attempt, even if the worker crashes.")
+    quick_since: float | None = Field(default=None, description="Of a quick call: when the first of its window began.")
     stamps: dict[str, Stamp] = Field(
         default_factory=dict, description="Stamps of the call's files, as this run last saw them."
     )
@@ -203,15 +205,12 @@ class Return(Value):
     missing: list[str] = Field(default_factory=list, description="Files that the run knew, and that it found deleted.")
     more_files: int = Field(default=0, description="Number of further changed files that are not listed.")
     sandbox: str = Field(default="", description="Sandbox of the commands it ran: bwrap, landlock, none.")
-    notes: list[Note] = Field(
-        default_factory=list, description="agents.md that apply to the files read, parents first."
-    )
+    notes: list[Note] = Field(default_factory=list, description="agents.md of the files read, parents first.")
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
     checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
-    definition: ToolSpec | None = Field(
-        default=None, description="Of a failed call: its server's tool as the worker found it, if it had changed."
-    )
+    definition: ToolSpec | None = Field(default=None, description="Of a failed call: its server's tool, if it changed.")
+    quick: Quick | None = Field(default=None, description="Of a quick call: what its activity's events say of others.")
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )

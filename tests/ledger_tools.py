@@ -42,6 +42,27 @@ async def work(
     return name if value is None else value
 
 
+@tool(effect="pure")
+async def look(name: str, context: ToolContext, seconds: float = 0.0, size: int = 0, fails: int = 0) -> str:
+    """Write `look NAME BEGAN ENDED` into the ledger, in seconds since 1970, once it is done: for tests, not an effect.
+
+    Args:
+        name: What to write.
+        seconds: How long to wait.
+        size: Length of the value; that of the name, if it is zero.
+        fails: So many calls fail before one succeeds.
+
+    Returns:
+        The name, repeated.
+    """
+    began = time.time()
+    await asyncio.sleep(seconds)
+    _write(context, f"look {name} {began} {time.time()}")
+    if _count(context, name, "look") <= fails:
+        raise ToolError("BUSY", f"call of {name} fails", retryable=True)
+    return (name * (size // len(name) + 1))[: size or len(name)]
+
+
 @tool(effect="keyed")
 def append(text: str, context: ToolContext) -> None:
     """Write a line into the ledger without looking whether it is there already.
@@ -154,6 +175,6 @@ def _write(context: ToolContext, line: str) -> None:
         os.close(file)
 
 
-def _count(context: ToolContext, name: str) -> int:
+def _count(context: ToolContext, name: str, what: str = "start") -> int:
     lines = (Path(context.workspace.root) / "ledger.txt").read_text().splitlines()
-    return sum(line.split()[:2] == ["start", name] for line in lines)
+    return sum(line.split()[:2] == [what, name] for line in lines)

@@ -16,7 +16,8 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from temporalio.workflow import SandboxImportNotificationPolicy
 
 from tests.test_imports import ROOT, modules
-from worker import PASSED_THROUGH, WORKFLOWS
+from worker import PASSED_THROUGH
+from workflows.registration.workflow_types import WORKFLOWS
 
 DEFINING = {
     *("workflows.agent", "workflows.file_changes", "workflows.notify.notifier", "workflows.plan"),

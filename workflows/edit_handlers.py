@@ -26,6 +26,7 @@ from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries
 from workflows import drafting, signed, worker_facts
+from workflows.guards import deadline
 from workflows.handlers import MessageHandlers
 from workflows.inputs import refusal, require_stored
 
@@ -53,7 +54,9 @@ class EditHandlers(MessageHandlers):
             revised = await self._revised(message)
         except PlanError as error:
             raise refusal(error, execution.run) from error
+        before = execution.run.plan.timeout
         execution.revise(revised)
+        deadline.edited(execution.run, before)
         return _answer(execution.run, revised)
 
     @edit.validator

@@ -50,6 +50,7 @@ from workflows import list_items, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
+from workflows.quick.window import Window
 from workflows.recovery import StepRecovery
 from workflows.waiting.steps import WaitingSteps
 
@@ -58,14 +59,13 @@ class Execution:
     """The activities, child workflows and timers in flight for one Run. Can be rebuilt from the Run at any time."""
 
     def __init__(self, run: Run) -> None:
-        self.run = run
-        self.schedule = Schedule(run)
+        self.run, self.schedule = run, Schedule(run)
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
-        self._sent, self._rest = 0, timers.Rest(run)
+        self._sent, self._rest, self._window = 0, timers.Rest(run), Window()
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 
@@ -199,7 +199,7 @@ class Execution:
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.run, step, filled, values))
+                self._watch(step_id, tool_call.start(self.run, step, filled, values, self._window))
 
     def _proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""

@@ -28,6 +28,7 @@ from plans.execution.history_limit import HistoryLimit, Move
 from plans.execution.messages import BudgetAnswer, read
 from plans.execution.resume import was_cut_short
 from plans.flow.closing import advance
+from plans.guards.deadline import timeout_of
 from plans.guards.lock_state import LockNews
 from plans.guards.workspace_lock import told
 from plans.model import Plan, Problem
@@ -281,4 +282,4 @@ class PlanWorkflow(WaitingHandlers):
         awaiting = folded_ids(execution.schedule.awaiting)
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.revisions:
-            self._index.publish_memo(run.plan.title, len(run.plan.steps))
+            self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))

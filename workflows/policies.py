@@ -22,6 +22,8 @@ SLACK = 30.0
 """Seconds added to start-to-close: the activity enforces the time limit itself, the server only if it could not."""
 HEARTBEAT_TIMEOUT = timedelta(seconds=5)
 """Heartbeat timeout, after which a worker counts as dead. Activities send a heartbeat about every second."""
+BEAT = timedelta(seconds=1)
+"""Longest interval between a worker's heartbeats to the server: how late a step notices its cancellation."""
 
 
 @dataclass(frozen=True)

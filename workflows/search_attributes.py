@@ -31,6 +31,7 @@ class Index:
         self._shown = (attributes.get(PLAN_STATUS) or "", list(attributes.get(PLAN_PENDING) or []))
         self._started_with_status = bool(self._shown[0])
         self._title = attributes.get(PLAN_TITLE) or ""
+        self._timeout = workflow.memo_value("timeout", None)
         self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
     def publish(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
@@ -58,12 +59,18 @@ class Index:
         """Whether the server has a title."""
         return bool(self._title)
 
-    def publish_memo(self, title: str, steps: int) -> None:
-        """Upsert the title and the number of steps in the memo, if the plan was started with them and they changed."""
+    def publish_memo(self, title: str, steps: int, timeout: float | None) -> None:
+        """Upsert title, number of steps and time limit in the memo, if the plan was started with it and they changed.
+
+        Of a plan that was edited. Histories recorded before memos had time limits lack the last one.
+        """
         listed = {"title": title[:1_000] or self._listed["title"], "steps": steps}
         if listed != self._listed and self._listed["steps"] is not None:
             self._listed = listed
             workflow.upsert_memo(listed)
+        if timeout != self._timeout and self._listed["steps"] is not None and workflow.patched("deadline-in-memo"):
+            self._timeout = timeout
+            workflow.upsert_memo({"timeout": timeout})
 
 
 def takes_resumes() -> bool:

@@ -20,44 +20,71 @@ from plans.expressions.references import Filled
 from plans.flow.ids import call_name
 from plans.hosts.host import Host
 from plans.model import Step, ToolSpec
+from plans.quick.batching import is_batched
 from plans.run import Run
 from plans.step_call import StepValues, call_of
 from workflows import hosts, policies
 from workflows.completion import of_json
 from workflows.policies import Policy
+from workflows.quick.window import Window
+from workflows.quick.window import start as quick
 
 
-def start(run: Run, step: Step, filled: Filled, values: StepValues) -> asyncio.Future[dict[str, Any]]:
+def start(run: Run, step: Step, filled: Filled, values: StepValues, window: Window) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
     note_call(run, step, filled.args)
 
-    def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
-        return _begin(run, step, _call(run, step, spec, filled, values, policy), policy, host)
+    def call() -> Call:
+        return _call(run, step, spec, filled, values, policy)
 
-    if run.host_of(step) is None:
-        return begin()
-    return asyncio.create_task(hosts.call(run, step.id, policy, begin))
+    def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
+        return _begin(run, step, call(), policy, host)
+
+    def quickly(since: float | None) -> workflow.ActivityHandle[dict[str, Any]]:
+        return _quickly(run, step, call().model_copy(update={"quick_since": since}))
+
+    if run.host_of(step) is not None:
+        return asyncio.create_task(hosts.call(run, step.id, policy, begin))
+    if _is_quick(run, step, filled):
+        return asyncio.create_task(window.call(step.tool, quickly, begin))
+    return begin()
 
 
 def _begin(
     run: Run, step: Step, call: Call, policy: Policy, host: Host | None
 ) -> workflow.ActivityHandle[dict[str, Any]]:
-    state = run.steps[step.id]
     return workflow.start_activity(
         step.tool,
         of_json(call.model_dump_json(exclude_defaults=True)),
         task_queue=host.queue if host else run.queue_of(step),
-        activity_id=call_name(step.id, state.calls),
-        summary=" · ".join(filter(None, (step.id, state.mended or step.description)))[:200],
+        activity_id=call_name(step.id, run.steps[step.id].calls),
+        summary=_summary(run, step),
         start_to_close_timeout=policy.start_to_close,
         heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
         schedule_to_start_timeout=host.wait if host else None,
         retry_policy=policy.retry_policy_at_host if host else policy.retry_policy,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
+
+
+def _quickly(run: Run, step: Step, call: Call) -> workflow.ActivityHandle[dict[str, Any]]:
+    name = call_name(step.id, run.steps[step.id].calls)
+    return quick(step.tool, of_json(call.model_dump_json(exclude_defaults=True)), name, _summary(run, step))
+
+
+def _is_quick(run: Run, step: Step, filled: Filled) -> bool:
+    """Whether the call is made in the workflow task: here, by a plan that says so, and without anybody's decision."""
+    here = run.queue_of(step) in (None, workflow.info().task_queue)
+    if not here or run.literal or filled.secrets or step.id in run.decisions:
+        return False
+    return is_batched(step, run.facts.tools[step.tool], run.plan.durable, filled.args)
+
+
+def _summary(run: Run, step: Step) -> str:
+    return " · ".join(filter(None, (step.id, run.steps[step.id].mended or step.description)))[:200]
 
 
 def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValues, policy: Policy) -> Call:

@@ -16,9 +16,10 @@ from activities.limits.admission import Admissions, Waits
 async def waiting(limits: Admissions | None, wait: Waits, heartbeat: Heartbeat) -> ApplicationError:
     """The error to raise to Temporal."""
     info = activity.info()
-    allowed = info.retry_policy.maximum_attempts if info.retry_policy else 0
-    lifted = not allowed or (limits is not None and await limits.lift())
-    if lifted or info.attempt < allowed:
+    # The server does not say it of an attempt that a worker took eagerly, which is the first one.
+    allowed = info.retry_policy.maximum_attempts if info.retry_policy else None
+    lifted = allowed == 0 or (limits is not None and await limits.lift())
+    if lifted or allowed is None or info.attempt < allowed:
         return heartbeat.waiting(wait, _within(info, wait.seconds))
     text = f"{wait.message}; the server allows no further attempt, so resume the plan later"
     return ApplicationError(text, {"code": wait.code, "attempt": 1}, type=wait.code, non_retryable=True)

@@ -27,6 +27,7 @@ from activities.attempt.secret_arguments import as_written
 from activities.attempt.stored_arguments import as_texts, filled
 from activities.limits.admission import Waits
 from activities.outputs.recorder import Outputs
+from activities.quick.in_window import in_window
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
 from plans.activity_io import Call, Note, Return
@@ -47,12 +48,12 @@ def tool_activity(
 ) -> Callable[[Call], Awaitable[Return]]:
     """The activity that calls `tool`, for a worker to register. Large values go into `values`.
 
-    `effects` makes file changes exactly-once and keeps non-repeatable calls from repeating; `site` has the worker's
-    services for tools.
+    `effects` makes file changes exactly-once and keeps calls from repeating; `site`: the worker's services for tools.
     """
     here = site or ToolEnvironment()
 
     @activity.defn(name=tool.spec.name)
+    @in_window
     async def attempt(call: Call) -> Return:
         info, outputs = activity.info(), Outputs(values, here.secrets, here.output_bytes)
         context = ToolContext(

@@ -57,6 +57,7 @@ from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, s
 from plans.llm.endpoint import CONTEXT_TOKENS
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.prompt_parts import Guide
+from plans.llm.prompt_set import PromptSet
 from plans.model import Retry, ToolSpec
 from runtime.value_store import ValueStore
 
@@ -88,6 +89,8 @@ class AskLlm:
     """The model's context window, in tokens."""
     limits: Admissions | None = None
     """Requests and tokens per minute, and the like; None: there are none."""
+    prompts: PromptSet = field(default_factory=PromptSet)
+    """Other words for parts of system prompts, in a replay; empty: ours."""
 
     @activity.defn(name="ask_llm")
     async def ask_llm(self, request: LlmRequest) -> LlmAnswer:
@@ -102,16 +105,37 @@ class AskLlm:
             with heartbeat.beating(at_once=True):
                 if request.agent is not None:
                     asked = await compose(request, request.agent, self.values, self.tools, self.context_tokens)
-                answer, asked = await self._answer(asked)
-                judgement = await asyncio.to_thread(judged, answer, asked)
-                kept = await self._kept(asked, judgement, answer.text)
+                answer, asked = await self._usable(asked)
                 told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
-                return judgement.model_copy(update={**told, **kept})
+                return answer.model_copy(update=told)
         except Waits as wait:
             raise await waiting(self.limits, wait, heartbeat) from None
         except ToolError as error:
             kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
             raise _failure(error, heartbeat, kept) from None
+
+    async def evaluated(self, request: LlmRequest) -> LlmAnswer:
+        """The same once, outside an activity: for a replay, which has neither a heartbeat nor further attempts.
+
+        Raises ApplicationError as `ask_llm` does.
+        """
+        asked = Composed(request)
+        try:
+            if request.agent is not None:
+                asked = await compose(request, request.agent, self.values, self.tools, self.context_tokens)
+            return (await self._usable(asked))[0]
+        except ToolError as error:
+            details = {**_details(error), **await self._kept_of(asked, error)}
+            raise ApplicationError(
+                bounded(error.message), details, type=error.code, non_retryable=not error.retryable
+            ) from None
+
+    async def _usable(self, asked: Composed) -> tuple[LlmAnswer, Composed]:
+        """The answer, judged, with the conversation that it continues; and the request that was answered."""
+        answer, asked = await self._answer(asked)
+        judgement = await asyncio.to_thread(judged, answer, asked)
+        kept = await self._kept(asked, judgement, answer.text)
+        return judgement.model_copy(update=kept), asked
 
     async def _answer(self, asked: Composed) -> tuple[LlmAnswer, Composed]:
         """The answer, and the request that was answered: a second one if the first was too long."""
@@ -161,8 +185,14 @@ class AskLlm:
         """The messages with the worker's secrets redacted."""
         if not request.messages:
             raise LlmError("LLM_REQUEST", "there is no message to send")
-        secrets = self.model.secrets
-        return [ChatMessage(role=each.role, content=secrets.out_of(each.content)) for each in request.messages]
+        secrets, words = self.model.secrets, self.prompts
+        return [
+            ChatMessage(
+                role=each.role,
+                content=secrets.out_of(words.put_into(each.content) if each.role == "system" else each.content),
+            )
+            for each in request.messages
+        ]
 
 
 async def compose(

@@ -18,7 +18,6 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,12 +27,14 @@ from pydantic import Field, SecretStr, StringConstraints, ValidationError
 from plans.definition.near_names import Hints
 from plans.model import Problem, Value
 from plans.model.notify import NAME, NotifyRule, Span, targets_of
+from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
 
 FILE = "notify.toml"
 """Name of the file in the state directory, unless PLANS_NOTIFY names another."""
 SETTING = "PLANS_NOTIFY"
-MAX_BYTES = 1024 * 1024
+MAY_DO = "have links that decide sent to themselves"
+"""What others could do who may change the file."""
 KEY_PREFIX = "whsec_"
 KEY_BYTES = range(24, 65)
 """Length of a key (Standard Webhooks 1.0: 24 to 64 bytes)."""
@@ -85,17 +86,8 @@ def file_of(settings: Settings) -> Path:
 def read_targets(settings: Settings) -> Targets:
     """The targets; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SettingError({SETTING: f"{path} is larger than {MAX_BYTES:,} bytes"})
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        if settings.notify is None:
-            return Targets()
-        raise SettingError({SETTING: f"{path} does not exist; create it, or name another"}) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingError({SETTING: f"{path} cannot be read: {error}"}) from None
-    return _checked(path, data)
+    found = read_toml(path, SETTING, is_named=settings.notify is not None, may_do=MAY_DO)
+    return Targets() if found is None else _checked(path, found)
 
 
 def secret_of(reference: SecretStr, directory: Path, environ: Mapping[str, str] = os.environ) -> str:
@@ -136,12 +128,12 @@ def _checked(path: Path, data: Any) -> Targets:
     try:
         found = Targets.model_validate(data)
     except ValidationError as error:
-        lines = [f"{path}: {'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
-        raise SettingError({SETTING: "; ".join(lines[:10])}) from None
+        lines = [f"{'.'.join(str(part) for part in one['loc'])}: {one['msg']}" for one in error.errors()]
+        raise refusal(SETTING, path, "; ".join(lines[:10])) from None
     wrong = [f"targets.{name}: {text}" for name, target in found.targets.items() if (text := _trouble(target))]
     wrong += [f"default: {problem.message}" for problem in found.problems(found.default)]
     if wrong:
-        raise SettingError({SETTING: f"{path}: {'; '.join(wrong)}"})
+        raise refusal(SETTING, path, "; ".join(wrong))
     return found
 
 

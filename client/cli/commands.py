@@ -55,6 +55,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("sources.foreign:import_", "Make a plan of another system's workflow file."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
+    "replay": ("evaluation.command:replay", "Replay recorded runs as an evaluation."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "limits": ("limits.limits_command:limits", "Show rates and concurrency: what is used, and who waits."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),

@@ -15,6 +15,7 @@ from client.cli.options import AsJson
 from client.cli.session import Connected
 from client.listing import Listed, list_plans
 from plans.errors import PlanError
+from plans.guards.deadline import left
 from plans.run import PlanStatus
 from plans.views.safe_text import line
 
@@ -81,8 +82,11 @@ def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> 
 def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None) -> Table:
     """A table of plans; a schedule's view holds one too. `known`: how they stand, by plan id."""
     table, now = Table(box=None, padding=(0, 2, 0, 0), header_style="dim"), datetime.now(UTC)
+    limited = any(each.deadline for each in (known or {}).values())
     for name in ("PLAN", "STATUS", "DONE", "STARTED", "TOOK"):
         table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
+    if limited:
+        table.add_column("DEADLINE", no_wrap=True)
     if known:
         table.add_column("AWAITS", no_wrap=True, overflow="ellipsis", min_width=20)
     table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
@@ -91,7 +95,9 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
         status = Text(each.status.value, style=_STYLES.get(each.status.value, ""))
         took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
-        more = [Text(awaited(each, standing, now), "yellow")] if known else []
+        until = standing.deadline if standing else None
+        more = [Text(left(until, now) if until else "")] if limited else []
+        more += [Text(awaited(each, standing, now), "yellow")] if known else []
         table.add_row(Text(each.plan_id), status, _done(each, standing), clock, took, *more, Text(line(each.title)))
     return table
 
@@ -138,7 +144,8 @@ def _json(standing: Standing | None) -> dict[str, Any]:
         return {}
     shown = standing.model_dump(mode="json", include={"done", "total", "asks", "is_served"})
     steps = [{"command": command, "sentence": sentence} for command, sentence in standing.next]
-    return {**shown, "isServed": shown.pop("is_served", True), "next": steps} | {"since": _iso(standing.since)}
+    times = {"since": _iso(standing.since), "deadline": _iso(standing.deadline)}
+    return {**shown, "isServed": shown.pop("is_served", True), "next": steps} | times
 
 
 def _iso(time: datetime | None) -> str | None:

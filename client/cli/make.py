@@ -15,8 +15,9 @@ from client.cli import output, review, session
 from client.cli.follow.ctrl_c import after_ctrl_c
 from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson
-from client.cli.run import MaxParallel, NewId, Workspace
+from client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from client.cli.session import Connected, who
+from client.cli.spans import seconds_of
 from client.edits import plan_file
 from client.plan_file import races_among
 from client.requests.llm import require_llm
@@ -48,12 +49,14 @@ def make(
     max_parallel: MaxParallel = None,
     on_failure: OnFailure = "ask_llm",
     plan_id: NewId = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Have the LLM write a plan. It stays in review until `plan begin`."""
     check_out(out, yes)
     fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
-    follow_making(MakeRequest(request, workspace, yes, out, max_parallel, fields, plan_id, as_json))
+    limit = seconds_of(timeout, "--timeout")
+    follow_making(MakeRequest(request, workspace, yes, out, max_parallel, fields, plan_id, as_json, timeout=limit))
 
 
 def check_out(out: str | None, yes: bool) -> None:
@@ -88,6 +91,8 @@ class MakeRequest:
     as_json: bool
     split: dict[str, Any] | None = None
     """Arguments of the agent steps if the plan is an agent's task list; else None."""
+    timeout: float | None = None
+    """Seconds that the plan may take once it has begun."""
 
     async def make(self, here: Connected, begun: list[Started]) -> int:
         """Start drafting, wait for the draft, then show, write or run it. Returns the exit code."""
@@ -99,6 +104,7 @@ class MakeRequest:
             review=not self.yes,
             by=who(),
             split=self.split,
+            timeout=self.timeout,
         )
         require_llm(here.settings, own_worker=here.keeps_worker)
         started = await draft.make(

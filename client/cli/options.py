@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from client.cli import output
+
 
 def complete_plan(incomplete: str) -> list[str]:
     from client.cli.completing.names import plan_ids  # only where a shell completes
@@ -36,3 +38,21 @@ Digest = Annotated[
     typer.Option("--digest", metavar="HEX", help="Fail unless it is this call; `plan pending --json` shows digests."),
 ]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]
+
+
+def group(help: str) -> typer.Typer:
+    """A command with commands of its own, which shows its help without one."""
+    app = typer.Typer(
+        help=help,
+        add_completion=False,
+        invoke_without_command=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def show_help(context: typer.Context) -> None:
+        if context.invoked_subcommand is None:
+            output.show(context.get_help())
+
+    return app

@@ -60,7 +60,7 @@ async def run_plan(
     request = {"plan": {**plan, "id": chosen}, "options": given.model_dump(mode="json", exclude_none=True)}
     found = await workflow.execute_child_workflow(
         _KIND, request, id=ids.workflow_id(chosen), task_queue=task_queue, parent_close_policy=parent_close_policy,
-        result_type=dict, **shown_of(checked, checked.title or chosen),
+        result_type=dict, **shown_of(checked, checked.title or chosen, given),
     )  # fmt: skip
     value = found.pop(VALUE, None) or {}
     return PlanEnd(Summary.read(found), value.get("value"), bool(value.get("isLarge")))

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 
 from temporalio.client import ClientConfig
@@ -32,20 +31,8 @@ from runtime.keys.of_settings import codec_of
 from runtime.settings import Settings
 from runtime.storage import converter
 from runtime.workflow_runner import SharingRunner, passed_through, with_patience
-from workflows.agent import AgentWorkflow
-from workflows.file_changes import ChangesWorkflow
-from workflows.guards.lock_keeper import WorkspaceLockWorkflow
-from workflows.limits.keeper import LimitsWorkflow
-from workflows.notify.notifier import NotifyWorkflow
-from workflows.plan import PlanWorkflow
-from workflows.upkeep.prune import PruneWorkflow
-
-WORKFLOWS: tuple[type, ...] = (
-    *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),
-    *(LimitsWorkflow, WorkspaceLockWorkflow, PruneWorkflow),
-)
-BEAT = timedelta(seconds=1)
-"""Longest interval between heartbeats, and so the delay until a step notices its cancellation (as worker.py)."""
+from workflows.policies import BEAT
+from workflows.registration.workflow_types import WORKFLOWS
 
 
 class PlansPlugin(SimplePlugin):

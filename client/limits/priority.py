@@ -31,9 +31,16 @@ def priority_of(plan: Plan | None, options: Options | None) -> Priority:
     )
 
 
-def of_another(plan: Plan, by: str) -> dict[str, object]:
-    """Options of a plan that a program starts for somebody: it neither overtakes nor uses the share of others."""
-    return {"priority": max(plan.priority or 0, DEFAULT_PRIORITY), "fairness": Fairness(key=by[:200]) if by else None}
+def of_another(plan: Plan, by: str, timeout: float | None = None) -> dict[str, object]:
+    """Options of a plan that a program starts for somebody: it neither overtakes nor uses the share of others.
+
+    Nor may it take longer than the plan itself says, which a person may have written: the shorter limit counts.
+    """
+    return {
+        "priority": max(plan.priority or 0, DEFAULT_PRIORITY),
+        "fairness": Fairness(key=by[:200]) if by else None,
+        "timeout": None if timeout is None else min(timeout, plan.timeout or timeout),
+    }
 
 
 def fairness_of(text: str | None) -> Fairness | None:

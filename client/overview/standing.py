@@ -38,6 +38,8 @@ class Standing(Value):
     is_served: bool = True
     """Whether a worker polls its task queue."""
     next: list[NextAction] = Field(default_factory=list)
+    deadline: datetime | None = None
+    """When it must have ended; None also if it did not answer."""
 
     @property
     def since(self) -> datetime | None:
@@ -75,7 +77,7 @@ async def _standing(client: Client, listed: Listed, *, is_served: bool) -> Stand
     done = sum(summary.counts.get(name, 0) for name in ("completed", "skipped"))
     total = summary.counts.get("total", listed.steps)
     asks = sorted(summary.asks, key=lambda each: each.since or datetime.max.replace(tzinfo=UTC))
-    return Standing(done=done, total=total, asks=asks, next=next_actions(summary))
+    return Standing(done=done, total=total, asks=asks, next=next_actions(summary), deadline=summary.deadline)
 
 
 async def _is_served(client: Client, queue: str) -> bool:

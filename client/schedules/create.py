@@ -71,9 +71,8 @@ async def create_schedule(
     policy = SchedulePolicy(overlap_of(given.overlap), given.catchup, given.pause_on_failure)
     spec, note = spec_of(timing), given.note or ("created paused" if given.paused else None)
     state = ScheduleState(note, given.paused, given.limit is not None, given.limit or 0)
-    action = await _action(
-        client, chosen, checked, request_for(plan, options or Options(), given), queue, priority_of(checked, options)
-    )
+    request = request_for(plan, options or Options(), given)
+    action = await _action(client, chosen, checked, request, queue, priority_of(checked, options), options)
     memo = {"title": checked.title[:1_000], "source": source[:1_000], "by": options.by if options else ""}
     try:
         with about(chosen):
@@ -85,8 +84,9 @@ async def create_schedule(
 
 
 async def _action(
-    client: Client, name: str, plan: Plan, request: dict[str, Any], queue: str, priority: Priority
-) -> ScheduleActionStartWorkflow:
+    client: Client, name: str, plan: Plan, request: dict[str, Any], queue: str, priority: Priority,
+    options: Options | None,
+) -> ScheduleActionStartWorkflow:  # fmt: skip
     """What the server does at each of the times: it starts the workflow as `plan start` would."""
     unnamed = plan.model_copy(update={"id": None, "task_id": plan.task_id or plan.id})
     return ScheduleActionStartWorkflow(
@@ -96,7 +96,7 @@ async def _action(
         task_queue=queue,
         priority=priority,
         typed_search_attributes=await _indexed(client, plan.title),
-        **shown_of(unnamed, plan.title or name),
+        **shown_of(unnamed, plan.title or name, options),
     )
 
 

@@ -76,6 +76,7 @@ def _begun(parent: Run, step: Step, name: str, now: datetime) -> Run:
         "inputs": {key: each.model_dump(mode="json", exclude_unset=True) for key, each in parent.plan.inputs.items()},
         "defaults": parent.plan.defaults.model_dump(mode="json", exclude_unset=True),
         "maxParallel": window.steps,
+        **({"durable": parent.plan.durable} if parent.plan.durable else {}),
         "steps": [*(_stub(root) for root in known), own.model_dump(mode="json", exclude_unset=True)],
     }
     inputs = {key: value for key, value in parent.inputs.items() if value is not None}

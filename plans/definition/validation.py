@@ -27,6 +27,7 @@ from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names,
 from plans.expressions.references import Reference
 from plans.files.owned import owned_problems
 from plans.model import Input, Plan, Problem, Step, ToolSpec
+from plans.quick.batching import batch_problems
 
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
@@ -103,6 +104,7 @@ class _Check:
             if here:
                 self._add(tool_problems(call, self._tools, scope, self._hints))
                 self._add(inline_problems(call, self._tools, problems))
+                self._add(batch_problems(step, call.path, self._tools) if not call.start else ())
             paths = partial(self._path, step=step, scope=scope, path=call.path)
             self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
         self._add(expression_problems(step, scope, self._inputs, self._hints))

@@ -55,14 +55,15 @@ def end(run: Run, now: datetime) -> str:
 
 
 def left(until: datetime, now: datetime) -> str:
-    """How far away a deadline is: `ends in 12 min`."""
+    """How far away a deadline is: `in 9 min 56 s`."""
     seconds = (until - now).total_seconds()
-    return f"ends in {in_words(seconds)}" if seconds > 0 else "ends now"
+    return f"in {in_words(seconds)}" if seconds > 0 else "now"
 
 
 def in_words(seconds: float) -> str:
-    """A time span as people say it: `45 s`, `12 min`, `2 h`, `3 d`."""
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+    """A time span as people say it: `45 s`, `9 min 56 s`, `2 h`, `3 d 4 h`."""
+    for size, unit, part, small in ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s")):
         if seconds >= 2 * size or seconds == size:
-            return f"{seconds / size:.3g} {unit}"
+            number, rest = divmod(round(seconds / part), size // part)
+            return f"{number} {unit}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"

@@ -21,7 +21,7 @@ PLAN = "plan"
 _NOT_OF_A_PLAN = (
     *("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults", "queue"),
     *("maxParallel", "max_parallel", "owns", "rollback", "outputs", "finally", "finally_", "timeout"),
-    *("workspaceLock", "workspace_lock", "priority", "fairness"),
+    *("workspaceLock", "workspace_lock", "priority", "fairness", "durable"),
 )
 _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 _LISTS = ("steps", "finally", "finally_")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from plans.llm.control_flow import control_flow
@@ -44,7 +45,7 @@ def planning_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = (), abo
     specs = list(tools)
     return joined(
         [
-            section("ROLE", _ROLE),
+            section("ROLE", f"{_ROLE}\n{DATA_RULE}"),
             section("AVAILABLE TOOLS", tools_text(specs, about)),
             section("RULES", _RULES),
             section("CONTROL FLOW", control_flow(spec.name for spec in specs)),
@@ -132,10 +133,9 @@ def recovery_prompt(
 
 
 _ITEM = "The step failed in one place; your choice is about it alone. Values that its arguments may use there:"
-_ROLE = f"""\
+_ROLE = """\
 You help a user accomplish a task in their workspace by writing plans that people review and that are then carried out
-step by step without you.
-{DATA_RULE}"""
+step by step without you."""
 _RULES = """\
 A plan is a list of steps. Each step must:
 1. Have a clear, specific description
@@ -151,6 +151,8 @@ _GUIDELINES = """\
 - Request approval for destructive actions (deletes, overwrites): "requiresApproval": true
 - Include verification steps (e.g., read a file after writing it)
 - Consider edge cases and error handling; mark a step without which the rest is pointless: "critical": true"""
+WORDS: Mapping[str, str] = MappingProxyType({"plan.role": _ROLE, "plan.rules": _RULES, "plan.guidelines": _GUIDELINES})
+"""Parts of the system prompt by name, as a prompt set may replace them; DATA_RULE follows the role in any case."""
 _FIELDS = ",\n".join(f'      "{name}": {field.example}' for name, field in asked(Step).items())
 _FORMAT = f"""\
 {{

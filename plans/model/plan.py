@@ -12,7 +12,7 @@ from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
 from plans.model.shares import Fairness, Priority
 from plans.model.step import Step
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, Durable, PlanId, Queue, Seconds, StepId, Value
 
 
 class Plan(Value):
@@ -40,6 +40,10 @@ class Plan(Value):
         default=None, description="Whose share of the workers it uses; default: its owner's."
     )
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
+    durable: Durable | None = Field(
+        default=None,
+        description="batch: calls of pure tools are recorded together; a worker's death costs up to 250 ms of them.",
+    )
     timeout: Seconds | None = Field(
         default=None,
         description="Seconds from its beginning until it must have ended, waiting included: then it fails.",

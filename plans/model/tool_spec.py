@@ -53,6 +53,10 @@ class ToolSpec(Value):
     durable: bool = Field(
         default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
     )
+    batch: bool = Field(
+        default=False,
+        description="Of a pure tool: calls are recorded together (`durable: batch`), unless a plan or step says no.",
+    )
     server: str = Field(default="", description="The MCP server that has the tool (mcp.toml); empty: the worker.")
     own_name: str = Field(default="", description="Of a server's tool: what the server calls it.")
     definition: str = Field(

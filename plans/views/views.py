@@ -37,7 +37,7 @@ from plans.views.progress.events import asks, result_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
-_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_", "workspace_lock")
+_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_", "workspace_lock", "durable")
 """Fields of a plan that a view has only if they are set."""
 
 

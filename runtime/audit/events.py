@@ -19,6 +19,8 @@ from plans.audit.entries import SILENT, Act, digest_of, short
 from plans.flow.ids import of_call
 from runtime.audit.messages import of_message, of_start
 
+MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
+"""What history has of a local activity, and the name that the SDK gives it."""
 SCHEDULED_BY = "TemporalScheduledById"
 ENDS = {
     "workflow_execution_completed_event_attributes": "completed",
@@ -52,6 +54,7 @@ class Reader:
         self._attempts: dict[int, tuple[int, str]] = {}
         self._updates: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, str] = {}
+        self._worker = ""
         self._readers: Mapping[str, Callable[[HistoryEvent, Any], Awaitable[dict[str, Any] | None]]] = {
             "workflow_execution_started_event_attributes": self._started,
             "workflow_execution_signaled_event_attributes": self._signalled,
@@ -63,10 +66,11 @@ class Reader:
             "start_child_workflow_execution_initiated_event_attributes": self._child,
             "timer_started_event_attributes": self._timer,
             "timer_fired_event_attributes": self._time_over,
+            "workflow_task_completed_event_attributes": self._decided,
         }
 
     async def acts(self, event: HistoryEvent) -> list[Act]:
-        """The entries that an event makes: at most one."""
+        """The entries that an event makes: at most one, of a quick call two."""
         name = event.WhichOneof("attributes") or ""
         read = self._readers.get(name)
         attributes = getattr(event, name) if name else None
@@ -80,7 +84,8 @@ class Reader:
         elif read is not None:
             fields = await read(event, attributes)
         time = event.event_time.ToDatetime(tzinfo=UTC)
-        return [] if fields is None else [Act(time=time, **{key: each for key, each in fields.items() if each})]
+        found = [fields] if fields is not None else await self._quick(attributes) if name == MARKER else []
+        return [Act(time=time, **{key: each for key, each in fields.items() if each}) for fields in found]
 
     def of_next_run(self) -> None:
         """The next events are of the run that continues this one as new: their numbers begin again."""
@@ -140,6 +145,23 @@ class Reader:
             call["of"] = "step"
         self._calls[event.event_id] = call
         return {"action": f"{call.get('of', 'activity')} started", **_without_of(call)}
+
+    async def _decided(self, event: HistoryEvent, found: Any) -> None:
+        del event
+        self._worker = short(found.identity)
+
+    async def _quick(self, found: Any) -> list[dict[str, Any]]:
+        """A step's call that was made within a workflow task: history has its result alone, with what was asked."""
+        if found.marker_name != LOCAL or "result" not in found.details:
+            return []
+        returned, about = [await self._only(found.details[each]) for each in ("result", "data")]
+        quick = returned.get("quick") if isinstance(returned, dict) else None
+        if not isinstance(quick, dict) or not isinstance(about, dict):
+            return []
+        step = of_call(str(about.get("activity_id", "")))[0][:1_000]
+        call = {"tool": short(about.get("activity_type")), "step_id": step, "args": short(quick.get("args"))}
+        ended = {"outcome": "completed", "attempt": 1, "client": self._worker}
+        return [{"action": "step started", **call}, {"action": "step ended", **call, **ended}]
 
     async def _attempt(self, event: HistoryEvent, found: Any) -> None:
         del event

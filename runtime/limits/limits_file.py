@@ -39,6 +39,8 @@ from runtime.settings import SettingError, Settings
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""
 SETTING = "PLANS_LIMITS"
+MAY_DO = "lift the limits or let nothing begin"
+"""What others could do who may change the file."""
 _KEY = re.compile(r"(host\()?args((?:\.[A-Za-z_][A-Za-z0-9_-]{0,127}){1,10})(?(1)\))")
 
 
@@ -138,7 +140,7 @@ def file_of(settings: Settings) -> Path:
 def read_limits(settings: Settings) -> LimitsFile:
     """The limits; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.limits is not None)
+    found = read_toml(path, SETTING, is_named=settings.limits is not None, may_do=MAY_DO)
     return LimitsFile() if found is None else _checked(path, found)
 
 

@@ -1,4 +1,4 @@
-"""Reads a TOML file of the operator: mcp.toml, secrets.toml, limits.toml."""
+"""Reads a TOML file of the operator: mcp.toml, secrets.toml, limits.toml, notify.toml."""
 
 from __future__ import annotations
 
@@ -20,13 +20,11 @@ def refusal(setting: str, path: Path, problem: str) -> SettingError:
     return SettingError({setting: f"{path}: {problem}"})
 
 
-def read_toml(
-    path: Path, setting: str, *, is_named: bool, may_do: str | None = None, quotes: bool = True
-) -> dict[str, Any] | None:
+def read_toml(path: Path, setting: str, *, is_named: bool, may_do: str, quotes: bool = True) -> dict[str, Any] | None:
     """The content; None if there is no file and none `is_named`. Raises SettingError about `setting`.
 
-    `may_do`: what others who may change the file could do, so that only this user and root may; None: anybody may.
-    `quotes`: an error of the syntax may quote the file.
+    Only this user and root may be able to change the file; `may_do`: what others could do. `quotes`: an error of the
+    syntax may quote the file.
     """
 
     def refused(problem: str) -> SettingError:
@@ -34,8 +32,7 @@ def read_toml(
 
     try:
         with path.open("rb") as file:
-            if may_do is not None:
-                _check_owner(path, os.fstat(file.fileno()), may_do, refused)
+            _check_owner(path, os.fstat(file.fileno()), may_do, refused)
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise refused(f"it is larger than {MAX_BYTES:,} bytes")
@@ -51,10 +48,10 @@ def read_toml(
 
 
 def _check_owner(path: Path, status: os.stat_result, may_do: str, refused: Refuse) -> None:
-    """What such a file names is started as the worker's user: nobody else may have written it."""
+    """What such a file says is done as the worker's user: nobody else may have written it."""
     if not stat.S_ISREG(status.st_mode):
         raise refused("it is not a file")
     if status.st_uid not in (0, os.geteuid()):
-        raise refused("it belongs to another user, who could have programs started; make it yours")
+        raise refused(f"it belongs to another user, who could {may_do}; make it yours")
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise refused(f"others may change it, and {may_do}; run `chmod go-w {path}`")

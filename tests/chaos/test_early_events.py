@@ -14,7 +14,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from tests.chaos.conftest import Chaos
 from tests.driving import step
-from worker import WORKFLOWS
+from workflows.registration.workflow_types import WORKFLOWS
 
 ROUND_TRIPS = 30
 """Requests after which one that was sent before them has reached the server."""

@@ -16,7 +16,8 @@ from activities.tools.registry import load_tools
 from runtime.settings import Settings
 from tests.driving import Plans
 from tests.fuzz.carry import Carry
-from worker import WORKFLOWS, build
+from worker import build
+from workflows.registration.workflow_types import WORKFLOWS
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 NOWHERE = "http://127.0.0.1:9/v1"

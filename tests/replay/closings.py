@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from client import runs
+from plans.run import Options
 from tests.driving import WAITS, Plans, Started, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["b"]}
@@ -64,10 +66,24 @@ async def timed_out(plans: Plans) -> Started:
     return started
 
 
+async def deadline_moved(plans: Plans) -> Started:
+    """A plan that was started with a deadline and is given a later one, which its memo has then."""
+    plan = {"title": "Moved", "steps": [work("ask", requiresApproval=True)]}
+    options = Options(workspace=str(plans.workspace), timeout=300.0)
+    begun = await runs.start(plans.client, plan, options=options, queue=plans.queue)
+    started = Started(plans.client, begun.workflow_id)
+    await started.until(lambda view: view.get("deadline"), "it has begun")
+    await started.handle.execute_update("edit", {"edits": [{"op": "set", "path": "timeout", "value": 600.0}]})
+    await started.deny("ask")
+    await started.ended()
+    return started
+
+
 CLOSINGS: Mapping[str, Callable[[Plans], Awaitable[Started]]] = MappingProxyType({
     "rollback": rollback,
     "rollback-cancelled": cancelled,
     "rollback-abandoned": abandoned,
     "finally-cancelled": finally_cancelled,
     "deadline": timed_out,
+    "deadline-moved": deadline_moved,
 })  # fmt: skip

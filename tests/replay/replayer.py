@@ -23,11 +23,7 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from worker import PASSED_THROUGH
-from workflows.agent import AgentWorkflow
-from workflows.guards.lock_keeper import WorkspaceLockWorkflow
-from workflows.limits.keeper import LimitsWorkflow
-from workflows.notify.notifier import NotifyWorkflow
-from workflows.plan import PlanWorkflow
+from workflows.registration.workflow_types import WORKFLOWS
 
 HISTORIES = Path(__file__).parent / "histories"
 RELEASES = Path(__file__).parent / "releases"
@@ -51,7 +47,7 @@ async def replay(only_first: bool) -> int:
     """Replay all, or until the first that fails; returns how many failed."""
     restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     replayer = Replayer(
-        workflows=[PlanWorkflow, AgentWorkflow, NotifyWorkflow, LimitsWorkflow, WorkspaceLockWorkflow],
+        workflows=WORKFLOWS,
         workflow_task_executor=Patient(),
         workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
         data_converter=pydantic_data_converter,

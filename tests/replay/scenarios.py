@@ -17,6 +17,7 @@ from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
+from tests.replay.quick import QUICK
 from tests.replay.schedules import SCHEDULED
 from tests.replay.server_tools import SERVER_TOOLS
 from tests.replay.waiting import WAITING
@@ -338,6 +339,7 @@ SCENARIOS: dict[str, Scenario] = {
     **AGENTS,
     **CHILD_PLANS,
     **OUTPUTS,
+    **QUICK,
     **SCHEDULED,
     **WAITING,
     **CLOSINGS,

@@ -71,8 +71,10 @@ async def test_a_child_plan_ends_with_its_parent(plans: Plans) -> None:
     assert (await child.ended())["status"] in ("cancelled", "failed")
 
 
-async def test_an_edit_gives_a_plan_more_time(plans: Plans) -> None:
-    started = await plans.start([work("ask", requiresApproval=True)], timeout=30.0)
+@pytest.mark.parametrize("of_start", [False, True])
+async def test_an_edit_gives_a_plan_more_time(plans: Plans, of_start: bool) -> None:
+    given: dict[str, Any] = {"options": {"timeout": 30.0}} if of_start else {"timeout": 30.0}
+    started = await plans.start([work("ask", requiresApproval=True)], **given)
     first = (await started.until(lambda view: view.get("deadline"), "it has begun"))["deadline"]
     more: dict[str, Any] = {"edits": [{"op": "set", "path": "timeout", "value": 600.0}]}
     await started.handle.execute_update("edit", more)

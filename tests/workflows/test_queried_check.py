@@ -17,7 +17,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from tests.driving import Plans, work
 from tests.workflows.test_bounded_work import DOUBLED, INPUTS
-from worker import WORKFLOWS
+from workflows.registration.workflow_types import WORKFLOWS
 
 pytestmark = pytest.mark.modes("plain")
 TASK = 3

@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING
 from temporalio import workflow
 
 from plans.guards import deadline
+from plans.run import Run
 
 if TYPE_CHECKING:
     from workflows.execution import Execution
+
+
+def edited(run: Run, before: float | None) -> None:
+    """Let an edited `timeout` count, also if the plan was started with another one. `before`: as the plan had it.
+
+    Histories recorded before this keep the deadline that the plan was started with.
+    """
+    if run.plan.timeout != before and run.options.timeout is not None and workflow.patched("edited-deadline"):
+        run.options = run.options.model_copy(update={"timeout": None})
 
 
 class DeadlineTimer:

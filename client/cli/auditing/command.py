@@ -30,14 +30,15 @@ def audit(
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
-        output.show("\n".join([*map(_row, found.entries), "", *_closing(found)]))
+        output.show("\n".join([*map(row_of, found.entries), "", *_closing(found)]))
     return FAULTY if found.verification is not None and not found.verification.ok else 0
 
 
-def _row(entry: Entry) -> str:
+def row_of(entry: Entry) -> str:
+    """An entry on a line."""
     who = named(entry.by, entry.via, verified=entry.verified and entry.signed is not None)
     about = [
-        f"step '{entry.step_id}'" if entry.step_id else "",
+        f"step '{entry.step_id}'" if entry.step_id and not _is_of_worker(entry) else "",
         entry.tool,
         f"version {entry.version}" if entry.version else "",
         f"by {who}" if who else f"from {entry.client}" if entry.client else "",
@@ -52,6 +53,11 @@ def _row(entry: Entry) -> str:
     ]
     time = entry.time.strftime("%Y-%m-%d %H:%M:%S")
     return line(f"{entry.number:>4}  {time}  {entry.action:<16} {'  '.join(filter(None, about))}")
+
+
+def _is_of_worker(entry: Entry) -> bool:
+    """Whether a plan made the call for itself, not for a step: what has the place of its id is Temporal's number."""
+    return entry.action in ("activity started", "activity ended")
 
 
 def _closing(found: AuditReport) -> list[str]:

@@ -96,7 +96,7 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     style = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "paused": "yellow"}
     status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
-    limit = f"  {left(view.deadline, now)}" if view.deadline else ""
+    limit = f"  ends {left(view.deadline, now)}" if view.deadline else ""
     if view.lock and not view.lock.held:
         who = f", held by {line(view.lock.holder.removeprefix('plan-'))}" if view.lock.holder else ""
         limit = f"  waits for its workspace{who}{limit}"

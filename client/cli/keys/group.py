@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from client.cli import environment, output
-from client.cli.options import AsJson
+from client.cli.options import AsJson, group
 from client.cli.spans import duration
 from plans.errors import PlanError
 from runtime.keys.adding import add_key
@@ -20,21 +20,9 @@ from runtime.keys.ring import Key, KeyRing, new_key, written
 from runtime.setting_groups.keys import COMMAND
 from runtime.settings import SettingError, Settings
 
-app = typer.Typer(
-    help="Add a key that encrypts, list the keys, and check them.",
-    add_completion=False,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("Add a key that encrypts, list the keys, and check them.")
 
 _TIME = "%Y-%m-%d %H:%M:%S UTC"
-
-
-@app.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        output.show(context.get_help())
 
 
 @app.command("new")

@@ -7,26 +7,14 @@ from typing import Annotated
 import typer
 
 from client.cli import environment, output, signals
-from client.cli.options import AsJson
+from client.cli.options import AsJson, group
 from client.notifications.targets import list_targets, send_test
 from plans.views.safe_text import line
 
-app = typer.Typer(
-    help="List the targets of notifications, and test one.",
-    add_completion=False,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("List the targets of notifications, and test one.")
 
 Target = Annotated[str, typer.Argument(metavar="TARGET", help="Name of a target; `plan notify list` shows them.")]
 UNUSABLE = 1
-
-
-@app.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        output.show(context.get_help())
 
 
 @app.command("list")

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from client.cli import environment, output
-from client.cli.options import AsJson
+from client.cli.options import AsJson, group
 from client.local_tools import known_tools
 from plans.views.safe_text import line
 from runtime.secrets.file import Entry, file_of, read_entries, unknown_tools
@@ -17,19 +17,7 @@ from runtime.secrets.store import SecretStore
 FAILED = 1
 """Exit code if a secret cannot be read."""
 
-app = typer.Typer(
-    help="List the secrets that plans may name, and check them.",
-    add_completion=False,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        output.show(context.get_help())
+app = group("List the secrets that plans may name, and check them.")
 
 
 @app.command("list")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from client.cli import environment, output
-from client.cli.options import AsJson, File
+from client.cli.options import AsJson, File, group
 from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Timeout, Yes, to_its_end
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
@@ -30,13 +30,7 @@ from plans.views.safe_text import line
 from runtime.templates.find import find_in
 from runtime.templates.names import named, new_name
 
-app = typer.Typer(
-    help="Save plans under a name, with versions, and run them.",
-    add_completion=False,
-    invoke_without_command=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
+app = group("Save plans under a name, with versions, and run them.")
 
 Project = Annotated[
     str | None,
@@ -49,12 +43,6 @@ NewName = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, _
 Name = Annotated[
     str, typer.Argument(metavar="NAME[@HASH]", help="The newest version, or exactly one.", autocompletion=names)
 ]
-
-
-@app.callback()
-def _group(context: typer.Context) -> None:
-    if context.invoked_subcommand is None:
-        output.show(context.get_help())
 
 
 @app.command()

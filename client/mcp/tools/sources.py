@@ -77,6 +77,7 @@ class Chosen:
     id: str | None = None
     max_parallel: int | None = None
     review: bool = False
+    timeout: float | None = None
 
 
 def requested(source: Source, chosen: Chosen, settings: Settings) -> Request:
@@ -84,7 +85,9 @@ def requested(source: Source, chosen: Chosen, settings: Settings) -> Request:
     workspace = Roots.of(settings).workspace(chosen.workspace or "")
     if len(_text(chosen.values).encode(errors="replace")) > MAX_BYTES:
         raise PlanError(f"the inputs are larger than {MAX_BYTES:,} bytes; put the data into files", "BAD_INPUT")
-    flags = Flags(workspace, False, chosen.max_parallel, chosen.review, (), chosen.id, chosen.values)
+    flags = Flags(
+        workspace, False, chosen.max_parallel, chosen.review, (), chosen.id, chosen.values, timeout=chosen.timeout
+    )
     wanted = prepared(source.read(settings), flags, settings)
     if not source.template:
         refuse_other_queues(wanted.file.data, settings)

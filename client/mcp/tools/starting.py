@@ -40,6 +40,10 @@ from plans.run import Options
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]
 MaxParallel = Annotated[int | None, Field(ge=1, le=100, description="Maximum number of steps at the same time.")]
 Review = Annotated[bool, Field(description="Start in review: it runs once a person has begun it.")]
+Timeout = Annotated[
+    float | None,
+    Field(gt=0, le=31_536_000, description="Seconds until it must have ended, else it fails; at most what it says."),
+]
 UNWAIVED = {"waivers": False, "approve_all": False, "known_plans": [], "owns": []}
 """The options of whatever an agent starts."""
 
@@ -61,13 +65,14 @@ class Starting:
         id: NewId = None,
         max_parallel: MaxParallel = None,
         review: Review = False,
+        timeout: Timeout = None,
         wait: Wait = 0,
     ) -> Annotated[CallToolResult, Shown]:
         """Start a plan: given inline, as a file or as a saved template. It runs durably in the background, whether or
         not this client or server goes on. Steps that need an approval await a person; nothing in the plan waives that.
         """
         caller = self.host.caller(ctx).to_operate()
-        chosen = Chosen(inputs or {}, workspace, id, max_parallel, review)
+        chosen = Chosen(inputs or {}, workspace, id, max_parallel, review, timeout)
         wanted = requested(Source(plan, file, template), chosen, self.host.settings)
         here = await self.host.connected(starts=True)
         started = await start(here, caller, wanted)
@@ -82,6 +87,7 @@ class Starting:
         request: Annotated[str, Field(min_length=1, max_length=20_000, description="What the plan should achieve.")],
         workspace: Workspace = None,
         id: NewId = None,
+        timeout: Timeout = None,
         wait: Wait = 0,
     ) -> Annotated[CallToolResult, Shown]:
         """Have this machine's LLM write a plan from a request in plain words. It stays in review until a person begins
@@ -91,8 +97,9 @@ class Starting:
         here = await self.host.connected(starts=True)
         require_llm(settings, own_worker=here.keeps_worker)
         options = Options(
-            workspace=named(place, settings, local=await here.is_local()), review=True, by=caller.name, waivers=False
-        )
+            workspace=named(place, settings, local=await here.is_local()), review=True, by=caller.name, waivers=False,
+            timeout=timeout,
+        )  # fmt: skip
         fields = {"defaults": {"onFailure": "ask_llm"}}
         started = await draft.make(
             here.client, request, options=options, fields=fields, plan_id=id, queue=settings.task_queue
@@ -110,7 +117,7 @@ async def start(here: Connected, caller: Caller, wanted: PlanRequest) -> Started
     return await runs.start(
         here.client,
         wanted.file.data,
-        options=options.model_copy(update=UNWAIVED | of_another(wanted.plan, caller.name)),
+        options=options.model_copy(update=UNWAIVED | of_another(wanted.plan, caller.name, options.timeout)),
         plan_id=wanted.flags.id,
         name=wanted.file.title,
         queue=settings.task_queue,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -12,6 +13,7 @@ from starlette.routing import Route
 from temporalio.client import Client
 
 from client.listing import Listed, list_plans
+from client.overview.standing import standings
 from client.web.rendering import page
 from client.web.service import service_of
 from plans.run import PlanStatus
@@ -78,9 +80,10 @@ class Found:
 async def index(request: Request) -> Response:
     """The list of plans, newest first."""
     wanted = Filter.of(request)
-    found = await _found(await service_of(request).client(), wanted)
+    client = await service_of(request).client()
+    found = await _found(client, wanted)
     return page(request, "plans.html", nav="plans", wanted=wanted, found=found, statuses=list(PlanStatus),
-                most=MAX_LOOKED_AT, took=_took)  # fmt: skip
+                most=MAX_LOOKED_AT, took=_took, deadlines=await _deadlines(client, found.plans))  # fmt: skip
 
 
 async def inbox_count(request: Request) -> Response:
@@ -100,6 +103,12 @@ async def _found(client: Client, wanted: Filter) -> Found:
                 break
     shown = kept[before : before + ON_A_PAGE]
     return Found(shown, len(kept) > before + ON_A_PAGE, looked_at)
+
+
+async def _deadlines(client: Client, plans: Sequence[Listed]) -> dict[str, datetime]:
+    """By plan id, when those that have one must have ended; asks only these, for a short time."""
+    known = await standings(client, [each for each in plans if each.has_deadline and each.is_open])
+    return {name: each.deadline for name, each in known.items() if each.deadline is not None}
 
 
 def _took(plan: Listed) -> float:

@@ -28,7 +28,7 @@ from client.web.schema_form import MORE
 from client.web.service import service_of
 from client.web.start.inputs import sent_of
 from client.web.start.offered import offered
-from client.web.start.sources import Choices, Source, checked, pasted, requested
+from client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
 from plans.errors import InvalidPlan, PlanError
 from plans.run import Options
 from runtime.background_worker import ensure_worker
@@ -72,15 +72,17 @@ async def make(request: Request) -> Response:
     """Have the LLM write a plan; its review waits for it."""
     form, service = await form_of(request), service_of(request)
     wish, name = text_of(form, "request").replace("\r\n", "\n"), text_of(form, "id").strip()
-    typed = {"request": wish, "id": name, "workspace": text_of(form, "workspace")}
+    typed = {"request": wish, "id": name} | {each: text_of(form, each) for each in ("workspace", "timeout")}
     on_failure = text_of(form, "onFailure", "ask_llm")
     try:
+        limit = time_limit_of(typed["timeout"])  # first: the rest may start a worker
         client, local, keeps_worker = await ready(request)
         require_llm(service.settings, own_worker=keeps_worker)
         workspace = Roots.of(service.settings).workspace(typed["workspace"])
         options = Options(
-            workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name
-        )
+            workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name,
+            timeout=limit,
+        )  # fmt: skip
         started = await draft.make(
             client, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
             fields={"defaults": {"onFailure": on_failure if on_failure in ON_FAILURE else "ask_llm"}},
@@ -153,6 +155,7 @@ def choices_of(form: FormData) -> Choices:
     return Choices(
         tuple(sent_of(form.multi_items())), text_of(form, "workspace"), text_of(form, "id"),
         text_of(form, "maxParallel"), bool(text_of(form, "review")), bool(text_of(form, "yes")),
+        text_of(form, "timeout"),
     )  # fmt: skip
 
 

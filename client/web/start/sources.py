@@ -10,6 +10,7 @@ from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load
 from client.requests.plan_request import Flags, Request, prepared
 from client.requests.roots import Roots
+from client.requests.time_spans import time_limit
 from client.requests.workspaces import asking_in, directory_of
 from client.templates.known import Known, plan_file_of
 from client.web.start.inputs import Filled, Sent, filled
@@ -59,6 +60,7 @@ class Choices:
     max_parallel: str = ""
     review: bool = False
     yes: bool = False
+    timeout: str = ""
 
     def flags(self, roots: Roots, plan: Plan | None) -> Flags:
         """As options of a command. Raises OutsideRoots, PlanError BAD_USAGE."""
@@ -68,8 +70,16 @@ class Choices:
             raise PlanError("steps at the same time: a number from 1 to 100", "BAD_USAGE")
         return Flags(
             roots.workspace(self.workspace), self.yes, int(parallel) if parallel else None, self.review, (),
-            self.id.strip() or None, values,
+            self.id.strip() or None, values, timeout=time_limit_of(self.timeout),
         )  # fmt: skip
+
+
+def time_limit_of(typed: str) -> float | None:
+    """What was typed as a plan's time limit, in seconds. Raises PlanError BAD_USAGE."""
+    try:
+        return time_limit(typed.strip())
+    except ValueError as error:
+        raise PlanError(f"time limit: {error}", "BAD_USAGE") from None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ many remain.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from plans.agents.tasks import PLAN_ACTIONS, Task, TaskList, TaskStatus
 from plans.llm.prompt_parts import (
@@ -70,7 +71,7 @@ def decomposition_system(tools: Iterable[ToolSpec], guides: Sequence[Guide] = ()
     """The system prompt of the first request in complex mode, which splits the user's request into tasks."""
     answer = section("ANSWER FORMAT", '{"tasks": ["objective", "..."]}')
     listed = section("TOOLS", tools_text(tools, about))
-    return joined([section("RULES", _DECOMPOSE_ROLE), listed, answer, guidance(guides)])
+    return joined([section("RULES", _ruled(_DECOMPOSE_ROLE)), listed, answer, guidance(guides)])
 
 
 def request_section(request: str) -> str:
@@ -115,19 +116,20 @@ _SIMPLE_ROLE = f"""\
 You carry out a user's request with tools. Handle a request with one objective directly: call tools, look at their
 results, then answer. For a request with several objectives, first call {PLAN_ACTIONS} on its own.
 Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
-{_CUT_RULE}
-{DATA_RULE}"""
+{_CUT_RULE}"""
 _COMPLEX_ROLE = f"""\
 You carry out a user's request with tools, one task of the TASK LIST at a time. The list is maintained for you: work on
 the CURRENT TASK, report when it is complete, and continue until every task is complete. Never stop early.
 Answer with one JSON object in the format below and nothing else. Tool calls in one answer may run at the same time.
-{_CUT_RULE}
-{DATA_RULE}"""
-_DECOMPOSE_ROLE = f"""\
+{_CUT_RULE}"""
+_DECOMPOSE_ROLE = """\
 You split a user's request into a task list. One task is one objective; it may take several tool calls. Leave nothing
 out of the request, and add nothing to it. A task is one sentence that can be understood without the others.
-Answer with one JSON object in the format below and nothing else.
-{DATA_RULE}"""
+Answer with one JSON object in the format below and nothing else."""
+WORDS: Mapping[str, str] = MappingProxyType(
+    {"agent.simple": _SIMPLE_ROLE, "agent.complex": _COMPLEX_ROLE, "agent.tasks": _DECOMPOSE_ROLE}
+)
+"""The rules of each mode by name, as a prompt set may replace them; DATA_RULE follows them in any case."""
 
 
 def _system(
@@ -138,12 +140,16 @@ def _system(
     rows.append('A tool call is {"tool": "name", "args": {...}}.')
     return joined(
         [
-            section("RULES", role),
+            section("RULES", _ruled(role)),
             section("TOOLS", tools_text(tools, about)),
             section("ANSWER FORMAT", "\n".join(rows)),
             guidance(guides),
         ]
     )
+
+
+def _ruled(role: str) -> str:
+    return f"{role}\n{DATA_RULE}"
 
 
 def _row(number: int, task: Task) -> str:

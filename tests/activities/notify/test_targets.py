@@ -42,7 +42,8 @@ def test_without_a_file_there_are_no_targets(tmp_path: Path) -> None:
         (f'[targets.a]\napprise = "{URL}"\nurl = "{URL}"\n', "targets.a.url"),
         (f'[targets."a b"]\napprise = "{URL}"\n', "targets"),
         ('[[default]]\nto = "teem"\n', "no target 'teem'"),
-        ("[targets", "cannot be read"),
+        ("[targets", "it is not TOML"),
+        ("#" * 1024 * 1024 + "\n", "larger than 1,048,576 bytes"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_without_its_secrets(text: str, what: str, tmp_path: Path) -> None:
@@ -51,6 +52,14 @@ def test_a_file_that_is_wrong_is_refused_without_its_secrets(text: str, what: st
     assert what in caught.value.message
     assert "hunter2" not in caught.value.message
     assert caught.value.code == "BAD_SETTING:PLANS_NOTIFY"
+
+
+def test_a_file_that_others_may_change_is_refused(tmp_path: Path) -> None:
+    """They could have one-time links sent to themselves, which decide without a login."""
+    found = settings(tmp_path, f'[targets.a]\nwebhook = "{URL}"\nkey = "{KEY}"\n')
+    (tmp_path / "notify.toml").chmod(0o620)
+    with pytest.raises(SettingError, match="others may change it, and have links that decide sent to themselves; run"):
+        read_targets(found)
 
 
 def test_targets_do_not_show_their_secrets(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from temporalio.client import Client
 from activities.tools.registry import load_tools
 from client import runs
 from client.audit.report import AuditReport, Verification
+from client.cli.auditing.command import row_of
 from client.runs import Choice
 from plans.audit.chain import chained, head, origin
 from plans.audit.entries import Act, Entry
@@ -196,6 +198,16 @@ async def test_a_record_says_who_terminated_a_plan_and_which_one_is_unknown(
     assert found.entries[-1].client
     assert checked(found).ok
     assert (await command(environ, "audit", "no-such-plan")).code == 4
+
+
+def test_a_row_names_a_step_where_there_is_one() -> None:
+    time = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
+    step = Act(time=time, action="step ended", step_id="go", tool="work", outcome="completed")
+    own = Act(time=time, action="activity ended", step_id="2", tool="lock_workspace", outcome="completed")
+    assert [row_of(each) for each in chained([step, own], "0" * 64)] == [
+        "   1  2026-11-22 09:00:00  step ended       step 'go'  work  -> completed",
+        "   2  2026-11-22 09:00:00  activity ended   lock_workspace  -> completed",
+    ]
 
 
 def test_an_id_that_leads_elsewhere_stays_in_its_place(tmp_path: Path) -> None:

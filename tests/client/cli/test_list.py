@@ -62,6 +62,34 @@ def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
     assert cells == ["-/5", "5/5", "3/5"]
 
 
+def test_a_deadline_has_a_column_if_a_plan_has_one() -> None:
+    names = [str(each.header) for each in plans_table([listed()], {"p": Standing()}).columns]
+    assert "DEADLINE" not in names
+    until = datetime.now(UTC) + timedelta(minutes=10)
+    table = plans_table([listed(), listed(plan_id="q")], {"p": Standing(deadline=until), "q": Standing()})
+    [column] = [each for each in table.columns if each.header == "DEADLINE"]
+    cells = [str(each) for each in column.cells]
+    assert cells[0].startswith(("in 9 min ", "in 10 min"))
+    assert cells[1] == ""
+
+
+async def test_the_list_says_when_a_plan_must_have_ended(environ: Environ, worker: Worker, tmp_path: Path) -> None:
+    gate: dict[str, Any] = {"id": "gate", "tool": "list_directory", "args": {}, "requiresApproval": True}
+    file = written(tmp_path / "plan.json", {"title": "Timed", "steps": [gate], "timeout": 3_600.0})
+    name = (await plan(environ, "start", file, "--timeout", "2h", "--json")).json["planId"]
+
+    async def row() -> dict[str, Any] | None:
+        rows = (await plan(environ, "list", "--limit", "1000", "--json")).json
+        return next((each for each in rows if each["planId"] == name and each["deadline"]), None)
+
+    found = await until(row, "it has begun")
+    assert found is not None
+    left = datetime.fromisoformat(found["deadline"]) - datetime.fromisoformat(found["startedAt"])
+    assert timedelta(hours=2) <= left < timedelta(hours=2, minutes=2)
+    assert "Deadline: in 1" in (await plan(environ, "show", name)).out
+    assert (await plan(environ, "cancel", name)).code == 0
+
+
 @pytest.mark.slow
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}

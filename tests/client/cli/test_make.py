@@ -11,6 +11,7 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from activities.tools.registry import load_tools
+from client.rpc import ask
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from runtime.settings import Settings
@@ -154,9 +155,12 @@ async def test_out_writes_a_plan_file_that_is_sound_and_ends_the_plan(
     await until(is_cancelled, "the plan is cancelled")
 
 
-async def test_yes_follows_the_plan_to_its_end(environ: Environ, llm: ScriptedLlm, workspace: Path) -> None:
-    ended = await plan(environ, "make", "write two notes", "--yes", "--json")
+async def test_yes_follows_the_plan_to_its_end(
+    environ: Environ, llm: ScriptedLlm, workspace: Path, temporal_client: Client
+) -> None:
+    ended = await plan(environ, "make", "write two notes", "--yes", "--timeout", "2h", "--json")
     assert (ended.code, ended.json["summary"]["status"]) == (0, "completed")
+    assert (await ask(temporal_client, ended.json["planId"], "state"))["options"]["timeout"] == 7_200.0
     assert ended.json["summary"]["tokens"]["calls"] == 1
 
 

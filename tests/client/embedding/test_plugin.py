@@ -13,11 +13,10 @@ from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.worker import Worker
 
 from activities.tools.tool import tool
-from client.embedding.plugin import WORKFLOWS, PlansPlugin
+from client.embedding.plugin import PlansPlugin
 from plans.errors import PlanError
 from runtime.settings import Settings
 from tests.client.embedding.careless import Careless
-from worker import WORKFLOWS as OURS
 
 CLOCK = {"id": "clock", "tool": "sleep", "args": {"seconds": 0}}
 
@@ -25,10 +24,6 @@ CLOCK = {"id": "clock", "tool": "sleep", "args": {"seconds": 0}}
 @activity.defn(name="read_file")
 async def other_read() -> None:
     """An activity with the name of a tool."""
-
-
-def test_a_worker_with_the_plugin_has_the_workflows_of_our_own() -> None:
-    assert set(WORKFLOWS) == set(OURS)
 
 
 async def test_a_client_with_another_converter_is_refused(settings: Settings, temporal_client: Client) -> None:

@@ -35,7 +35,8 @@ def test_a_long_key_is_represented_by_its_digest() -> None:
 @pytest.mark.parametrize("own", [1, 2, 3, None])
 def test_a_plan_that_an_agent_starts_overtakes_nobody_and_uses_its_own_share(own: int | None) -> None:
     plan = PLAN.model_copy(update={"priority": own})
-    assert of_another(plan, "agent x") == {"priority": 3, "fairness": Fairness(key="agent x")}
+    found = of_another(plan, "agent x")
+    assert found == {"priority": 3, "fairness": Fairness(key="agent x"), "timeout": None}
 
 
 def test_a_plan_that_an_agent_starts_may_wait_for_others() -> None:
@@ -61,3 +62,13 @@ def test_a_limit_is_said_on_one_line() -> None:
     )
     assert in_words(row) == "12 of 60/minute, 3 of 4 running, 2 waiting, the first for 9 s"
     assert in_words(LimitRow(bucket="llm", paused=20)) == "left alone for 20 s, as its server asked"
+
+
+@pytest.mark.parametrize(
+    ("of_plan", "given", "counts"), [(None, 60.0, 60.0), (90.0, 60.0, 60.0), (90.0, 120.0, 90.0), (90.0, None, None)]
+)
+def test_an_agent_gives_a_plan_less_time_and_never_more(
+    of_plan: float | None, given: float | None, counts: float | None
+) -> None:
+    plan = PLAN.model_copy(update={"timeout": of_plan})
+    assert of_another(plan, "agent x", given)["timeout"] == counts

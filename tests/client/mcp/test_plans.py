@@ -13,6 +13,7 @@ from client import runs
 from client.mcp.host import Host
 from client.mcp.where import where
 from client.requests.connected import Connected
+from client.rpc import ask
 from client.web.served import recorded
 from plans.run import Options
 from tests.client.mcp.agents import Agent, agent_of, called, refused
@@ -50,12 +51,13 @@ async def test_what_an_agent_starts_waives_nothing(
     (workspace / "old.txt").write_text("old")
     (workspace / "mine.txt").write_text("mine")
     async with agent_of(host) as agent:
-        started = await called(agent, "plan_start", plan=LOOSE)
+        started = await called(agent, "plan_start", plan=LOOSE | {"timeout": 600.0}, timeout=7_200)
         assert any("delete" in each for each in started["warnings"])
         assert any("owns" in each for each in started["warnings"])
         found = await asked_of(agent, started["planId"], "delete", "replace", "inner")
         assert "does not count" in " ".join(found["delete"]["reasons"])
         assert (await called(agent, "plan_show", planId=started["planId"]))["decide"]["command"].startswith("plan pend")
+    assert (await ask(temporal_client, started["planId"], "state"))["options"]["timeout"] == 600.0
     assert (workspace / "old.txt").exists()
     assert (workspace / "mine.txt").read_text() == "mine"
     await terminated(temporal_client, f"plan-{started['planId']}")

@@ -59,6 +59,23 @@ async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
             assert "No plan fits." in text
 
 
+async def test_the_list_says_when_a_plan_must_have_ended(
+    settings: Settings, temporal_client: Client, worker: Worker, start: Start
+) -> None:
+    timed = (await start("Timed", timeout=7_200.0)).plan_id
+    untimed = (await start("Untimed")).plan_id
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def said(name: str) -> bool:
+            return "ends by <time" in (await browser.get("/", params={"q": name})).text
+
+        await until(lambda: said(timed), "the plan has begun, and answers")
+        assert "ends by" not in (await browser.get("/", params={"q": untimed})).text
+        edits: dict[str, Any] = {"edits": [{"op": "set", "path": "timeout", "value": 600.0}]}
+        await temporal_client.get_workflow_handle(f"plan-{untimed}").execute_update("edit", edits)
+        await until(lambda: said(untimed), "the server's index knows of the edit")
+
+
 async def test_a_title_written_by_an_attacker_is_shown_as_text_with_its_hidden_characters(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

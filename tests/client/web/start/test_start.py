@@ -104,12 +104,13 @@ async def test_a_request_to_the_llm_leads_to_the_review_of_its_plan_which_waives
             service = service_on(server, asking, temporal_client)
             async with browsing(service) as browser:
                 ann = Visitor(service, browser, temporal_client)
-                name = await begun(ann, "/start/request", {"request": "run something harmless"})
+                name = await begun(ann, "/start/request", {"request": "run something harmless", "timeout": "1h"})
 
                 async def is_written() -> bool:
                     return (await ann.view(name)).status == "review"
 
                 await until(is_written, "the plan is written")
+                assert (await ask(temporal_client, name, "state"))["options"]["timeout"] == 3_600.0
                 text = await ann.get(f"/plans/{name}/draft")
                 assert "1 step will ask a person" in text
                 assert "run something harmless" in text
@@ -160,19 +161,29 @@ async def test_a_workspace_outside_the_roots_is_refused(visitor: Visitor, tmp_pa
     assert "OUTSIDE_ROOTS" in await visitor.post("/start/plan", fields, 422)
 
 
+@pytest.mark.parametrize("typed", ["soon", "0s", "400d", "-1h", "<b>2h"])
+async def test_a_time_limit_that_is_none_is_refused_and_kept_in_the_form(visitor: Visitor, typed: str) -> None:
+    fields = {"text": f"steps: [{LIST}]".replace("'", '"'), "do": "start", "timeout": typed}
+    page = await visitor.post("/start/plan", fields, 422)
+    assert "time limit: " in page
+    assert f'value="{typed}"' in page
+    assert "time limit: " in await visitor.post("/start/request", {"request": "x", "timeout": typed}, 422)
+
+
 async def test_a_plan_started_here_is_the_one_that_the_command_starts(
     visitor: Visitor, worker: Worker, environ: dict[str, str], workspace: Path
 ) -> None:
     (workspace / "greet.yaml").write_text(GREET)
-    options = ["--input", "name=Ann", "--input", "loud=true", "--max-parallel", "3", "--review"]
+    options = ["--input", "name=Ann", "--input", "loud=true", "--max-parallel", "3", "--review", "--timeout", "2h"]
     ended = await plan(environ, "start", str(workspace / "greet.yaml"), *options, "--json")
     fields = {"file": "greet.yaml", "do": "start", "input.name": "Ann", "input.times": "", "input.loud": "true"}
-    here = await begun(visitor, "/start/plan", {**fields, "maxParallel": "3", "review": "1"})
+    here = await begun(visitor, "/start/plan", {**fields, "maxParallel": "3", "review": "1", "timeout": " 2h "})
     states = [await ask(visitor.client, name, "state") for name in (ended.json["planId"], here)]
     for state in states:
         state["options"].pop("by")
         state["plan"].pop("id")
     assert states[0]["options"] == states[1]["options"]
+    assert states[0]["options"]["timeout"] == 7_200.0
     assert states[0]["plan"] == states[1]["plan"]
     for name in (ended.json["planId"], here):
         await terminated(visitor.client, f"plan-{name}")

@@ -1,0 +1,122 @@
+"""The verb `replay`: plans and agents, with the agents and plans that worked for them, side by side within limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from client.evaluation.asking import Spending
+from client.evaluation.playing import Asking, NothingToReplay, Play
+from client.evaluation.record import read
+from client.evaluation.report import Evaluation, Replayed, summed
+from client.ids import workflow_id
+from client.listing import AGENTS_TOO
+from client.rpc import translated
+
+SIDE_BY_SIDE = 4
+"""Replays at a time, unless told otherwise."""
+MOST_RUNS = 10_000
+"""Runs of one evaluation."""
+
+
+async def replay(
+    client: Client,
+    plan: str | Sequence[str],
+    asking: Asking | None = None,
+    *,
+    spending: Spending | None = None,
+    goes_on: bool = False,
+    side_by_side: int = SIDE_BY_SIDE,
+    told: Callable[[Replayed], None] = lambda _: None,
+    before: Callable[[Sequence[Replayed]], bool] = lambda _: True,
+) -> Evaluation:
+    """Replay plans or agents, with all agents and plans that worked for them; no tool is called, nothing is written.
+
+    Without `asking` the recorded answers are played: what differs then, differs because of this version. With it, the
+    LLM is asked anew. `spending`: prices and limits. `goes_on`: a call that the record has no answer to fails, and the
+    agent goes on; else its replay ends there. `told` is called after each run; `before`, with all checks, before the
+    first LLM request: False ends it there.
+
+    Raises RecordGone for a run that is not on the server any more, NothingToReplay if nothing asked an LLM, KeyMissing
+    for a record that cannot be decrypted here. One that this version cannot play has an `error`.
+    """
+    spent = spending or Spending()
+    plays = await _plays(client, [plan] if isinstance(plan, str) else plan, spent, goes_on=goes_on)
+    if not plays:
+        raise NothingToReplay("nothing to replay: no LLM wrote these plans, and none of their steps is an agent")
+    checks = [await each.check() for each in plays]
+    if asking is None or not before(checks):
+        for check in checks:
+            told(check)
+        return evaluation(checks, None)
+    return evaluation(await _anew(plays, checks, asking, spent, side_by_side, told), asking)
+
+
+async def _anew(
+    plays: Sequence[Play], checks: Sequence[Replayed], asking: Asking, spent: Spending, side_by_side: int,
+    told: Callable[[Replayed], None],
+) -> list[Replayed]:  # fmt: skip
+    free = asyncio.Semaphore(side_by_side)
+
+    async def one(play: Play, check: Replayed) -> Replayed:
+        async with free:
+            found = await play.anew(check, asking, spent)
+        told(found)
+        return found
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(one(play, check)) for play, check in zip(plays, checks, strict=True)]
+    return [task.result() for task in tasks]
+
+
+def evaluation(runs: Sequence[Replayed], asking: Asking | None) -> Evaluation:
+    """What the replays come to together."""
+    asked = asking is not None and any(each.anew or each.error for each in runs)
+    return Evaluation(
+        identical=all(each.identical for each in runs),
+        model=asking.model.model or "" if asking and asked else "",
+        prompt_set=asking.prompts.name if asking and asked else "",
+        runs=list(runs),
+        was=summed(each.check.was for each in runs),
+        now=summed(each.shown.now for each in runs),
+        same=sum(each.identical for each in runs),
+    )
+
+
+async def _plays(client: Client, plans: Sequence[str], spent: Spending, *, goes_on: bool) -> list[Play]:
+    """The runs that asked an LLM, those that were named first, each followed by its children."""
+    found, seen = list[Play](), set[str]()
+    left = [(workflow_id(each), "") for each in reversed(plans)]
+    while left and len(seen) < MOST_RUNS:
+        name, parent = left.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        play = Play(client.data_converter, await read(client, name), spent.cost_of, goes_on=goes_on, parent=parent)
+        if play.asks:
+            found.append(play)
+        left += [(child, play.name) for child in reversed(play.record.children)]
+    return found
+
+
+async def latest(client: Client, number: int) -> list[str]:
+    """The workflow ids of the newest agents and plans that have ended and no other plan started, newest first.
+
+    Of plans, only those that asked an LLM or ran an agent can be replayed; which they are, their records say.
+    Raises NotConnected.
+    """
+    found: list[str] = []
+    try:
+        async for each in client.list_workflows(_ENDED):
+            found.append(each.id)
+            if len(found) == number:
+                break
+    except RPCError as error:
+        raise translated(error, "") from error
+    return found
+
+
+_ENDED = f"{AGENTS_TOO} AND ExecutionStatus != 'Running' AND ParentWorkflowId IS NULL"

@@ -1,0 +1,4 @@
+"""Quick calls in the workflow: local activities, until the window of a workflow task is full.
+
+May import `plans` and `workflows.policies`.
+"""
