@@ -51,6 +51,7 @@ from workflows.policies import BEAT
 from workflows.registration.workflow_types import WORKFLOWS
 
 PASSED_THROUGH = passed_through(WORKFLOWS)
+"""For replays inside the SDK's sandbox: a check of the tests, beside that of the source."""
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 CACHED_WORKFLOWS = 1_000
@@ -86,7 +87,7 @@ def build(
         identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
-        workflow_runner=runner_for(client, WORKFLOWS, neighbours or Neighbours()),
+        workflow_runner=runner_for(client, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities, max_concurrent_local_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,

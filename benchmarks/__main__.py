@@ -24,10 +24,12 @@ from benchmarks import (
     reads,
     replay,
     scale,
+    server_settings,
     skew,
     snapshots,
     speed,
     startup,
+    step_cost,
     telemetry,
     tracing,
     web_page,
@@ -38,6 +40,8 @@ from benchmarks.tables import Table
 
 MEASUREMENTS = {
     "speed": speed.measure,
+    "step-cost": step_cost.measure,
+    "server-settings": server_settings.measure,
     "chains": chains.measure,
     "skew": skew.measure,
     "loops": loops.measure,

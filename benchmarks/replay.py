@@ -1,32 +1,35 @@
-"""Replay time: how long a worker takes to load a plan that it does not have cached, in the sandbox."""
+"""Replay time: how long a worker takes to load a plan that it does not have cached."""
 
 from __future__ import annotations
 
 import time
 from statistics import median
 
-from temporalio.worker import Replayer
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from benchmarks import graphs
+from benchmarks.bare import BareGraph
 from benchmarks.bench import Bench
 from benchmarks.graphs import Steps
 from benchmarks.serve import WORKFLOWS
 from benchmarks.stand import Kind, Stand
 from benchmarks.tables import Table
-from worker import PASSED_THROUGH
 
 
 async def measure(bench: Bench) -> list[Table]:
-    """Measure a chain and a layered graph, as a plan and by hand."""
-    table = Table(title="Replay", columns=["graph", "events", "replay s", "events/s", "by hand s", "ratio"])
+    """Measure a chain and a layered graph, each way."""
+    table = Table(
+        title="Replay",
+        columns=["graph", "events", "replay s", "events/s", "by hand s", "ratio", "bare s", "to bare"],
+    )
     size = 100 if bench.quick else 1_000
     async with bench.stand() as stand:
         for name, steps in ((f"chain {size // 5}", graphs.chain(size // 5)), (f"layered {size}", graphs.layered(size))):
             events, ours = await _replayed(stand, "plan", steps, bench.repeats)
             _, theirs = await _replayed(stand, "minimal", steps, bench.repeats)
-            rate = f"{events / ours:,.0f}"
-            table.add(name, f"{events:,}", f"{ours:.2f}", rate, f"{theirs:.2f}", f"{ours / theirs:.2f}")
+            _, bare = await _replayed(stand, "bare", steps, bench.repeats)
+            others = [figure for each in (theirs, bare) for figure in (f"{each:.2f}", f"{ours / each:.2f}")]
+            table.add(name, f"{events:,}", f"{ours:.2f}", f"{events / ours:,.0f}", *others)
     return [table]
 
 
@@ -35,11 +38,10 @@ async def _replayed(stand: Stand, kind: Kind, steps: Steps, repeats: int) -> tup
     handle = await stand.start(kind, steps)
     await handle.result()
     history = await handle.fetch_history()
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     replayer = Replayer(
-        workflows=WORKFLOWS[kind],
-        data_converter=stand.client.data_converter,
-        workflow_runner=SandboxedWorkflowRunner(restrictions=restrictions),
+        workflows=[BareGraph] if kind == "bare" else WORKFLOWS[kind],
+        data_converter=(stand.plain if kind == "bare" else stand.client).data_converter,
+        workflow_runner=UnsandboxedWorkflowRunner(),
     )
     seconds = []
     for _ in range(repeats):

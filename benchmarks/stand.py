@@ -16,9 +16,9 @@ import os
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
 from temporalio.client import Client, WorkflowHandle
@@ -52,6 +52,12 @@ class Stand:
     plain: Client
     """One with the SDK's own converter, for the bare yardstick."""
     server: Server
+
+    server_flags: Sequence[str] = ()
+    """Further flags of the server, and variables of its environment."""
+    server_variables: Mapping[str, str] = MappingProxyType({})
+    max_parallel: int | None = None
+    """Steps of a plan in flight at once; None: the default."""
 
     def __init__(self, folder: Path, *, durable: bool, variables: Mapping[str, str] | None = None) -> None:
         self.folder, self.durable, self.variables = folder, durable, variables or {}
@@ -125,7 +131,7 @@ class Stand:
         """
         name, queue = f"bench-{uuid.uuid4().hex[:12]}", f"bench-{kind}"
         if kind == "plan":
-            options = Options(workspace=str(self.workspace))
+            options = Options(workspace=str(self.workspace), max_parallel=self.max_parallel)
             plan = {"title": "benchmark", "steps": steps, **fields}
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
@@ -164,7 +170,9 @@ class Stand:
         port, ui_port = free_ports(0, 0)
         database = self.folder / "temporal.db" if self.durable else None
         pid, began = daemon.start(
-            [str(temporal), *flags(port, ui_port, database)], self.folder / "server.log", os.environ
+            [str(temporal), *flags(port, ui_port, database), *self.server_flags],
+            self.folder / "server.log",
+            {**os.environ, **self.server_variables},
         )
         self.server = Server(pid=pid, began=began, address=f"{HOST}:{port}", ui=f"http://{HOST}:{ui_port}")
         async with asyncio.timeout(PATIENCE):

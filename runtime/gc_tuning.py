@@ -13,12 +13,13 @@ import asyncio
 import ctypes
 import gc
 import sys
+import time
 from contextlib import suppress
 
-GROWTH = 300_000
-"""Allocated blocks (about 30 MB) that trigger a full collection."""
-REST, STILL = 20_000, 500
-"""Growth that suffices while idle, and the change between two checks below which a worker counts as idle."""
+GROWTH = 150_000
+"""Allocated blocks (about 15 MB) that trigger a full collection."""
+REST, IDLE = 20_000, 0.05
+"""Growth that suffices while idle, and the share of a core below which a worker counts as idle between two checks."""
 LOOK_SECONDS = 0.5
 ARENAS = 2
 _M_ARENA_MAX = -8
@@ -34,16 +35,16 @@ async def keep_small() -> None:
     gc.collect()
     gc.freeze()  # modules loaded by now are never freed
     gc.disable()
-    floor = before = sys.getallocatedblocks()
+    floor, used = sys.getallocatedblocks(), time.process_time()
     try:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = sys.getallocatedblocks()
-            if now - floor > (REST if abs(now - before) < STILL else GROWTH):
+            before, used = used, time.process_time()
+            if now - floor > (REST if used - before < IDLE * LOOK_SECONDS else GROWTH):
                 gc.collect()
                 _c("malloc_trim", 0)
-                floor = now = sys.getallocatedblocks()
-            before = now
+                floor = sys.getallocatedblocks()
     finally:
         gc.enable()
 

@@ -1,4 +1,9 @@
-"""Runs workflows in the SDK's sandbox: steps shared fairly, no per-payload contexts, a longer deadlock timeout.
+"""Runs workflows: outside the SDK's sandbox, steps shared fairly, no per-payload contexts, a longer deadlock timeout.
+
+The sandbox loads the modules that define workflows again for every run, and puts Python code in the place of
+`isinstance`, `__import__` and `sys.modules` while a workflow runs. That took a fifth to a third of a worker's CPU time
+per step. It finds clocks, randomness and I/O in those modules only; `tests/test_imports.py` finds them in all of plans/
+and workflows/, and state that runs would share. Recorded histories are replayed inside it as well (`tests/replay`).
 
 A worker may take the steps that a workflow task starts into its own free slots ("eager"), without a dispatch by the
 server each. Alone on its queue it takes as many as it has slots for. As soon as others poll the queue it takes
@@ -10,9 +15,9 @@ new reports that it may move, once new plans go to a newer version: the server t
 servers know no other way, and the history does not depend on it.
 
 Before each payload it encodes or decodes, the SDK asks the workflow instance for the payload's serialization context
-(`WithSerializationContext`). That runs code in the sandbox and took 14 % of a worker's CPU time. Our converters ignore
-the context, so the request is answered here. A storage driver that files payloads by workflow, such as S3's, still gets
-its context from the workflow.
+(`WithSerializationContext`), which looks up the command the payload belongs to. Our converters ignore the context, so
+the request is answered here. A storage driver that files payloads by workflow, such as S3's, still gets its context
+from the workflow.
 
 The deadlock detector allows a workflow as long as its workflow task may take. The SDK's two seconds would fail the task
 and start over: on a busy machine a plan of 10,000 steps would never reach its first step.
@@ -22,15 +27,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pkgutil import iter_modules
 from typing import Any
 
+from temporalio import workflow
 from temporalio.api.enums.v1 import VersioningBehavior
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 from temporalio.converter import DataConverter, StorageDriverStoreContext, WorkflowSerializationContext
-from temporalio.worker import Worker, WorkflowInstance, WorkflowInstanceDetails
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.worker import (
+    HandleQueryInput,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkflowInboundInterceptor,
+    WorkflowInstance,
+    WorkflowInstanceDetails,
+)
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
 from runtime.service.early_events import EarlyEvents, Evictions
@@ -50,7 +64,7 @@ _PURE = (
 
 
 def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
-    """The modules that the sandbox passes through instead of importing them again for every workflow run.
+    """The modules that a sandbox passes through instead of importing them again for every workflow run.
 
     Pure code, and the modules beside those that define the workflows. Imported again, each waiting plan would take 200
     kB of memory instead of 130, and a start 20 ms instead of 2. The sandbox does not restrict modules that are passed
@@ -64,7 +78,7 @@ def passed_through(workflows: Iterable[type]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SharingRunner(SandboxedWorkflowRunner):
-    """The sandboxed runner of a worker that shares the steps of its plans with its neighbours."""
+    """The SDK's sandboxed runner, for workers that run other people's workflows too (`client.embedding.plugin`)."""
 
     neighbours: Neighbours = field(default_factory=Neighbours)
     evictions: Evictions = field(default_factory=Evictions)
@@ -72,28 +86,34 @@ class SharingRunner(SandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a sandboxed workflow instance."""
         self.evictions.began()
-        return _Sharing(super().create_instance(det), self.neighbours, self.evictions)
+        return _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
 
 
 @dataclass(frozen=True)
-class ContextFreeRunner(SharingRunner):
-    """The same, for a converter that `needs_no_context`."""
+class OwnRunner(UnsandboxedWorkflowRunner):
+    """The runner of a worker of our own, for our workflows alone: outside the sandbox."""
 
+    neighbours: Neighbours = field(default_factory=Neighbours)
+    evictions: Evictions = field(default_factory=Evictions)
+    needs_context: bool = True
+    """Whether the converter uses the context of a payload."""
     filed_by_workflow: bool = True
     """Whether the storage driver uses the workflow a payload belongs to."""
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        """Create a sandboxed workflow instance without serialization contexts."""
-        return _ContextFree(super().create_instance(det), self.filed_by_workflow)
+        """Create a workflow instance; without serialization contexts if the converter ignores them."""
+        self.evictions.began()
+        instance = _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
+        return instance if self.needs_context else _ContextFree(instance, self.filed_by_workflow)
 
 
-def runner_for(client: Client, workflows: Iterable[type], neighbours: Neighbours) -> SharingRunner:
+def runner_for(client: Client, neighbours: Neighbours) -> OwnRunner:
     """The runner of a worker with this client."""
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*passed_through(workflows))
-    if not needs_no_context(client.data_converter):
-        return SharingRunner(restrictions=restrictions, neighbours=neighbours)
-    filed = not stores_here(client)
-    return ContextFreeRunner(restrictions=restrictions, neighbours=neighbours, filed_by_workflow=filed)
+    return OwnRunner(
+        neighbours=neighbours,
+        needs_context=not needs_no_context(client.data_converter),
+        filed_by_workflow=not stores_here(client),
+    )
 
 
 def stores_here(client: Client) -> bool:
@@ -105,6 +125,22 @@ def stores_here(client: Client) -> bool:
 def needs_no_context(converter: DataConverter) -> bool:
     """Whether the converter ignores the context of a payload."""
     return converter.with_context(WorkflowSerializationContext(namespace="any", workflow_id="any")) is converter
+
+
+class _Showing(WorkflowInboundInterceptor):
+    """Writes a workflow's current details when somebody looks at them, rather than after each of its tasks."""
+
+    async def handle_query(self, input: HandleQueryInput) -> Any:
+        """Answer a query; of Temporal's UI, with what the workflow says of itself now."""
+        found = await super().handle_query(input)
+        write = getattr(workflow.instance(), "current_details", None) if isinstance(found, WorkflowMetadata) else None
+        if write is not None and isinstance(details := write(), str):
+            found.current_details = details
+        return found
+
+
+def _showing(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
+    return replace(det, interceptor_classes=[*det.interceptor_classes, _Showing])
 
 
 class _Sharing(WorkflowInstance):
@@ -176,7 +212,7 @@ def with_patience(worker: Worker) -> Worker:
     """
     workflows = vars(worker).get("_workflow_worker")
     runner = vars(workflows).get("_workflow_runner") if workflows is not None else None
-    if isinstance(runner, SharingRunner):
+    if isinstance(runner, SharingRunner | OwnRunner):
         runner.evictions.of(worker)
     if workflows is not None and isinstance(vars(workflows).get(_LIMIT), int):
         vars(workflows)[_LIMIT] = THINKING_SECONDS

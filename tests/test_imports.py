@@ -1,5 +1,5 @@
-"""Imports point one way, and plans/ and workflows/ are pure: checked on the source, since the workflow sandbox guards
-only the modules that define a workflow and passes the others through.
+"""Imports point one way, and plans/ and workflows/ are pure: checked on the source, since workers run workflows outside
+the SDK's sandbox, which would guard only the modules that define a workflow.
 
     plans <- runtime <- activities; plans <- workflows; all of them <- client; worker.py never imports client
 
@@ -115,7 +115,7 @@ def purity_problems(source: str, package: str = "plans") -> list[str]:
         found += [*_impure_node(node), *_set_order(node)]
         if package != "workflows" and isinstance(node, ast.AsyncFunctionDef | ast.Await):
             found.append(f"line {node.lineno}: {type(node).__name__}")
-    return found + list(_module_state(every[0]))
+    return found + [each for node in every for each in _shared_state(node)]
 
 
 def _is_for_workflows(name: str) -> bool:
@@ -214,17 +214,16 @@ def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _module_state(tree: ast.AST) -> Iterator[str]:
-    """Module-level collections that are not constants by their name would be state shared between runs."""
-    assert isinstance(tree, ast.Module)
-    for node in tree.body:
+def _shared_state(scope: ast.AST) -> Iterator[str]:
+    """Collections of a module or a class that are not constants by their name would be state shared between runs."""
+    for node in scope.body if isinstance(scope, ast.Module | ast.ClassDef) else ():
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
         value = getattr(node, "value", None)
         mutable = isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp)
         names = [target.id for target in targets if isinstance(target, ast.Name)] if mutable else []
-        yield from (f"line {node.lineno}: module state {name}" for name in names if not _is_constant(name))
+        yield from (f"line {node.lineno}: shared state {name}" for name in names if not _is_constant(name))
 
 
 def _is_constant(name: str) -> bool:
@@ -286,6 +285,7 @@ def test_a_seeded_import_against_the_direction_is_caught(package: str, source: s
         "def f():\n    global x\n    x = 1",
         "seen = {}",
         "cache: list[int] = []",
+        "class Seen:\n    names: dict[str, int] = {}",
         "from urllib import request",
     ],
 )
@@ -326,6 +326,7 @@ def test_a_seeded_impure_module_is_caught(source: str) -> None:
         "from temporalio import workflow\ndef f():\n    with workflow.unsafe.sandbox_unrestricted():\n        pass",
         "async def f():\n    global x\n    x = 1",
         "seen = {}",
+        "class Keeper:\n    seen = []",
         "x = hash('a')",
         "async def f(names: set[str]):\n    for name in names:\n        await g(name)",
         "def f(names):\n    return list(set(names))",

@@ -289,12 +289,12 @@ class AgentWorkflow(MessageHandlers):
         return self._agent.model_dump(mode="json", exclude_defaults=True)
 
     def _publish(self) -> None:
-        """Show the state in Temporal's UI: current details, and search attributes when they changed."""
-        execution = self._started()
-        run = execution.run
-        self._teller.look(execution.schedule)
-        details = markdown.details(run, execution.schedule) + "\n" + agent_run.tasks_text(self._agent)
-        workflow.set_current_details(details[:19_000])
-        known = run.facts.search_attributes
+        run, schedule = self._started().run, self._started().schedule
+        self._teller.look(schedule)
         title = "" if self._index.titled else run.plan.title  # a title set at start may hold more of the request
-        self._index.publish(run.status.value, execution.schedule.awaiting, title, known=known)
+        self._index.publish(run.status.value, schedule.awaiting, title, known=run.facts.search_attributes)
+
+    def current_details(self) -> str:
+        """The state as Markdown, for Temporal's UI when somebody looks (`runtime.workflow_runner`)."""
+        tasks, begun = agent_run.tasks_text(self._agent), self._execution
+        return f"{markdown.details(begun.run, begun.schedule)}\n{tasks}"[:19_000] if begun is not None else ""

@@ -272,14 +272,18 @@ class PlanWorkflow(WaitingHandlers):
         return summary
 
     def _publish(self) -> None:
-        """Show the state in Temporal's UI: current details, and search attributes and memo when they changed."""
+        """Show the state in Temporal's UI: search attributes and memo when they changed."""
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
         self._teller.look(execution.schedule)
-        workflow.set_current_details(markdown.details(run, execution.schedule))
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))
+
+    def current_details(self) -> str:
+        """The state as Markdown, for Temporal's UI when somebody looks (`runtime.workflow_runner`)."""
+        execution = self._execution
+        return "" if execution is None else markdown.details(execution.run, execution.schedule)

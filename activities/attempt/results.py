@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 """Maximum nesting of lists and objects."""
+_SCALARS = (str, int, float, bool, type(None))
+"""Types of values that are the same when their JSON text is parsed."""
 FEW, SHORT = 20, 2_000
 """Members of an object or list, and characters of a text in one, of a small value."""
 
@@ -37,7 +39,8 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
         return await values.put_with_streams(_masked(value, secrets) if secrets else value)
     text = json_text(value) if _is_small(value) else await asyncio.to_thread(json_text, value)
     if secrets and secrets.are_in(text):  # by value, as a text is more than its JSON, and a number is no text
-        text = json_text(secrets.out_of_value(json.loads(text)))
+        value = secrets.out_of_value(json.loads(text))
+        text = json_text(value)
     size = len(text.encode())
     if size > MAX_VALUE_BYTES:
         raise ToolError(
@@ -45,7 +48,7 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
             f"the value is {size // 1024 // 1024} MiB of JSON, the maximum is {MAX_VALUE_BYTES // 1024 // 1024} MiB;"
             " write it to a file and return the path",
         )
-    return await values.kept(text) or json.loads(text)
+    return await values.kept(text) or (value if type(value) in _SCALARS else json.loads(text))
 
 
 def json_text(value: Any) -> str:

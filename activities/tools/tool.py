@@ -21,7 +21,6 @@ that may take longer than a few seconds should check `context.cancelled`.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +54,10 @@ def no_fault(_: str) -> None:
     """The default of `ToolContext.fault`: do nothing."""
 
 
+_NO_SANDBOX, _NO_ADDRESSES = Sandbox(), AddressPolicy()
+"""Until the attempt begins; made once, as there is a context for each attempt."""
+
+
 @dataclass
 class ToolContext:
     """The context of one attempt: the call, the workspace, and methods to report files, warnings and progress."""
@@ -86,9 +89,9 @@ class ToolContext:
     more_files: int = 0
     """Number of further changed files, beyond those listed."""
     warnings: list[str] = field(default_factory=list)
-    sandbox: Sandbox = field(default_factory=Sandbox)
+    sandbox: Sandbox = _NO_SANDBOX
     """The sandbox for commands."""
-    addresses: AddressPolicy = field(default_factory=AddressPolicy)
+    addresses: AddressPolicy = _NO_ADDRESSES
     """What HTTP requests may connect to."""
     fault: Callable[[str], None] = no_fault
     """Fault injection: called with the name of each critical point; tests kill the worker there."""
@@ -104,7 +107,7 @@ class ToolContext:
     """Where the output of commands goes."""
     checkpoint: Checkpoint | None = None
     """Of the plan's files at this host, after an attempt that failed."""
-    _stopped: threading.Event = field(default_factory=threading.Event)
+    _stopped: bool = False
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:
         """Record that the tool read a file; `stamp` defaults to the file's present stamp."""
@@ -159,11 +162,11 @@ class ToolContext:
     @property
     def cancelled(self) -> bool:
         """Whether the call was cancelled or timed out, so that its result is no longer needed."""
-        return self._stopped.is_set()
+        return self._stopped
 
     def cancel(self) -> None:
         """Set `cancelled`."""
-        self._stopped.set()
+        self._stopped = True
 
     def _log(self, logs: Logs) -> None:
         self.logs = logs.model_copy(update={"began": self.began})

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -85,8 +86,18 @@ class WorkspaceRules:
     def check_recorded(self, path: str) -> None:
         """Raise ToolError WORKSPACE_REFUSED for a workspace that was allowed when its plan was checked and is not now.
 
-        What a person granted is not known any more; but a path that leads elsewhere by now must be allowed anew.
+        What a person granted is not known any more; but a path that leads elsewhere by now must be allowed anew. Every
+        step asks, nearly always about the directory of the step before: where the path leads through the same
+        directories and no link, the answer is the same.
         """
+        through = () if self.listed else _without_links(path)
+        if not through or self._passed.get(path) != through:
+            self._check_anew(path)
+            if len(self._passed) >= MAX_ANSWERS:
+                self._passed.clear()
+            self._passed[path] = through
+
+    def _check_anew(self, path: str) -> None:
         real = _real(path)
         problem = self._never(real) if real else _unreadable(path)
         if not problem and (self.listed or real != os.path.normpath(path)):
@@ -114,6 +125,11 @@ class WorkspaceRules:
             f"the workspace {shown(real)} is neither in the home directory {shown(self._home)} nor below the directory"
             " of the plan file; name it with --workspace when you start the plan, or in PLANS_WORKSPACES of the worker"
         )
+
+    @cached_property
+    def _passed(self) -> dict[str, tuple[Identity, ...]]:
+        """What was allowed, and the directories that each path led through."""
+        return {}
 
     @cached_property
     def _answers(self) -> dict[tuple[str, tuple[Identity, ...]], str]:
@@ -228,6 +244,21 @@ def _identities(paths: Iterable[str]) -> Iterator[Identity]:
         with suppress(OSError, ValueError):
             status = os.stat(path)  # noqa: PTH116 - several at every step, and a Path costs more than the call
             yield status.st_dev, status.st_ino
+
+
+def _without_links(path: str) -> tuple[Identity, ...]:
+    """The directories that a path leads through, itself first; empty if it is not plain, or a part of it is a link."""
+    found = []
+    if not path.startswith("/") or os.path.normpath(path) != path:
+        return ()
+    with suppress(OSError, ValueError):
+        for each in _with_parents([path]):
+            status = os.lstat(each)
+            if not stat.S_ISDIR(status.st_mode):
+                return ()
+            found.append((status.st_dev, status.st_ino))
+        return tuple(found)
+    return ()
 
 
 def _with_parents(paths: Iterable[str]) -> Iterator[str]:

@@ -57,6 +57,8 @@ def note_failure(run: Run, step: Step, result: Result, began: datetime, returned
 
 def note_attempts(run: Run, step: Step, attempts: Sequence[Attempt], more: int = 0) -> None:
     """Record attempts of a call that were followed by another one; `more` of them were not reported."""
+    if not attempts and not more:
+        return
     state, room = run.steps[step.id], min(MAX_PAST, MAX_RETRIED - run.retried)
     kept = attempts[-room:] if room > 0 else []
     replaced = _replaced(run, step)
@@ -292,5 +294,6 @@ def _cut_value(value: Any) -> Any:
 
 
 def _add(known: list[str], paths: Any) -> None:
-    seen = set(known)
-    known += [path for path in paths if path not in seen]
+    if paths:
+        seen = set(known)
+        known += [path for path in paths if path not in seen]

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
 
 
+_OF_OBJECT = frozenset(("type", "properties", "required", "additionalProperties", "title", "description"))
+_OF_FIELD = frozenset(("type", "title", "description", "default"))
+_TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "integer": (int,), "number": (int, float), "boolean": (bool,)}
+_NAMED = tuple(_TYPES)
+"""Keywords of schemas that say no more than the types of arguments, and the types by their names there."""
+
+
 class ToolSpec(Value):
     """The description of a tool for plans, people and LLMs, derived from its signature and docstring."""
 
@@ -73,6 +80,15 @@ class ToolSpec(Value):
         from jsonschema import Draft202012Validator  # the import takes a tenth of `plan list`, which validates nothing
 
         return Draft202012Validator(self.args_schema)
+
+    @cached_property
+    def plain_arguments(self) -> dict[str, tuple[type, ...]]:
+        """By argument, the types of the values that certainly fit, of arguments of which the schema says no more."""
+        fields = self.args_schema.get("properties")
+        if self.args_schema.keys() - _OF_OBJECT or self.args_schema.get("type") != "object" or type(fields) is not dict:
+            return {}
+        plain = {name: each for name, each in fields.items() if type(each) is dict and not each.keys() - _OF_FIELD}
+        return {name: _TYPES[each["type"]] for name, each in plain.items() if each.get("type") in _NAMED}
 
     def asks_by_default(self, args: dict[str, Any], carries: bool = False) -> bool:
         """Whether a call with these arguments needs approval, unless the step overrides it.

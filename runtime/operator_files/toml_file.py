@@ -20,11 +20,13 @@ def refusal(setting: str, path: Path, problem: str) -> SettingError:
     return SettingError({setting: f"{path}: {problem}"})
 
 
-def read_toml(path: Path, setting: str, *, is_named: bool, may_do: str, quotes: bool = True) -> dict[str, Any] | None:
+def read_toml(
+    path: Path, setting: str, *, is_named: bool, may_do: str | None, quotes: bool = True
+) -> dict[str, Any] | None:
     """The content; None if there is no file and none `is_named`. Raises SettingError about `setting`.
 
-    Only this user and root may be able to change the file; `may_do`: what others could do. `quotes`: an error of the
-    syntax may quote the file.
+    Only this user and root may be able to change the file; `may_do`: what others could do, None: nothing that matters.
+    `quotes`: an error of the syntax may quote the file.
     """
 
     def refused(problem: str) -> SettingError:
@@ -32,7 +34,8 @@ def read_toml(path: Path, setting: str, *, is_named: bool, may_do: str, quotes: 
 
     try:
         with path.open("rb") as file:
-            _check_owner(path, os.fstat(file.fileno()), may_do, refused)
+            if may_do is not None:
+                _check_owner(path, os.fstat(file.fileno()), may_do, refused)
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise refused(f"it is larger than {MAX_BYTES:,} bytes")

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.sdk.v1 import WorkflowMetadata
+from temporalio.client import WorkflowFailureError
 from temporalio.converter import DataConverter
 
 from tests.driving import Plans, work
@@ -39,6 +40,15 @@ async def test_current_details_show_the_plan_as_a_list_at_any_moment(plans: Plan
     await plan.approve("gate")
     await plan.ended()
     assert (await _details(plan.handle)).startswith("**T** · completed · 2 completed")
+
+
+@pytest.mark.modes("plain")
+async def test_the_ui_can_look_at_a_plan_that_was_refused_as_malformed(plans: Plans) -> None:
+    name = f"plan-bad-{plans.queue}"
+    handle = await plans.client.start_workflow("PlanWorkflow", {"plan": 1}, id=name, task_queue=plans.queue)
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+    assert not await _details(handle)
 
 
 @pytest.mark.modes("plain")

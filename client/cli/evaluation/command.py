@@ -107,7 +107,7 @@ def replay(
 def read_prompt_set(path: Path) -> PromptSet:
     """The prompt set of a file. Raises PlanError BAD_PROMPT_SET."""
     try:
-        given = read_toml(path, "--prompt-set", is_named=True)
+        given = read_toml(path, "--prompt-set", is_named=True, may_do=None)
     except SettingError as error:
         raise PlanError(error.message, BAD_PROMPT_SET) from error
     return prompt_set(path.name, given or {}, WORDS)

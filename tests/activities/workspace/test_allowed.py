@@ -255,3 +255,18 @@ def test_a_path_that_cannot_be_followed_is_refused_and_no_fault(rules: Workspace
     assert rules.refusal(path, [path])
     with pytest.raises(ToolError, match="workspace"):
         rules.check_recorded(path)
+
+
+def test_a_workspace_that_becomes_a_link_after_a_step_is_refused_to_the_next(rules: WorkspaceRules, home: Path) -> None:
+    work, hidden = home / "projects" / "work", home / ".ssh" / "keys" / "work"
+    for folder in (work, hidden):
+        folder.mkdir(parents=True)
+    for _ in range(2):
+        rules.check_recorded(str(work))
+    (home / "projects").rename(home / "before")
+    (home / "projects").symlink_to(hidden.parent)
+    with pytest.raises(ToolError, match="never a workspace"):
+        rules.check_recorded(str(work))
+    (home / "projects").unlink()
+    (home / "before").rename(home / "projects")
+    rules.check_recorded(str(work))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.definition.arguments import argument_problems
+from plans.definition.arguments import _are_plain, _errors, argument_problems
 from plans.model import ToolSpec
 from tests.plans.building import TOOLS, spec
 
@@ -72,3 +72,30 @@ def test_a_tool_asks_unless_its_arguments_are_exempt(args: dict[str, Any], asks:
 def test_a_tool_without_arguments_says_that_it_takes_nothing() -> None:
     tool: ToolSpec = spec("ping")
     assert argument_problems(tool, {"x": 1}) == [("args.x", "ping has no argument 'x'; it takes nothing")]
+
+
+SAMPLES: tuple[Any, ...] = ("x", "", 3, -1, 0, True, False, None, 1.0, 2.5, [], ["x"], {}, {"a": 1}, "$s", 10**12)
+FIELDS: tuple[dict[str, Any], ...] = (
+    *({"type": kind} for kind in ("string", "integer", "number", "boolean", "null", "array", "object")),
+    *({"type": "string", "minLength": 1}, {"type": "integer", "minimum": 0, "default": 1}, {}, {"enum": ["x", 3]}),
+    *(
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        {"type": ["string", "null"]},
+        {"type": "string", "default": ""},
+    ),
+)
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=str)
+@pytest.mark.parametrize("closed", [True, False])
+def test_arguments_judged_by_their_types_are_judged_as_the_schema_says(field: dict[str, Any], closed: bool) -> None:
+    properties = {"a": field, "b": {"type": "string", "description": "A text.", "default": "x"}}
+    schema = {"type": "object", "properties": properties, "required": ["a"], "additionalProperties": not closed}
+    made = ToolSpec(name="t", description="d", args_schema=schema)
+    plain = set()
+    for value in SAMPLES:
+        for args in ({"a": value}, {"a": value, "b": "y"}, {"a": value, "b": 1}, {"b": "y"}, {"a": value, "c": 1}):
+            said = not list(made.validator.iter_errors(args))
+            assert (not _errors(made, args)) is said, args
+            plain.add(_are_plain(made, args))
+    assert True not in plain or field.keys() <= {"type", "default"}

@@ -1,0 +1,193 @@
+"""What a step costs a worker in CPU time, by part: deciding, in the workflow's thread, and an attempt of its tool.
+
+Each part is measured alone and in this process, as CPU time of its thread, of which the shortest counts: other work on
+the machine matters little. Deciding: the activations of a real run are recorded and carried out again. What is not
+here, the SDK's own event loop and its Rust core, is in the worker CPU of the other tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from temporalio.bridge.proto.workflow_activation import WorkflowActivation
+from temporalio.client import Client
+from temporalio.converter import DataConverter
+from temporalio.testing import ActivityEnvironment
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkflowInstance, WorkflowInstanceDetails
+
+from activities.attempt.environment import environment_of
+from activities.attempt.run import tool_activity
+from activities.offered import offered
+from activities.tools.registry import load_tools
+from activities.tools.tool import no_fault
+from activities.workspace.effect_log import Effects
+from benchmarks import bare, graphs, tools
+from benchmarks.bench import Bench
+from benchmarks.graphs import Steps
+from benchmarks.serve import WORKFLOWS
+from benchmarks.stand import KINDS, Kind, Stand
+from benchmarks.tables import Table
+from plans.activity_io import Call
+from plans.model import Retry
+from plans.run import gc_disabled
+from runtime.task_queues import Neighbours
+from runtime.value_store import ValueStore
+from runtime.workflow_runner import runner_for
+
+TIMES, CALLS = 7, 300
+"""How often a part is repeated, and calls of a tool in each of these."""
+
+
+class Decided(NamedTuple):
+    """One run of a workflow."""
+
+    details: WorkflowInstanceDetails
+    activations: list[bytes]
+
+
+@dataclass(frozen=True)
+class Recording(UnsandboxedWorkflowRunner):
+    """Runs workflows as `inner` does, and records what they are given to decide."""
+
+    inner: UnsandboxedWorkflowRunner
+    runs: dict[str, Decided] = field(default_factory=dict)
+
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        """Create a workflow instance whose activations are recorded."""
+        instance, run = self.inner.create_instance(det), Decided(det, [])
+        self.runs[det.info.run_id] = run
+        activate = instance.activate
+
+        def recorded(act: WorkflowActivation) -> Any:
+            if not act.jobs[0].HasField("remove_from_cache"):
+                run.activations.append(act.SerializeToString())
+            return activate(act)
+
+        vars(instance)["activate"] = recorded
+        return instance
+
+
+async def measure(bench: Bench) -> list[Table]:
+    """Measure each part of a step, each way."""
+    table = Table(
+        title="What a step costs",
+        columns=["part", "plan ms", "by hand ms", "bare ms"],
+        note="CPU time of a worker per step, each part measured alone. Deciding: the thread of the workflow.",
+    )
+    small = 10 if bench.quick else 1
+    shapes: dict[str, Steps] = {
+        "a chain of 200": graphs.chain(200 // small),
+        "a fan-out of 200": graphs.fan_out(200 // small),
+        "layers of 50": graphs.layered(1_000 // small),
+        "references of 10 KB": graphs.references(200 // small, 10_000),
+        "a plan of 20": graphs.chain(20),
+    }
+    async with bench.stand() as stand:
+        for name, steps in shapes.items():
+            bench.say(name)
+            table.add(f"deciding, {name}", *[f"{await _deciding(stand, kind, steps):.3f}" for kind in KINDS])
+        for name, text in (("does nothing", ""), ("takes and gives 10 KB", "x" * 10_000)):
+            ours, theirs = await _attempt(stand, text), await _bare_attempt(stand.plain.data_converter, text)
+            table.add(f"an attempt of a tool that {name}", f"{ours:.3f}", f"{ours:.3f}", f"{theirs:.3f}")
+    return [table]
+
+
+async def _deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
+    """CPU milliseconds per step in the thread of the workflow."""
+    await stand.stop_worker(kind)
+    client, settings = stand.plain if kind == "bare" else stand.client, stand.settings(kind)
+    plain = UnsandboxedWorkflowRunner()
+    recording = Recording(plain if kind == "bare" else runner_for(client, Neighbours()))
+    given: list[type] = [bare.BareGraph] if kind == "bare" else WORKFLOWS[kind]
+    own = offered(client, settings, load_tools(settings.tools), True, no_fault, None)
+    async with _worker(client, settings.task_queue, given, bare.ACTIVITIES if kind == "bare" else own, recording):
+        handle = await stand.start(kind, steps)
+        await handle.result()
+    await stand.start_worker(kind)
+    (run,) = [run for run in recording.runs.values() if run.details.info.workflow_id == handle.id]
+    spent = [await _again(recording.inner, run) for _ in range(TIMES)]
+    shortest: list[float] = [min(each) for each in zip(*spent, strict=True)]
+    return 1_000 * sum(shortest) / len(steps)
+
+
+def _worker(client: Client, queue: str, given: list[type], own: list[Callable[..., Any]], runner: Recording) -> Worker:
+    return Worker(
+        client,
+        task_queue=queue,
+        workflows=given,
+        activities=own,
+        activity_executor=ThreadPoolExecutor(16),
+        workflow_runner=runner,
+        max_eager_activity_reservations_per_workflow_task=bare.EAGER,
+    )
+
+
+async def _again(runner: UnsandboxedWorkflowRunner, run: Decided) -> list[float]:
+    """The CPU seconds of each activation, carried out again; the first includes the creation of the instance."""
+    gc.collect()
+    began = time.thread_time()
+    instance = runner.create_instance(run.details)
+    created = time.thread_time() - began
+
+    def decide() -> list[float]:
+        seconds = []
+        for data in run.activations:
+            act, began = WorkflowActivation.FromString(data), time.thread_time()
+            if instance.activate(act).HasField("failed"):
+                raise RuntimeError("a recorded run was decided differently")
+            seconds.append(time.thread_time() - began)
+        return seconds
+
+    with gc_disabled():
+        first, *rest = await asyncio.to_thread(decide)
+    return [created + first, *rest]
+
+
+async def _attempt(stand: Stand, text: str) -> float:
+    """CPU milliseconds of an attempt in the event loop: its arguments decoded, its tool called, its value encoded."""
+    settings, converter = stand.settings("plan"), stand.client.data_converter
+    external = converter.external_storage
+    if external is None:
+        raise RuntimeError("the stand has no storage for large values")
+    values, effects = ValueStore(external.drivers[0]), Effects.of(settings)
+    large = {"before": await values.put(f'"{text}"')} if text else {}
+    attempt = tool_activity(tools.pass_text if text else tools.noop, values, effects, environment_of(settings, effects))
+    call = Call(
+        args={"text": "$before"} if text else {"number": 1}, plan_id="p", step_id="s", key="p/s",
+        workspace=str(stand.workspace), timeout=60.0, retry=Retry(), large=large, deferred=[["text"]] if text else [],
+    )  # fmt: skip
+    (payload,) = await converter.encode([call])
+
+    async def once() -> None:
+        (given,) = await converter.decode([payload], [Call])
+        await converter.encode([await attempt(given)])
+
+    return await _shortest(once)
+
+
+async def _bare_attempt(converter: DataConverter, text: str) -> float:
+    call = bare.pass_text if text else bare.noop
+    (payload,) = await converter.encode([{"text": text} if text else {"number": 1}])
+
+    async def once() -> None:
+        (given,) = await converter.decode([payload], [dict[str, Any]])
+        await converter.encode([await call(given)])
+
+    return await _shortest(once)
+
+
+async def _shortest(once: Callable[[], Awaitable[None]]) -> float:
+    async def calls() -> float:
+        began = time.thread_time()
+        for _ in range(CALLS):
+            await once()
+        return time.thread_time() - began
+
+    spent = [await ActivityEnvironment().run(calls) for _ in range(TIMES)]
+    return 1_000 * min(spent) / CALLS
