@@ -49,7 +49,7 @@ test: setup
 # the containers where there is Docker.
 test-all: setup
 	$(BIN)/python -m pytest --nightly $(PARALLEL) $(ARGS)
-	$(MAKE) test-stack
+	$(MAKE) test-stack ARGS=--nightly
 	if $(BIN)/python -m tests.compose.engine; then $(MAKE) test-compose; else echo "make test-compose is left out."; fi
 
 test-sample: setup
@@ -74,7 +74,8 @@ format: $(INSTALLED)
 chaos: setup
 	$(BIN)/python -m tests.chaos.night $(ARGS)
 
-# The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker.
+# The topology of docker-compose.yml without Docker: PostgreSQL, the real server, our worker. With ARGS=--nightly also on
+# the newest server that can be built.
 test-stack: setup
 	$(BIN)/python -m pytest tests/stack $(ARGS)
 

@@ -12,6 +12,8 @@ from runtime.settings import Settings
 SERVER = "go.temporal.io/server"
 SERVER_VERSION = "v1.29.1"
 """The version that docker-compose.yml runs."""
+NEWEST_SERVER = "v1.32.1"
+"""The newest that builds with the Go of most machines: v1.32.2 and the last v1.31 and v1.30 want 1.26.10."""
 
 
 def cached(name: str) -> Path:
@@ -36,17 +38,17 @@ def source(module: str, version: str) -> Path:
     return Path(json.loads(run("go", "mod", "download", "-json", f"{module}@{version}"))["Dir"])
 
 
-def temporal_programs() -> Path:
+def temporal_programs(version: str = SERVER_VERSION) -> Path:
     """A directory with temporal-server and temporal-sql-tool."""
-    folder = cached(f"server-{SERVER_VERSION}")
+    folder = cached(f"server-{version}")
     for package, name in (("cmd/server", "temporal-server"), ("cmd/tools/sql", "temporal-sql-tool")):
-        built(f"{SERVER}/{package}", SERVER_VERSION, folder, name)
+        built(f"{SERVER}/{package}", version, folder, name)
     return folder
 
 
-def schema() -> Path:
+def schema(version: str = SERVER_VERSION) -> Path:
     """The table definitions for PostgreSQL that belong to that server."""
-    return source(SERVER, SERVER_VERSION) / "schema/postgresql/v12"
+    return source(SERVER, version) / "schema/postgresql/v12"
 
 
 def run(*command: str, user: str | None = None, **environ: str) -> str:

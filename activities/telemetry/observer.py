@@ -215,8 +215,10 @@ class _Report:
             await self._spans.flush()
         if self._metrics is not None:
             began = run.created or run.started or self._now
-            self._metrics.plan(run.status.value, ((run.ended or self._now) - began).total_seconds())
-            for (tool, outcome), number in _outcomes(run).items():
+            outcomes, status = _outcomes(run), run.status.value
+            failed = status == "failed" or any(outcome == "failed" for _, outcome in outcomes)
+            self._metrics.plan(status, ((run.ended or self._now) - began).total_seconds(), failed)
+            for (tool, outcome), number in outcomes.items():
                 self._metrics.steps(tool, outcome, number)
         self._log("plan ended", status=run.status.value, steps=len(run.steps))
 

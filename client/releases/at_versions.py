@@ -13,6 +13,7 @@ from runtime.versions.routing import Known, Routing
 from runtime.versions.version import UNVERSIONED, Version
 
 _PLANS = "WorkflowType = 'PlanWorkflow'"
+_OTHERS = "WorkflowType != 'PlanWorkflow'"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ async def at_version(client: Client, queue: str, known: Known, where: Routing) -
     version = known.version
     everything = f"{_at(version)} AND ExecutionStatus = 'Running'"
     plans = (await client.count_workflows(f"{everything} AND {_PLANS}")).count
-    others = (await client.count_workflows(everything)).count - plans
+    # A plan may end or move between two counts: a difference of counts could be negative, and hide it in a sum.
+    others = (await client.count_workflows(f"{everything} AND {_OTHERS}")).count
     kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
     workers = tuple(await listeners(client, queue, kind, version=version))
     return AtVersion(version, plans, others, workers, *_state(known, where, plans + others))

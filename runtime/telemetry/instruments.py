@@ -7,6 +7,7 @@ plan, step, person or workspace is ever a label.
 from __future__ import annotations
 
 import socket
+import time
 
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
@@ -17,12 +18,16 @@ SECONDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0)
 """Upper limits of the buckets of durations."""
 ENDS = ("completed", "partial", "failed", "cancelled")
 """Statuses of plans that have ended."""
+WAITS = (0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0)
+"""Upper limits of the buckets of how long a step waits for a worker. The SDK has none between 10 and 100 seconds, where
+the alert's 30 are."""
+OF_WAITS = "temporal_activity_schedule_to_start_latency"
 DURATIONS = ("plans_attempt_duration_seconds", "plans_llm_request_duration_seconds", "plans_plan_duration_seconds")
 
 
 def prometheus(address: str) -> Runtime:
     """The runtime for Temporal's clients that serves /metrics at `address`. Raises ValueError if it is taken."""
-    buckets = dict.fromkeys(DURATIONS, SECONDS)
+    buckets = {**dict.fromkeys(DURATIONS, SECONDS), OF_WAITS: WAITS}
     config = PrometheusConfig(
         bind_address=address, counters_total_suffix=True, unit_suffix=True, durations_as_seconds=True,
         histogram_bucket_overrides=buckets,
@@ -68,6 +73,9 @@ class Instruments:
         )
         self._steps = meter.create_counter("plans_steps", "Steps of ended plans")
         self._plans = meter.create_counter("plans_ended", "Plans that have ended")
+        self._with_failures = meter.create_counter(
+            "plans_with_failures", "Plans that ended as failed, or with a step that failed"
+        )
         self._plan_seconds = meter.create_histogram_float(
             "plans_plan_duration_seconds", "Time from the start of a plan to its end"
         )
@@ -84,6 +92,9 @@ class Instruments:
         )
         for status in ENDS:  # a rate is only known of what was there before
             self._plans.add(0, {"status": status})
+        self._with_failures.add(0)
+        # What a process counts before it is first asked is in no rate: alerts take its counters as they are at first.
+        meter.create_gauge_float("plans_worker_start_time_seconds", "When this process began").set(time.time())
 
     def attempt(self, tool: str, outcome: str, seconds: float | None) -> None:
         """An attempt has ended: completed, failed, cancelled or lost. `seconds`: None if they are not known."""
@@ -96,9 +107,11 @@ class Instruments:
         """Steps of a plan that has ended: completed, failed, skipped, denied or blocked."""
         self._steps.add(number, {"tool": self._tool.of(tool), "outcome": outcome})
 
-    def plan(self, status: str, seconds: float) -> None:
-        """A plan has ended with a status."""
+    def plan(self, status: str, seconds: float, has_failures: bool) -> None:
+        """A plan has ended with a status. `has_failures`: it failed, or a step of it did."""
         self._plans.add(1, {"status": status})
+        if has_failures:
+            self._with_failures.add(1)
         self._plan_seconds.record(max(0.0, seconds), {"status": status})
 
     def request(self, model: str, outcome: str, seconds: float) -> None:

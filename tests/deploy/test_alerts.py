@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 from runtime.settings import Settings
 from runtime.telemetry.instruments import free_address
-from scripts.get_promtool import promtool
+from scripts.get_prometheus import program
 from tests.chaos.conftest import Chaos, chaos, chaos_server, chaos_worker
 from tests.driving import terminated, work
 from tests.runtime.telemetry.test_metrics_of_workers import page, samples
@@ -48,9 +48,9 @@ def test_each_rule_says_how_urgent_it_is_and_what_it_means() -> None:
 
 @pytest.mark.slow
 def test_promtool_accepts_the_rules_and_their_tests(caches: Mapping[str, str]) -> None:
-    program = str(promtool(Settings.read(caches)))
+    promtool = str(program("promtool", Settings.read(caches)))
     for command in (["check", "rules", "--lint-fatal", str(RULES)], ["test", "rules", str(TESTS)]):
-        done = subprocess.run([program, *command], capture_output=True, text=True, cwd=FOLDER, check=False)
+        done = subprocess.run([promtool, *command], capture_output=True, text=True, cwd=FOLDER, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -26,28 +26,35 @@ from runtime.connect import connect
 from runtime.errors import NotConnected
 from runtime.server import HOST, free_ports
 from runtime.settings import Settings
-from tests.go_programs import run, temporal_programs
+from tests.go_programs import NEWEST_SERVER, SERVER_VERSION, run, temporal_programs
 from tests.go_programs import schema as schema_of_server
+from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent
 PORTS = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 MEMBERSHIP = ("FRONTEND", "MATCHING", "HISTORY", "WORKER")
 
 
+@pytest.fixture(scope="session", params=[SERVER_VERSION, only_nightly(NEWEST_SERVER)])
+def server_version(request: pytest.FixtureRequest) -> str:
+    """The version of the server; each has a PostgreSQL of its own."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="session")
-def programs() -> Path:
+def programs(server_version: str) -> Path:
     """A directory with temporal-server and temporal-sql-tool."""
-    return temporal_programs()
+    return temporal_programs(server_version)
 
 
 @pytest.fixture(scope="session")
-def schema() -> Path:
+def schema(server_version: str) -> Path:
     """The table definitions that belong to that server."""
-    return schema_of_server()
+    return schema_of_server(server_version)
 
 
 @pytest_asyncio.fixture(scope="session")
-async def postgresql(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
+async def postgresql(server_version: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[int]:
     """The port of an empty PostgreSQL."""
     folder = tmp_path_factory.mktemp("postgresql")
     owner = _owner(folder)
