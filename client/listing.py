@@ -60,6 +60,8 @@ class Listed(Value):
     queue: str
     schedule: str | None = None
     """Name of the schedule that started it."""
+    host: str | None = None
+    """The host that has its files, where workers have a workspace each."""
 
 
 async def list_plans(
@@ -136,6 +138,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         is_open=execution.status is WorkflowExecutionStatus.RUNNING,
         queue=execution.task_queue,
         schedule=execution.typed_search_attributes.get(_SCHEDULE),
+        host=str(memo.get("host") or "")[:MAX_ID] or None,
     )
 
 

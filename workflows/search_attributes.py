@@ -31,6 +31,7 @@ class Index:
         self._shown = (attributes.get(PLAN_STATUS) or "", list(attributes.get(PLAN_PENDING) or []))
         self._started_with_status = bool(self._shown[0])
         self._title = attributes.get(PLAN_TITLE) or ""
+        self._host = workflow.memo_value("host", "")
         self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
     def publish(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
@@ -64,6 +65,12 @@ class Index:
         if listed != self._listed and self._listed["steps"] is not None:
             self._listed = listed
             workflow.upsert_memo(listed)
+
+    def publish_host(self, name: str) -> None:
+        """Upsert in the memo where the plan's files are, if that changed. Histories from before it was told replay."""
+        if name != self._host and workflow.patched("host-in-memo"):
+            self._host = name
+            workflow.upsert_memo({"host": name})
 
 
 def takes_resumes() -> bool:

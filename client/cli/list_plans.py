@@ -85,6 +85,9 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
         table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
     if known:
         table.add_column("AWAITS", no_wrap=True, overflow="ellipsis", min_width=20)
+    hosted = any(each.host for each in found)
+    if hosted:
+        table.add_column("HOST", no_wrap=True, overflow="ellipsis")
     table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
     for each in found:
         standing = (known or {}).get(each.plan_id)
@@ -92,6 +95,7 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
         took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
         more = [Text(awaited(each, standing, now), "yellow")] if known else []
+        more += [Text(line(each.host or ""))] if hosted else []
         table.add_row(Text(each.plan_id), status, _done(each, standing), clock, took, *more, Text(line(each.title)))
     return table
 

@@ -30,6 +30,7 @@ from runtime.keys.live import LiveRing
 from runtime.keys.of_settings import ring_of
 from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
+from runtime.upkeep.held import aside_of, put_back
 from runtime.upkeep.records import prune_records
 
 OLDER_THAN = timedelta(hours=1)
@@ -79,6 +80,8 @@ async def prune(
     await _require_ours(client, settings)
     directory = settings.state_dir / "values"
     now = time.time()
+    if not dry_run:
+        await asyncio.to_thread(put_back, directory)
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
     try:
         ring = ring_of(settings)
@@ -232,7 +235,7 @@ def _remove(path: Path, touched: float) -> bool:
 
     Renamed first, so that the check cannot race: after the rename, a writer finds no file and writes the value again.
     """
-    aside = path.with_name(f".{path.name}.gone")
+    aside = aside_of(path)
     path.rename(aside)
     if aside.stat().st_mtime != touched:
         aside.rename(path)

@@ -62,6 +62,16 @@ def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
     assert cells == ["-/5", "5/5", "3/5"]
 
 
+def test_the_table_names_hosts_where_workers_have_a_workspace_each() -> None:
+    shown = plans_table([listed(host="blue\x1b[2J"), listed()])
+    assert [str(column.header) for column in shown.columns][-2:] == ["HOST", "TITLE"]
+    [blue, none] = shown.columns[-2].cells
+    assert "blue" in str(blue)
+    assert "\x1b" not in str(blue)
+    assert str(none) == ""
+    assert "HOST" not in [str(column.header) for column in plans_table([listed()]).columns]
+
+
 @pytest.mark.slow
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
