@@ -80,8 +80,7 @@ async def prune(
     await _require_ours(client, settings)
     directory = settings.state_dir / "values"
     now = time.time()
-    if not dry_run:
-        await asyncio.to_thread(put_back, directory)
+    await asyncio.to_thread(put_back, directory)
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
     try:
         ring = ring_of(settings)
@@ -89,9 +88,8 @@ async def prune(
         named |= await _named_by_schedules(client, files.keys(), ring)
         needed = await asyncio.to_thread(_reachable, named, files, ring)
     except (KeyMissing, Unauthentic) as error:
-        raise PruneRefused(
-            f"what refers to stored values cannot be read: {error.message}; nothing was removed"
-        ) from error
+        text = f"what refers to stored values cannot be read: {error.message}; nothing was removed"
+        raise PruneRefused(text) from error
     loose = [path for digest, path in files.items() if digest not in needed]
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
