@@ -24,6 +24,7 @@ from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.atomic_swap import is_supported
 from activities.workspace.effect_log import EFFECTS, EffectLog
 from client.local_tools import known_tools
+from client.releases.unserved import unserved
 from plans.errors import PlanError, ToolError
 from runtime import background_worker, search_attributes, temporal_binary
 from runtime.connect import Connection, Origin, find
@@ -221,7 +222,8 @@ async def _server(settings: Settings) -> list[Finding]:
         else _warning("ui", "the address of this server's Temporal UI is not known, so commands show no links to it")
     )
     others = [await _indexed(connection), await _worker(settings, connection)]
-    return [_good("server", place), *_encrypted(connection), ui, *others]
+    versions = [_warning("versions", text) for text in await unserved(connection.client, settings.task_queue)]
+    return [_good("server", place), *_encrypted(connection), ui, *others, *versions]
 
 
 def _encrypted(connection: Connection) -> list[Finding]:

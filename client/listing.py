@@ -62,6 +62,8 @@ class Listed(Value):
     """Name of the schedule that started it."""
     has_deadline: bool = False
     """Whether it must have ended some time after it began."""
+    host: str | None = None
+    """The host that has its files, where workers have a workspace each."""
 
 
 async def list_plans(
@@ -139,6 +141,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         queue=execution.task_queue,
         schedule=execution.typed_search_attributes.get(_SCHEDULE),
         has_deadline=bool(memo.get("timeout")),
+        host=str(memo.get("host") or "")[:MAX_ID] or None,
     )
 
 

@@ -39,6 +39,7 @@ from runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
 from runtime.conversion.query_failures import EncryptedFailures
 from runtime.keys.codec import Codec, Seal
 from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
+from runtime.upkeep.held import read_held
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
@@ -105,7 +106,7 @@ class LocalDirectory(StorageDriver):
     def _retrieve(self, digest: str) -> Payload:
         path = self.path(digest if _DIGEST.fullmatch(digest) else "no claim of ours")
         try:
-            data = path.read_bytes()
+            data = read_held(path)
         except (FileNotFoundError, IsADirectoryError):
             kind = StorageError if self.directory.is_dir() else StorageGone
             raise kind(

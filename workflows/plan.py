@@ -280,6 +280,8 @@ class PlanWorkflow(WaitingHandlers):
         known = run.facts.search_attributes
         awaiting = folded_ids(execution.schedule.awaiting)
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
+        if run.host is not None:
+            self._index.publish_host(run.host.name)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))
 

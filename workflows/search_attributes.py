@@ -32,6 +32,7 @@ class Index:
         self._started_with_status = bool(self._shown[0])
         self._title = attributes.get(PLAN_TITLE) or ""
         self._timeout = workflow.memo_value("timeout", None)
+        self._host = workflow.memo_value("host", "")
         self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
 
     def publish(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
@@ -71,6 +72,12 @@ class Index:
         if timeout != self._timeout and self._listed["steps"] is not None and workflow.patched("deadline-in-memo"):
             self._timeout = timeout
             workflow.upsert_memo({"timeout": timeout})
+
+    def publish_host(self, name: str) -> None:
+        """Upsert in the memo where the plan's files are, if that changed. Histories from before it was told replay."""
+        if name != self._host and workflow.patched("host-in-memo"):
+            self._host = name
+            workflow.upsert_memo({"host": name})
 
 
 def takes_resumes() -> bool:

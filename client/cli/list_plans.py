@@ -89,6 +89,9 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
         table.add_column("DEADLINE", no_wrap=True)
     if known:
         table.add_column("AWAITS", no_wrap=True, overflow="ellipsis", min_width=20)
+    hosted = any(each.host for each in found)
+    if hosted:
+        table.add_column("HOST", no_wrap=True, overflow="ellipsis")
     table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
     for each in found:
         standing = (known or {}).get(each.plan_id)
@@ -98,6 +101,7 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
         until = standing.deadline if standing else None
         more = [Text(left(until, now) if until else "")] if limited else []
         more += [Text(awaited(each, standing, now), "yellow")] if known else []
+        more += [Text(line(each.host or ""))] if hosted else []
         table.add_row(Text(each.plan_id), status, _done(each, standing), clock, took, *more, Text(line(each.title)))
     return table
 

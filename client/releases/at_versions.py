@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -38,10 +39,11 @@ class AtVersion:
         return bool(self.plans + self.others) and not self.workers
 
 
-async def at_version(client: Client, queue: str, known: Known, where: Routing) -> AtVersion:
-    """One version of a deployment. Raises RPCError."""
+async def at_version(client: Client, queue: str, known: Known, where: Routing, *, of_queue: bool = False) -> AtVersion:
+    """One version of a deployment. `of_queue`: what is at it counts on this queue only. Raises RPCError."""
     version = known.version
     everything = f"{_at(version)} AND ExecutionStatus = 'Running'"
+    everything += f" AND TaskQueue = {_quoted(queue)}" if of_queue else ""
     plans = (await client.count_workflows(f"{everything} AND {_PLANS}")).count
     # A plan may end or move between two counts: a difference of counts could be negative, and hide it in a sum.
     others = (await client.count_workflows(f"{everything} AND {_OTHERS}")).count
@@ -50,9 +52,9 @@ async def at_version(client: Client, queue: str, known: Known, where: Routing) -
     return AtVersion(version, plans, others, workers, *_state(known, where, plans + others))
 
 
-async def all_versions(client: Client, queue: str, where: Routing) -> list[AtVersion]:
+async def all_versions(client: Client, queue: str, where: Routing, *, of_queue: bool = False) -> list[AtVersion]:
     """Every version of a deployment that the server knows, the newest first. Raises RPCError."""
-    return [await at_version(client, queue, known, where) for known in reversed(where.known)]
+    return [await at_version(client, queue, known, where, of_queue=of_queue) for known in reversed(where.known)]
 
 
 async def running_at(client: Client, version: Version) -> AsyncIterator[WorkflowExecution]:
@@ -70,6 +72,11 @@ def _state(known: Known, where: Routing, left: int) -> tuple[str, float]:
     if left:
         return "draining", 0.0
     return ("drained" if known.first_active else "new"), 0.0
+
+
+def _quoted(queue: str) -> str:
+    """The name of a queue in the words of the server's search; a setting, which may hold quotes."""
+    return json.dumps(queue)
 
 
 def _at(version: Version) -> str:

@@ -59,7 +59,6 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "duration": duration(run),
         "workspace": run.facts.workspace or plan.workspace,
-        **({"host": {"name": run.host.name, "queue": run.host.queue}} if run.host else {}),
         "inputs": run.inputs,
         "stopped": run.stopped,
         **_of_child(run),
@@ -119,8 +118,9 @@ def brief_view(run: Run, since: int | None = None) -> dict[str, Any]:
 
 
 def origin(run: Run) -> dict[str, Any]:
-    """The task that the plan serves, and when the plan was created."""
-    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created(run))}
+    """The task that the plan serves, when the plan was created, and the host that it stays with, if it does."""
+    host = {"host": {"name": run.host.name, "queue": run.host.queue}} if run.host else {}
+    return {"taskId": run.plan.task_id or run.plan.id, "createdAt": iso(created(run)), **host}
 
 
 def created(run: Run) -> datetime | None:

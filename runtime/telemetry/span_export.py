@@ -27,7 +27,7 @@ SERVICE = "plans"
 """`service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES gives another."""
 QUEUE = 65_536
 """Spans that wait for export at most: a plan of 10,000 steps ends with all of theirs at once."""
-DELAY_MS = 1_000
+DELAY_MS = 200
 """A span waits this long for others to be exported with; a worker that is killed loses those."""
 FLUSH_SECONDS = 1.0
 """How long the end of a plan waits until its spans are exported."""

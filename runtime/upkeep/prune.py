@@ -30,6 +30,7 @@ from runtime.keys.live import LiveRing
 from runtime.keys.of_settings import ring_of
 from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
+from runtime.upkeep.held import aside_of, put_back
 from runtime.upkeep.records import prune_records
 from runtime.upkeep.results import unused
 
@@ -84,6 +85,7 @@ async def prune(
     await _require_ours(client, settings)
     directory = settings.state_dir / "values"
     now = time.time()
+    await asyncio.to_thread(put_back, directory)
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
     try:
         ring = ring_of(settings)
@@ -91,9 +93,8 @@ async def prune(
         named |= await _named_by_schedules(client, files.keys(), ring)
         needed = await asyncio.to_thread(_reachable, named, files, ring)
     except (KeyMissing, Unauthentic) as error:
-        raise PruneRefused(
-            f"what refers to stored values cannot be read: {error.message}; nothing was removed"
-        ) from error
+        text = f"what refers to stored values cannot be read: {error.message}; nothing was removed"
+        raise PruneRefused(text) from error
     loose = [path for digest, path in files.items() if digest not in needed]
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
@@ -245,7 +246,7 @@ def _remove(path: Path, touched: float) -> bool:
 
     Renamed first, so that the check cannot race: after the rename, a writer finds no file and writes the value again.
     """
-    aside = path.with_name(f".{path.name}.gone")
+    aside = aside_of(path)
     path.rename(aside)
     if aside.stat().st_mtime != touched:
         aside.rename(path)

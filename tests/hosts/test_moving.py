@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from temporalio.client import Client
 
+from client.listing import listed_by
 from client.undo.files import file_changes
 from tests.driving import Plans, statuses
 from tests.hosts.machines import Machines
+from tests.waiting import until
 
 FREE: dict[str, Any] = {"requiresApproval": False}
 
@@ -16,6 +19,12 @@ FREE: dict[str, Any] = {"requiresApproval": False}
 def write(name: str, text: str, *needs: str, **more: Any) -> dict[str, Any]:
     return {"id": name, "tool": "write_file", "args": {"path": f"{name}.txt", "content": text}, "dependsOn": [*needs],
             **more}  # fmt: skip
+
+
+async def listed_host(client: Client, workflow_id: str, name: str) -> bool:
+    """Whether the list of plans shows this host for a plan."""
+    query = f"WorkflowId = '{workflow_id}'"
+    return [each.host async for each in listed_by(client, query)] == [name]
 
 
 @pytest.mark.slow
@@ -32,10 +41,14 @@ async def test_a_plan_whose_host_is_lost_ends_at_another_with_the_same_files(mac
         plan = await plans.start(steps)
         await plan.until_asked("gate")
         assert machines.files("first") == {"a.txt": "one\n", "d/b": "one\n", "c": "one\n"}
+        await until(lambda: listed_host(machines.client, plan.id, "first"), "the list names its host")
     async with machines.up("second"):
         await plan.approve("gate")
         view = await plan.ended()
         changed = await file_changes(machines.client, plan.id)
+        await until(lambda: listed_host(machines.client, plan.id, "second"), "the list names the host it moved to")
+        brief = await plan.handle.query("plan", {"brief": True})
+    assert (brief["host"]["name"], view["host"]["name"]) == ("second", "second")
     assert set(statuses(view).values()) == {"completed"}, view["steps"]
     files = {"a.txt": "three\n", "d/b": "one\n", "c": "one\n", "gate.txt": "two\n"}
     assert machines.files("second") == files

@@ -175,6 +175,13 @@ class InsidePage(View):
     next: int | None = Field(default=None, description="`since` of the query for the others.")
 
 
+class HostView(View):
+    """The host that a plan's files are at."""
+
+    name: str = Field(description="PLANS_HOST of its workers.")
+    queue: str = Field(description="The task queue that only its workers poll.")
+
+
 class BriefView(View):
     """The brief view: cheap to build and send for a plan of any size."""
 
@@ -191,6 +198,7 @@ class BriefView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    host: HostView | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
     inside: dict[str, int] = Field(
@@ -206,13 +214,6 @@ class BriefView(View):
     since: int | None = Field(
         default=None, description="Number of the event after which listed steps may differ and the log begins."
     )
-
-
-class HostView(View):
-    """The host that a plan's files are at."""
-
-    name: str = Field(description="PLANS_HOST of its workers.")
-    queue: str = Field(description="The task queue that only its workers poll.")
 
 
 class PlanView(View):

@@ -90,6 +90,16 @@ async def test_the_list_says_when_a_plan_must_have_ended(environ: Environ, worke
     assert (await plan(environ, "cancel", name)).code == 0
 
 
+def test_the_table_names_hosts_where_workers_have_a_workspace_each() -> None:
+    shown = plans_table([listed(host="blue\x1b[2J"), listed()])
+    assert [str(column.header) for column in shown.columns][-2:] == ["HOST", "TITLE"]
+    [blue, none] = shown.columns[-2].cells
+    assert "blue" in str(blue)
+    assert "\x1b" not in str(blue)
+    assert str(none) == ""
+    assert "HOST" not in [str(column.header) for column in plans_table([listed()]).columns]
+
+
 @pytest.mark.slow
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}

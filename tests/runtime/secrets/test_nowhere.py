@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from google.protobuf.message import Message
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
 from activities.attempt.spellings import spellings
@@ -23,6 +24,8 @@ from client.mcp.host import Host
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from runtime.connect import Connection, Origin, connect
+from runtime.keys.of_settings import ring_of
+from runtime.keys.plain_texts import plain_texts
 from runtime.server import Server
 from runtime.settings import Settings
 from tests.activities.sites import Site, serve
@@ -30,6 +33,7 @@ from tests.client.cli.command import line_with, plan, running
 from tests.client.mcp.agents import agent_of
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import GO, Plans, Started, statuses
+from tests.runtime.keys.rings import key, ring_file
 from tests.runtime.secrets.secret_files import private, write_secrets
 from tests.servers import development_server
 from tests.sinks import Sink, targets_file, webhook_sink
@@ -98,7 +102,10 @@ class Lived:
     found: dict[str, bytes]
 
     def add(self, place: str, *given: Any) -> None:
-        """What was found in a place."""
+        """What was found in a place; of a message of the server also what is encrypted in it."""
+        ring = ring_of(self.settings)
+        given = (*given, *(text for each in given if isinstance(each, Message) for text in plain_texts(each, ring)))
+        given = tuple(each.SerializeToString() if isinstance(each, Message) else each for each in given)
         parts = [each if isinstance(each, bytes) else str(each).encode() for each in given]
         self.found[place] = b"\0".join([self.found.get(place, b""), *parts])
 
@@ -171,7 +178,7 @@ async def look_while_it_waits(lived: Lived) -> None:
         ("secrets", "list"), ("secrets", "check"), ("tools", "--json"), ("doctor",),
     )  # fmt: skip
     described = await lived.started.handle.describe()
-    lived.add("plan step in progress", described.raw_description.SerializeToString())
+    lived.add("plan step in progress", described.raw_description)
     await pages(lived)
     await mcp(lived)
 
@@ -218,13 +225,13 @@ async def look_after_its_end(lived: Lived, worker: asyncio.subprocess.Process) -
         "PlanWorkflow", {"plan": json.loads(lived.file.read_text())}, id=f"{name}-later", task_queue="nobody"
     )
     schedule = await client.create_schedule(f"{name}-schedule", Schedule(action, ScheduleSpec()))
-    lived.add("schedule", (await schedule.describe()).raw_description.SerializeToString())
+    lived.add("schedule", (await schedule.describe()).raw_description)
     await schedule.delete()
     async for each in client.list_workflows():  # the server is this plan's alone
         seen = Started(client, each.id)
-        lived.add("descriptions", (await seen.handle.describe()).raw_description.SerializeToString())
+        lived.add("descriptions", (await seen.handle.describe()).raw_description)
         kind = "the plan" if each.id == name else KINDS.get(each.workflow_type or "", each.workflow_type)
-        lived.add(f"history of {kind}", *(event.SerializeToString() for event in await seen.events()))
+        lived.add(f"history of {kind}", *await seen.events())
     await lived.commands(("summary", name), ("history",))
     _files(lived)
     lived.add("prompts of the LLM", json.dumps(lived.llm.bodies))
@@ -254,11 +261,17 @@ async def own_server(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[Ser
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("token", [NAME, VALUE], ids=["named", "control written out"])
+@pytest.mark.parametrize(
+    ("token", "keys"),
+    [(NAME, False), (NAME, True), (VALUE, False)],
+    ids=["named", "named, with keys", "control written out"],
+)
 async def test_a_secret_is_found_nowhere_but_in_its_tool(
-    environ: dict[str, str], own_server: Server, tmp_path: Path, workspace: Path, token: str
+    environ: dict[str, str], own_server: Server, tmp_path: Path, workspace: Path, token: str, keys: bool
 ) -> None:
     environ = environ | {"TEMPORAL_ADDRESS": own_server.address}
+    if keys:
+        environ["PLANS_KEYS"] = str(ring_file(tmp_path / "keys", key()))
     async with living(environ, tmp_path, workspace, token, tmp_path / "server") as (lived, worker):
         await look_while_it_waits(lived)
         (workspace / GO).touch()
