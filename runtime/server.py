@@ -58,10 +58,9 @@ FAST = {
     "history.maximumBufferedEventsBatch": 1000,
     "system.enableActivityEagerExecution": True,
 }
-"""Dynamic configuration. By default the server dispatches 20 tasks per second: with this a chain is ten times as fast.
-
-It fails a workflow task when 100 events wait for it, two per step that ends; the worker then replays the history. Eager
-execution gives a worker the next steps in the response to its workflow task, which saves a dispatch each."""
+"""Dynamic configuration. By default the server dispatches 20 tasks per second: a chain runs a tenth as fast. It fails a
+workflow task when 100 events wait for it, two per step that ends; the worker then replays the history. Eager execution
+gives a worker the next steps in the response to its workflow task, which saves a dispatch each."""
 
 CLOSED = {"frontend.httpAllowedHosts": ["not a Host, so none is allowed"], "system.enableNexus": False}
 """Dynamic configuration. The HTTP API cannot be turned off; it refuses every Host but this one, which the server's HTTP

@@ -180,7 +180,7 @@ async def test_calls_that_had_not_begun_when_the_agent_was_cancelled_ask_again(
         first = await start(agents)
         await _asked(first, "call_2")
         await _agent(first).approve("call_1", by="ann")
-        await until(lambda: agents.plans.ledger, "the first call is made")
+        await _agent(first).until_status("call_1", "completed")
         await _stop(first, "cancel")
         later = await _resumed(first)
         view = await _asked(later, "call_2")
