@@ -203,6 +203,7 @@ async def test_a_plan_or_step_that_says_no_and_a_run_that_takes_nothing_call_the
         assert ran(await joining.run(no, {"since": plan_id}, cache=True)) == {"a"}
 
 
+@pytest.mark.slow
 async def test_rounds_of_a_repetition_are_always_called(joining: Plans, serving: MakeWorker) -> None:
     repeated = {**TWO[0], "repeat": {"until": "length > `1000`", "limit": 3, "delay": 0.01}}
     async with serving():

@@ -79,6 +79,7 @@ async def test_what_a_workflow_task_holds_is_the_work_of_a_quarter_of_a_second(p
     assert first_looks(plans) == [f"s{n}" for n in range(40)]
 
 
+@pytest.mark.slow
 async def test_many_reads_at_once_are_all_made(plans: Plans) -> None:
     plan = await plans.start([look(f"s{n}") for n in range(120)], **BATCH)
     assert set(statuses(await plan.ended()).values()) == {"completed"}
@@ -111,6 +112,7 @@ async def test_a_quick_call_that_fails_is_made_again_and_only_then_its_attempts_
     assert sorted(looked(plans)) == ["a", "a", "b", "b", "b", "c", "c"]
 
 
+@pytest.mark.slow
 async def test_a_tool_that_takes_long_three_times_is_called_as_an_activity_from_then_on(plans: Plans) -> None:
     slow = [look(name, seconds=0.3) for name in "abc"]
     plan = await plans.start([*slow, look("d", "a", "b", "c"), look("e", "d")], **BATCH)
@@ -119,6 +121,7 @@ async def test_a_tool_that_takes_long_three_times_is_called_as_an_activity_from_
     assert sorted(first_looks(plans)) == ["a", "b", "c", "d", "e"]
 
 
+@pytest.mark.slow
 async def test_a_plan_of_reads_is_paused_and_cancelled_as_any_other(plans: Plans) -> None:
     plan = await plans.start(chain(150, seconds=0.01), **BATCH)
     await plan.until(lambda view: view["counts"].get("completed"), "a step completes")

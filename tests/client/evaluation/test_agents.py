@@ -35,6 +35,7 @@ async def test_a_run_replayed_unchanged_is_identical_and_calls_no_tool(
     assert [body["messages"] for body in here.llm.bodies[:2]] == [body["messages"] for body in here.llm.bodies[2:]]
 
 
+@pytest.mark.slow
 async def test_another_model_shows_what_differs_in_calls_tokens_and_cost(
     temporal_client: Client, settings: Settings
 ) -> None:
