@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 from plans.guards.lock_state import LockRelease, LockRequest, LockState
 from plans.guards.workspace_lock import asked, needs_lock
@@ -58,9 +58,10 @@ class WorkspaceLock:
         request = LockRequest(
             key=lock.key, workflow_id=info.workflow_id, run_id=info.first_execution_run_id, token=lock.token
         )
-        while run.lock is not None and run.lock.held is None:
-            await workflow.execute_activity(
-                "lock_workspace", request, start_to_close_timeout=_TIMEOUT, retry_policy=_RETRY,
-                summary="ask for the workspace",
-            )  # fmt: skip
-            await workflow.sleep(AGAIN, summary="ask for the workspace again")
+        with suppress(ActivityError):  # it was cancelled, as nothing else ends it: its attempts are not limited
+            while run.lock is not None and run.lock.held is None:
+                await workflow.execute_activity(
+                    "lock_workspace", request, start_to_close_timeout=_TIMEOUT, retry_policy=_RETRY,
+                    summary="ask for the workspace",
+                )  # fmt: skip
+                await workflow.sleep(AGAIN, summary="ask for the workspace again")
