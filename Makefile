@@ -16,7 +16,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/te
 	tests/test_demo.py tests/runtime/test_server.py tests/runtime/test_background_worker.py tests/client/review \
 	tests/client/cli/follow/test_screen.py tests/client/test_prune.py tests/client/test_live.py tests/activities/outputs/test_outputs.py \
 	tests/activities/attempt/test_run_on_server.py tests/workflows/test_workflow_runner.py tests/client/cli/test_review.py \
-	tests/client/cli/test_questions.py tests/hosts/test_moving.py tests/workflows/test_workspace_locks.py tests/workflows/test_queried_check.py \
+	tests/client/cli/test_questions.py tests/hosts/test_moving.py tests/workflows/test_queried_check.py \
 	tests/workflows/test_obedient_agent.py tests/activities/sandbox tests/client/releases tests/upgrades \
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
 	tests/runtime/buckets tests/hosts/test_lives.py \

@@ -34,7 +34,6 @@ from plans.views import markdown
 from plans.views.summary import summary_of
 from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
 from workflows.execution import Execution
-from workflows.guards.continuing import at_rest
 from workflows.handlers import MessageHandlers
 from workflows.inputs import REFUSED, AgentRequest, invalid, read_agent_request
 from workflows.llm import AgentReply, agent_answered
@@ -242,7 +241,8 @@ class AgentWorkflow(MessageHandlers):
     async def _continue_as_new_if_full(self) -> None:
         info, limit = workflow.info(), self._agent.run.options.history_limit or EVENTS
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
-            await at_rest(self._teller)
+            await workflow.wait_condition(workflow.all_handlers_finished)
+            await self._teller.rest()
             agent = agent_run.lightened(self._agent)
             workflow.continue_as_new({"agent": agent.model_dump(mode="json", exclude_defaults=True)})
 

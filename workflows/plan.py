@@ -41,7 +41,6 @@ from workflows.children import parent
 from workflows.children.value import set_value, with_result
 from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
-from workflows.guards.continuing import at_rest
 from workflows.guards.deadline import DeadlineTimer
 from workflows.guards.workspace_lock import WorkspaceLock
 from workflows.inputs import REFUSED, PlanRequest, invalid, read_request
@@ -250,8 +249,9 @@ class PlanWorkflow(WaitingHandlers):
             self._patience = None
 
     async def _continue_as_new(self) -> None:
-        """Continue as new with the Run as the only state."""
-        await at_rest(self._teller)
+        """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
+        await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._teller.rest()
         argument = carried(self._started().run)
         self._is_over = True
         workflow.continue_as_new(args=[argument])
