@@ -8,7 +8,7 @@ ARGS ?=
 PARALLEL ?= -n auto --dist worksteal
 # What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
 # attacks with a real browser, and every attack on the sandbox.
-SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/test_control.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
+SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/test_control.py tests/workflows/test_workspace_locks.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
 	tests/chaos/test_stopping.py tests/chaos/test_early_events.py tests/chaos/test_mcp_kills.py tests/chaos/test_effects.py tests/chaos/test_lock_kills.py tests/client/evaluation/test_agents.py tests/plans/views/test_safe_text.py tests/client/test_file_watcher.py tests/examples/test_tool_server.py tests/deploy tests/tool_servers tests/activities/mcp tests/workflows/test_server_tools.py tests/client/tool_servers tests/client/cli/test_run.py tests/runtime/test_browsers.py tests/runtime/service tests/attacks tests/client/web/access tests/test_docs.py tests/test_site.py tests/client/web tests/client/cli/test_list.py tests/client/cli/test_web.py tests/client/cli/test_stopped.py \
 	tests/workflows/test_notifications.py tests/chaos/test_notify_kills.py tests/client/cli/test_services.py \
 	tests/client/test_runs.py tests/client/test_agents.py tests/client/cli/test_schedules.py tests/client/schedules \

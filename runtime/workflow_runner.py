@@ -19,6 +19,10 @@ Before each payload it encodes or decodes, the SDK asks the workflow instance fo
 the request is answered here. A storage driver that files payloads by workflow, such as S3's, still gets its context
 from the workflow.
 
+What one workflow task brings, the workflow gets at once (SINGLE_BATCH). The SDK's default gives it the signals first
+and a cancellation only after it has run: a run that continued as new because of a signal never heard of a cancellation
+that came with it, and Temporal does not carry one over to the next run.
+
 The deadlock detector allows a workflow as long as its workflow task may take. The SDK's two seconds would fail the task
 and start over: on a busy machine a plan of 10,000 steps would never reach its first step.
 """
@@ -55,6 +59,9 @@ EAGER_SHARED = 3
 """Steps of one workflow task that a worker takes itself where others poll its queue: the SDK's default."""
 THINKING_SECONDS = 10
 """Deadlock timeout in seconds: Temporal's default workflow task timeout."""
+SINGLE_BATCH = 2
+"""PROCESS_WORKFLOW_ACTIVATION_JOBS_AS_SINGLE_BATCH, the SDK's workflow logic flag that loses no cancellation
+(temporalio/sdk-python pull request 1671; off by default in 1.35). Each history says from which task on it holds."""
 _LIMIT = "_deadlock_timeout_seconds"
 _PURE = (
     *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
@@ -86,7 +93,7 @@ class SharingRunner(SandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a sandboxed workflow instance."""
         self.evictions.began()
-        return _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
+        return _Sharing(super().create_instance(_with_ours(det)), self.neighbours, self.evictions)
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,7 @@ class OwnRunner(UnsandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a workflow instance; without serialization contexts if the converter ignores them."""
         self.evictions.began()
-        instance = _Sharing(super().create_instance(_showing(det)), self.neighbours, self.evictions)
+        instance = _Sharing(super().create_instance(_with_ours(det)), self.neighbours, self.evictions)
         return instance if self.needs_context else _ContextFree(instance, self.filed_by_workflow)
 
 
@@ -139,8 +146,9 @@ class _Showing(WorkflowInboundInterceptor):
         return found
 
 
-def _showing(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
-    return replace(det, interceptor_classes=[*det.interceptor_classes, _Showing])
+def _with_ours(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
+    flags: frozenset[Any] = det.default_workflow_logic_flags | {SINGLE_BATCH}
+    return replace(det, interceptor_classes=[*det.interceptor_classes, _Showing], default_workflow_logic_flags=flags)
 
 
 class _Sharing(WorkflowInstance):

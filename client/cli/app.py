@@ -89,6 +89,8 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
 
         output.say("\nInterrupted.")
         return INTERRUPTED
+    except SystemExit as exit:  # of shell completion, which ends so after it asked a server
+        return exit.code if isinstance(exit.code, int) else int(exit.code is not None)
     except BrokenPipeError:
         return ENDED_OTHERWISE
     except Exception as error:

@@ -30,8 +30,16 @@ async def _main() -> None:
         raise error
 
 
-if __name__ == "__main__":
+def _run() -> int:
     try:
         asyncio.run(_main())
     except PlanError as error:
-        sys.exit(f"{error.code}: {error.message}")
+        sys.stderr.write(f"{error.code}: {error.message}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = _run()
+    sys.stdout.flush()
+    os._exit(code)  # without interpreter teardown, which can crash the SDK's threads

@@ -13,6 +13,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 
 from tests.driving import WAITS, Plans, refusals, statuses, step, work
+from tests.workflows.conftest import MakeWorker
 
 CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 15))]
 
@@ -110,6 +111,22 @@ async def test_a_plan_in_review_that_gets_many_messages_does_not_outgrow_its_his
     await plan.signal("begin")
     assert (await plan.ended())["status"] == "completed"
     assert len(await plan.histories()) > 1
+
+
+@pytest.mark.modes("plain")
+async def test_a_cancellation_that_comes_with_the_signal_that_fills_the_history_is_not_lost(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    async with make_worker():
+        plan = await idle.start([work("a", requiresApproval=True)], {"historyLimit": 20})
+        await plan.until_asked("a")
+    for number in range(30):
+        await plan.signal("nonsense", number)
+    await plan.handle.cancel()  # one workflow task brings all of them
+    async with make_worker():
+        view = await plan.ended()
+    assert view["status"] == "cancelled"
+    assert len(refusals(view)) == 30
 
 
 def _length(event: HistoryEvent) -> float:

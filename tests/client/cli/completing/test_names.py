@@ -11,6 +11,7 @@ import pytest
 from temporalio.worker import Worker
 
 from client.cli import environment
+from client.cli.app import run
 from client.cli.completing import names
 from tests.client.cli.command import plan, plan_process, written
 from tests.waiting import until
@@ -78,3 +79,10 @@ async def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path) -> None
 def test_no_name_leaves_its_line() -> None:
     hostile = ["a\nrm", "a\x1b[31m", "ab", "b"]
     assert names.fitting_names(hostile, "a") == ["ab"]
+
+
+def test_a_completion_returns_as_other_commands_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program ends itself then, without interpreter teardown, which can crash the SDK's threads."""
+    for name, value in {"_PLAN_COMPLETE": "complete_bash", "COMP_WORDS": "plan appr", "COMP_CWORD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert run([]) == 0
