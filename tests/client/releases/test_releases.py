@@ -83,13 +83,19 @@ class Team:
         looking.cancel()
 
 
-@pytest_asyncio.fixture
-async def team(temporal_client: Client, queue: str, state_dir: Path, workspace: Path) -> AsyncIterator[Team]:
+@asynccontextmanager
+async def deployed(client: Client, queue: str, state_dir: Path, workspace: Path) -> AsyncIterator[Team]:
+    """A deployment with a name and a queue of its own; its workers end with it."""
     environ = {"PLANS_TASK_QUEUE": queue, "PLANS_STATE_DIR": str(state_dir), "PLANS_GRACE": "0"}
     settings = Settings.read({**environ, "PLANS_WORKSPACES": str(workspace)})
-    async with AsyncExitStack() as stack:
-        plans = Plans(temporal_client, queue, workspace)
-        yield Team(temporal_client, settings, plans, f"team-{uuid.uuid4().hex[:8]}", stack)
+    async with AsyncExitStack() as workers:
+        yield Team(client, settings, Plans(client, queue, workspace), f"team-{uuid.uuid4().hex[:8]}", workers)
+
+
+@pytest_asyncio.fixture
+async def team(temporal_client: Client, queue: str, state_dir: Path, workspace: Path) -> AsyncIterator[Team]:
+    async with deployed(temporal_client, queue, state_dir, workspace) as team:
+        yield team
 
 
 def asks() -> list[dict[str, Any]]:
