@@ -62,11 +62,13 @@ class EndRecorder:
         The activity's retry policy retries OSError, such as a full disk.
         """
         written = ended.payload.data.decode()
-        (summary, shown), large = await asyncio.gather(
-            asyncio.to_thread(self._summarize, written), self.values.kept(written)
+        (summary, shown, file), large = await asyncio.gather(
+            asyncio.to_thread(_summarized, written), self.values.kept(written)
         )
         record = EndRecord(summary=summary, text=shown, run=large or written)
-        return record.model_copy(update={"claim": await self._claim(record)})
+        # Side by side: each waits for the disk.
+        claim, _ = await asyncio.gather(self._claim(record), asyncio.to_thread(self.summaries.write_summary, file))
+        return record.model_copy(update={"claim": claim})
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:
         """The record's copy in the value store; None if storing fails, which does not fail the plan."""
@@ -78,12 +80,13 @@ class EndRecorder:
             return None
         return kept.model_copy(update={"preview": ""})  # `plan list` loads the memo of every plan: keep it small
 
-    def _summarize(self, written: str) -> tuple[dict[str, Any], str]:
-        run = run_of(written)
-        summary, shown = summary_of(run), text(run, TEXT_STEPS)
-        markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
-        self.summaries.write_summary(SummaryFile(plan_id=run.plan.id or "", markdown=markdown))
-        return summary.to_json(), shown
+
+def _summarized(written: str) -> tuple[dict[str, Any], str, SummaryFile]:
+    """The summary of a Run that is JSON text, the text of its steps, and SUMMARY.md."""
+    run = run_of(written)
+    summary, shown = summary_of(run), text(run, TEXT_STEPS)
+    markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
+    return summary.to_json(), shown, SummaryFile(plan_id=run.plan.id or "", markdown=markdown)
 
 
 def _listed(run: Run) -> str:
