@@ -27,6 +27,7 @@ from client.review.keys import HELP
 from client.review.nested import why_not_edited
 from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
+from client.review.undisturbed import undisturbed
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plans.errors import PlanError
 
@@ -73,7 +74,7 @@ class ReviewApp(Deciding):
         draft = Draft(step, self.view.version, self.tools.get(step.tool))
         self.push_screen(EditScreen(draft, lambda: self.view, self._save))
 
-    @work(exclusive=True)
+    @undisturbed("plan")
     async def action_editor(self) -> None:
         """Edit the chosen step in the user's editor."""
         step = self.chosen
@@ -106,7 +107,7 @@ class ReviewApp(Deciding):
         """Skip the chosen step, or undo the skip."""
         self._try(self._skipped)
 
-    @work(exclusive=True)
+    @undisturbed("plan")
     async def action_add(self) -> None:
         """Add a step after the chosen one."""
         tool = await self.push_screen_wait(PickTool(self.tools))
@@ -117,7 +118,7 @@ class ReviewApp(Deciding):
         draft = Draft(step, self.view.version, self.tools[tool], is_new=True, after=after)
         await self.push_screen_wait(EditScreen(draft, lambda: self.view, self._save))
 
-    @work(exclusive=True)
+    @undisturbed("plan")
     async def action_remove(self) -> None:
         """Remove the chosen step."""
         name = self.chosen.id if self.chosen else ""
@@ -126,7 +127,7 @@ class ReviewApp(Deciding):
         if await self.push_screen_wait(Confirm(f"Remove step '{name}'?")):
             self._try(lambda: (RemoveStep(op="remove", step_id=name), f"'{name}' was removed."))
 
-    @work(exclusive=True, group="regenerate")
+    @undisturbed("regenerate", "The LLM is revising the plan already.")
     async def action_regenerate(self) -> None:
         """Have the LLM revise the plan; if that fails, the feedback is offered again."""
         feedback = await self.push_screen_wait(AskText("What should the LLM change?", self._feedback))
@@ -165,7 +166,7 @@ class ReviewApp(Deciding):
             if self.leaves_on_begin:
                 self.exit("begun")
 
-    @work(exclusive=True)
+    @undisturbed("plan")
     async def action_pause(self) -> None:
         """Pause or unpause the plan."""
         status = self.view.status
@@ -176,7 +177,7 @@ class ReviewApp(Deciding):
         else:
             self.say(f"The plan is {status}; only a running plan can be paused.")
 
-    @work(exclusive=True)
+    @undisturbed("plan")
     async def action_cancel(self) -> None:
         """Cancel the plan, after a confirmation."""
         sure = await self.push_screen_wait(Confirm("Cancel the plan? Completed steps are not undone."))

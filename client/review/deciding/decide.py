@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from textual import work
-
 from client import runs
 from client.review.deciding.answering import answered
 from client.review.deciding.other_args import Compare, approved_with_others
 from client.review.dialogs import Approve, AskText
 from client.review.plan_screen import LivePlan
+from client.review.undisturbed import undisturbed
 from client.runs import Choice
 from plans.errors import InvalidPlan, PlanError
 from plans.views.call_text import CALLS
@@ -35,22 +34,22 @@ class Deciding(LivePlan):
         self.compare: Compare | None = None
         self._typed_args: dict[str, dict[str, Any]] = {}
 
-    @work(exclusive=True, group="decide")
+    @undisturbed("decide")
     async def action_decide(self, approved: bool) -> None:
         """Approve or deny the chosen step."""
         await self._decide(approved)
 
-    @work(exclusive=True, group="decide")
+    @undisturbed("decide")
     async def action_deny_with_comment(self) -> None:
         """Deny the chosen step, and say why."""
         await self._decide(False, has_comment=True)
 
-    @work(exclusive=True, group="decide")
+    @undisturbed("decide")
     async def action_always(self) -> None:
         """Approve the chosen step and all calls like it, once its scope was shown."""
         await self._decide(True, always=True)
 
-    @work(exclusive=True, group="decide")
+    @undisturbed("decide")
     async def action_other_args(self) -> None:
         """Change the arguments of the chosen step's call, and approve it with those once all of it was shown."""
         item = self._asked

@@ -152,7 +152,9 @@ async def test_other_arguments_of_a_call_are_approved_on_the_screen_after_their_
         screen.press("\x13")
         await until(lambda: "with these arguments?" in screen.text and "+ba.txt" in screen.text, "the changed call")
         await until(lambda: "'ba.txt' would be deleted" in screen.text and "-an older note" in screen.text, "its diff")
-        await screen.press_until("y", "was approved with other arguments")
+        await at_rest(screen)
+        screen.press("y")
+        await until(lambda: "was approved with other arguments" in screen.text, "what was done")
         screen.press("q")
         assert await screen.process.wait() == 0
     assert (workspace / "a.txt").exists()
