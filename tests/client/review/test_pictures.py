@@ -63,11 +63,15 @@ async def test_the_screen_looks_as_it_did(open_screen: Open, scene: Scene, size:
     async with open_screen(*STEPS, size=tuple(size)) as screen:
         await scene(screen)
         await screen.pilot.pause()
-        taken = screen.text.replace(screen.app.plan, "copy-a-file-000000") + "\n"  # as long as the id
-    picture = PICTURES / f"{name}.txt"
-    if os.environ.get("PLANS_NEW_PICTURES"):
-        picture.write_text(taken, encoding="utf-8")
-    assert taken == picture.read_text(encoding="utf-8"), f"{picture.name} looks different"
+        picture = PICTURES / f"{name}.txt"
+
+        def taken() -> str:
+            return screen.text.replace(screen.app.plan, "copy-a-file-000000") + "\n"  # as long as the id
+
+        if os.environ.get("PLANS_NEW_PICTURES"):
+            picture.write_text(taken(), encoding="utf-8")
+        expected = picture.read_text(encoding="utf-8")
+        await screen.until(lambda: taken() == expected, f"{picture.name} looks as it did")
 
 
 async def test_colours_tell_the_chosen_row_from_others_and_what_is_done_from_what_waits(open_screen: Open) -> None:
