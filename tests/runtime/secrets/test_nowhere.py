@@ -172,6 +172,11 @@ async def look_while_it_waits(lived: Lived) -> None:
         lived.add("command lines", words)
         if b"\0T=" not in b"\0" + variables:  # the tool's own processes have it
             lived.add("environments", variables)
+
+    async def is_logged() -> bool:
+        return "err " in (await plan(lived.environ, "logs", name, "shell")).out
+
+    await until(is_logged, "what the running command has written so far has arrived")
     await lived.commands(
         ("pending", name), ("pending", name, "--json"), ("show", name), ("show", name, "--json"), ("list",),
         ("graph", name), ("logs", name, "shell"), ("why", name, "said"), ("check", str(lived.file)),
