@@ -203,6 +203,8 @@ def main() -> None:
     """Entry point. Exits with `os._exit`: the SDK's threads may crash during interpreter shutdown."""
     try:
         code = run(sys.argv[1:], os.environ)
+    except KeyboardInterrupt:  # before it listens to signals
+        code = 130
     except Exception:
         traceback.print_exc()
         code = 1

@@ -28,6 +28,7 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
+from benchmarks.leaving import leave
 from client import runs
 from plans.model.shares import Fairness
 from plans.run import Options
@@ -156,3 +157,4 @@ if __name__ == "__main__":
     parser.add_argument("--unfair", action="store_true")
     given = parser.parse_args()
     asyncio.run(measure(given.queued, given.small, given.every, fair=not given.unfair))
+    leave(0)

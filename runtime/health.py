@@ -45,6 +45,8 @@ def main() -> None:
         wrong = asyncio.run(trouble(Settings.read(os.environ), alone="--alive" in sys.argv[1:]))
     except PlanError as error:
         wrong = f"{error.code}: {error.message}"
+    except Exception as error:
+        wrong = f"{type(error).__name__}: {error}"
     if wrong:
         print(wrong, file=sys.stderr)
     gc.collect()

@@ -20,6 +20,8 @@ SETTER = ROOT / "plans" / "execution" / "schedule.py"
 STATES = {"StepState", "Run"}
 """The models whose `status` is the schedule's to write."""
 STATUSES = {status.value for status in (*Status, *PlanStatus)}
+PROGRAMS = ("runtime", "activities", "client", "scripts", "examples", "benchmarks", "tests")
+WITHOUT_TEMPORAL = {"tests/chaos/night/proxy.py"}
 SOURCES = [path for package in sorted(MAY_IMPORT) for path in modules(package)]
 
 
@@ -231,3 +233,14 @@ def test_the_longest_that_is_allowed_passes() -> None:
 def test_an_error_that_is_not_drawn_is_caught() -> None:
     sources = ["class Lost(Drawn): ...", "class Drawn(PlanError): ..."]
     assert undrawn_errors(sources, "PlanError\n└── Drawn  its sentence") == {"Lost"}
+
+
+def test_programs_that_run_an_event_loop_end_without_interpreter_teardown() -> None:
+    """It can crash the threads of Temporal's SDK: the process of a test, or a user's, then ends with -6."""
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text() for folder in PROGRAMS for path in (ROOT / folder).rglob("*.py")
+    }
+    ended = {name for name, text in texts.items() if "os._exit(" in text or "leave(" in text}
+    programs = {name for name, text in texts.items() if '__name__ == "__main__"' in text and "asyncio.run(" in text}
+    assert programs & ended
+    assert programs - ended == WITHOUT_TEMPORAL

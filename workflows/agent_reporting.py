@@ -67,24 +67,25 @@ async def ended(agent: AgentRun) -> None:
 
 
 class Reporter:
-    """Reports to the parent plan in the course of an agent's run, and remembers what was said last."""
+    """Reports to the parent plan in the course of an agent's run. What was said last outlives a run of the workflow."""
 
     def __init__(self) -> None:
-        self._line, self._has_listed, self._in_turn, self._asked = "", False, False, False
+        self._in_turn, self._asked = False, False
 
     async def report(self, agent: AgentRun, awaiting: Sequence[str], within_turn: bool) -> None:
         """Signal the plan when the agent's position, or what awaits approval, has changed; or with its calls."""
         name, line = agent.run.plan.id, agent.position
         if awaiting:
             line = f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
-        is_new, again = line != self._line, within_turn and self._in_turn
+        is_new, again = line != agent.link.line, within_turn and self._in_turn
         self._in_turn = again
         if is_new or is_due(agent, within_turn, again):
-            self._line, self._in_turn = line, within_turn
+            listed, self._in_turn = agent.link.listed, within_turn
+            agent.link = agent.link.model_copy(update={"line": line})
             asks = {"asks": list(awaiting)[:ASKS]} if is_new and (awaiting or self._asked) else {}
             self._asked = bool(awaiting)
-            await report_to_parent(agent, line if is_new else "", is_new=not self._has_listed, **asks)
-            self._has_listed = agent.tasks is not None
+            await report_to_parent(agent, line if is_new else "", is_new=not listed, **asks)
+            agent.link = agent.link.model_copy(update={"listed": agent.tasks is not None})
 
 
 async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **more: Any) -> None:

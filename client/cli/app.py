@@ -58,14 +58,25 @@ def main() -> None:
     """Run as a program. Exits without interpreter teardown, which can crash the SDK's threads."""
     gc.disable()  # until the command is imported: imports leave no garbage
     signal.signal(signal.SIGTERM, interrupt)
-    code = run(sys.argv[1:], loaded=_prepare)
-    gc.collect()
-    for stream in (sys.stdout, sys.stderr):
+    try:
+        code = run(sys.argv[1:], loaded=_prepare)
+        gc.collect()
+        wrong = _flushed()
+        code = code or wrong
+    except KeyboardInterrupt:  # after the command's own end
+        code = INTERRUPTED
+    os._exit(code)
+
+
+def _flushed() -> int:
+    """Write what is left to write. Returns the exit code of a command whose output cannot be written."""
+    wrong = 0
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed before the program began
         try:
             stream.flush()
-        except BrokenPipeError:  # the reader closed the pipe, as `| head` does
-            code = code or ENDED_OTHERWISE
-    os._exit(code)
+        except OSError:  # the reader closed the pipe, as `| head` does, or there is no room
+            wrong = ENDED_OTHERWISE
+    return wrong
 
 
 def run(

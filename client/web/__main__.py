@@ -9,6 +9,7 @@ import asyncio
 import os
 import signal
 import sys
+import traceback
 
 from client.web.access import Access
 from client.web.serve import serve
@@ -35,6 +36,11 @@ def _run() -> int:
         asyncio.run(_main())
     except PlanError as error:
         sys.stderr.write(f"{error.code}: {error.message}\n")
+        return 1
+    except KeyboardInterrupt:  # before it listens to signals
+        return 130
+    except Exception:
+        traceback.print_exc()
         return 1
     return 0
 

@@ -73,6 +73,8 @@ class PlanLink(Value):
     told: int = Field(default=0, description="All tool calls up to this number were reported.")
     requests: int = Field(default=0, description="LLM requests that the last report counted.")
     reports: int = Field(default=0, description="Number of reports; the more there are, the rarer they become.")
+    line: str = Field(default="", description="The last line about its position, which is not repeated.")
+    listed: bool = Field(default=False, description="The plan has its task list.")
 
 
 class AgentOrder(Value):

@@ -144,6 +144,7 @@ async def test_a_call_that_ran_when_the_run_was_stopped_is_unknown_and_the_other
     async with serve([says({"tool_calls": calls}), ANSWER]) as agents:
         first = await start(agents)
         await until(lambda: agents.plans.ledger, "the second call runs")
+        await _agent(first).until_status("call_1", "completed")
         await _agent(first).approve("call_3", by="ann")
         await _agent(first).until_logged("approved")
         await _stop(first, how)

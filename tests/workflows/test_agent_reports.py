@@ -192,7 +192,8 @@ async def test_more_calls_than_are_listed_are_counted(serve: Serving) -> None:
     assert step(view, "agent")["moreCalls"] == 4
 
 
-async def test_an_agent_sends_at_most_two_reports_for_each_of_its_turns(serve: Serving) -> None:
+@pytest.mark.crosses_runs
+async def test_an_agent_reports_once_in_each_of_its_turns_also_in_a_new_run_of_it(serve: Serving) -> None:
     async with serve([*(costing(100, call("list_directory", path=".")) for _ in range(6)), DONE]) as agents:
         plan = await agents.plans.start([AGENT])
         await plan.ended()

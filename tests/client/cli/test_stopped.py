@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from client.cli import signals
 from tests.client.cli.command import CEILING, line_with, plan, running, told_to_stop, written
 from tests.waiting import until
 
+ROOT = Path(__file__).parents[3]
 DISORDER = ("Traceback", "was destroyed", "never retrieved", "never awaited", "Exception ignored", "Fatal")
 STEPS = [
     {"id": "look", "tool": "list_directory", "args": {"path": "."}},
@@ -72,6 +74,19 @@ async def test_a_command_that_is_still_loading_ends_in_order(environ: dict[str, 
     async with asyncio.timeout(CEILING):
         _, said = await process.communicate()
     assert (process.returncode, said) == (130, b"")
+
+
+@pytest.mark.slow
+def test_a_signal_that_comes_after_the_command_has_ended_does_not_tear_the_interpreter_down() -> None:
+    program = (
+        "import io, os, sys\n"
+        "class Last(io.StringIO):\n"
+        "    def flush(self): os.kill(os.getpid(), 15)\n"
+        "from client.cli import main\n"
+        "sys.stderr = Last()\n"
+        "main()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program, "--version"], cwd=ROOT, check=False).returncode == 130
 
 
 def test_a_signal_cancels_what_runs_wherever_it_arrives_which_cleans_up_before_the_command_ends() -> None:
