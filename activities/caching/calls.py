@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ from activities.provenance.watcher import TRACED
 from activities.sandbox.process import environment
 from activities.tools.agents_md import collect
 from activities.tools.tool import Tool, ToolContext
-from plans.caching.entries import MAX_FILES, Entry, compared, same_files
+from plans.caching.entries import MAX_FILES, Entry, Output, compared, same_files
 from plans.caching.keys import CallKey, call_key, digest
 from plans.errors import PlanError, ToolError
 from plans.file_stamps import Stamp
@@ -110,7 +110,28 @@ class CachedCall:
             return f"{spec.name} may have effects outside the workspace"
         return ""
 
+    def foreseen(self, made: Mapping[str, Output]) -> tuple[Entry | None, CacheNote]:
+        """The entry whose result the call would take, and what the call would note. Takes nothing, changes nothing.
+
+        `made`: files that the results of calls before it would re-create.
+        """
+        if refused := self._refused():
+            return None, CacheNote(why="never", unkept=refused)
+        if not self.store.exists:
+            return None, CacheNote(why="fresh" if self.order.fresh else "first")
+        try:
+            found = self._search(made)
+        except (Unkept, OSError, PlanError) as error:
+            return None, CacheNote(why="never", unkept=str(error)[:300])
+        return (found[1], CacheNote(taken_from=found[1].place)) if found else (None, self.note)
+
     def _look(self) -> tuple[str, Entry] | None:
+        return self._search({}, self.store.drop)
+
+    def _search(
+        self, made: Mapping[str, Output], drop: Callable[[str], None] = lambda _: None
+    ) -> tuple[str, Entry] | None:
+        """The entry that fits; else `note` says why none does. `drop`: what happens to a damaged one."""
         self._key = call_key(self.store.secret, self.version, _as_json(self.args), self._around(), self.order.reads)
         if self.order.reads is not None:
             self._listed = listed(self.context.workspace, self.order.reads)
@@ -121,9 +142,9 @@ class CachedCall:
         why = ""
         for entry_id, entry in self.store.entries(self._key.name):
             if entry is None:
-                self.store.drop(entry_id)
+                drop(entry_id)
                 why = "damaged"
-            elif same_files(entry.reads, self._now(entry)):
+            elif same_files(entry.reads, _with(made, entry, self._now(entry))):
                 if allowed is not None and entry_id not in allowed:
                     why = "since"
                     continue
@@ -221,6 +242,15 @@ class CachedCall:
 
     def _say(self, **fields: Any) -> None:
         self.note = self.note.model_copy(update=fields)
+
+
+def _with(made: Mapping[str, Output], entry: Entry, now: dict[str, Stamp | None]) -> dict[str, Stamp | None]:
+    """The files that an entry depends on as they will be, once those of `made` are re-created."""
+    will_be = dict(now)
+    for path in made.keys() & now.keys():
+        before = entry.reads.get(path)
+        will_be[path] = before if before is not None and before.hash == made[path].hash else None
+    return will_be
 
 
 def _as_json(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,6 +61,11 @@ class ResultStore:
             self._secret = self._read_secret()
         return self._secret
 
+    @property
+    def exists(self) -> bool:
+        """Whether anything has been kept."""
+        return (self.directory / "key").is_file()
+
     def entries(self, key: str) -> Iterator[tuple[str, Entry | None]]:
         """The entries of a key with their ids, the last one used first; None for one that is damaged."""
         folder = self._folder(key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -53,6 +53,7 @@ Since = Annotated[
     typer.Option("--since", metavar="ID|last", help="Take results of that run where nothing they depend on changed."),
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Take no results of earlier runs; keep those of this one.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and start nothing.")]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
 
@@ -72,19 +73,19 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         timeout: Timeout = None,
         since: Since = None,
         no_cache: NoCache = False,
+        dry_run: DryRun = False,
         as_json: AsJson = False,
     ) -> None:
         limit = seconds_of(timeout, "--timeout")
-        if since and no_cache:
-            raise typer.BadParameter("--since takes results of an earlier run, and --no-cache none; leave one out")
         flags = Flags(
             workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
-            cache="fresh" if no_cache else "on" if since else "", since=since,
+            cache=cache_of(since, no_cache=no_cache), since=since,
         )  # fmt: skip
         settings = environment.settings()
         found = load(file)
         signals.run(list_again(settings, named_in(found.data, settings)))
-        action(prepared(found, flags, settings), as_json)
+        request = prepared(found, flags, settings)
+        foretell(request, as_json) if dry_run else action(request, as_json)
 
     command.__doc__ = action.__doc__
     return command
@@ -94,6 +95,20 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
 def run(request: Request, as_json: bool) -> None:
     """Start a plan and follow it to its end."""
     to_its_end(request, as_json)
+
+
+def cache_of(since: str | None, *, no_cache: bool) -> Literal["", "on", "fresh"]:
+    """What the options of a start say of earlier results."""
+    if since and no_cache:
+        raise typer.BadParameter("--since takes results of an earlier run, and --no-cache none; leave one out")
+    return "fresh" if no_cache else "on" if since else ""
+
+
+def foretell(request: Request, as_json: bool) -> None:
+    """Show what a checked plan would do, instead of starting it."""
+    from client.cli.forecast import show  # lazily: it loads all tools and what they need
+
+    show.show(request, as_json=as_json)
 
 
 def to_its_end(request: Request, as_json: bool) -> NoReturn:

@@ -120,6 +120,25 @@ def call_diff(item: PendingView, workspace: str | None = None, rules: WorkspaceR
         return _told("unknown", path, f"cannot be read here: {line(str(why))}")
 
 
+def diff_of(item: PendingView, before: str | None) -> CallDiff | None:
+    """The change that the call would make to a file with this text; None: to one that is not there."""
+    path = path_of(item)
+    if path is None:
+        return None
+    return _created(item, path) if before is None else _of_texts(item, path, before)
+
+
+def changed_text(item: PendingView, before: str | None) -> str | None:
+    """The text of the file after a call that can be made; None if it is deleted. `before`: the text it has."""
+    if item.tool == "delete_file":
+        return None
+    if item.tool == "write_file":
+        return str(item.args["content"])
+    if not item.args["oldText"]:
+        return str(item.args["newText"])
+    return find_edit(item.args["path"], before or "", item.args["oldText"], item.args["newText"]).result
+
+
 def path_of(item: PendingView) -> str | None:
     """The file that the call changes; None if it is not one of the tools of which that is known, or malformed."""
     names = {"write_file": ("path", "content"), "edit_file": ("path", "oldText", "newText"), "delete_file": ("path",)}

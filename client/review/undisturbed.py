@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from textual import work
+from textual.app import App
 
+_UNDER_WAY: WeakKeyDictionary[App[Any], set[str]] = WeakKeyDictionary()
+"""By app, the groups of which an action is under way."""
 _Action = Callable[..., Coroutine[None, None, None]]
 
 
@@ -21,7 +25,7 @@ def undisturbed(group: str, busy: str = "") -> Callable[[_Action], Callable[...,
     def wrapped(action: _Action) -> Callable[..., Any]:
         @wraps(action)
         async def alone(app: Any, *arguments: Any) -> None:
-            under_way: set[str] = vars(app).setdefault("_actions_under_way", set())
+            under_way = _UNDER_WAY.setdefault(app, set())
             if group in under_way:
                 if busy:
                     app.say(busy)

@@ -12,7 +12,22 @@ import typer
 
 from client.cli import environment, output
 from client.cli.options import AsJson, File, group
-from client.cli.run import Fairness, Inputs, MaxParallel, NewId, Priority, Review, Timeout, Yes, to_its_end
+from client.cli.run import (
+    DryRun,
+    Fairness,
+    Inputs,
+    MaxParallel,
+    NewId,
+    NoCache,
+    Priority,
+    Review,
+    Since,
+    Timeout,
+    Yes,
+    cache_of,
+    foretell,
+    to_its_end,
+)
 from client.cli.sources import template_text
 from client.cli.sources.template_request import names, prepare_template
 from client.cli.spans import seconds_of
@@ -137,14 +152,19 @@ def run(
     priority: Priority = None,
     fairness: Fairness = None,
     timeout: Timeout = None,
+    since: Since = None,
+    no_cache: NoCache = False,
+    dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
     limit = seconds_of(timeout, "--timeout")
     flags = Flags(
-        workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit
-    )
-    to_its_end(prepare_template(name, flags, environment.settings()), as_json)
+        workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
+        cache=cache_of(since, no_cache=no_cache), since=since,
+    )  # fmt: skip
+    request = prepare_template(name, flags, environment.settings())
+    foretell(request, as_json) if dry_run else to_its_end(request, as_json)
 
 
 @app.command()

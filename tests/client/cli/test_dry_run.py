@@ -1,0 +1,82 @@
+"""`plan run --dry-run`: what it says before a plan is started, that nothing was started, and that it came true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from tests.client.cli.command import plan, written
+
+Environ = dict[str, str]
+READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}}
+COPY = {"id": "copy", "tool": "write_file", "args": {"path": "b.txt", "content": "{{read}}"}}
+EDIT = {"id": "edit", "tool": "edit_file", "args": {"path": "c.txt", "oldText": "2", "newText": "3"}}
+LATER = {"id": "later", "tool": "edit_file", "args": {"path": "c.txt", "oldText": "3", "newText": "4"}}
+CHAIN = [READ, COPY, EDIT, {**LATER, "dependsOn": ["edit"]}]
+
+
+def outlooks(found: dict[str, Any]) -> dict[str, str]:
+    return {each["stepId"]: each["outlook"] for each in found["steps"]}
+
+
+def everything(*places: Path) -> dict[str, bytes]:
+    """All files there, with what is in them."""
+    files = [path for place in places for path in sorted(place.rglob("*")) if path.is_file()]
+    return {str(path): path.read_bytes() for path in files}
+
+
+async def ids(client: Client) -> set[str]:
+    """The plans of this file."""
+    return {each.id async for each in client.list_workflows("") if each.id.startswith("plan-rehearsed")}
+
+
+async def test_what_is_said_before_comes_true_and_until_then_nothing_happens(
+    environ: Environ, worker: Worker, temporal_client: Client, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    (workspace / "c.txt").write_text("1\n2\n")
+    file = written(tmp_path / "plan.json", {"title": "rehearsed", "cache": True, "steps": [READ, COPY]})
+    first = (await plan(environ, "run", file, "--yes", "--json")).json["summary"]["planId"]
+    file = written(tmp_path / "plan.json", {"title": "rehearsed", "cache": True, "steps": CHAIN})
+    kept = Path(environ["PLANS_STATE_DIR"], "cache")
+    before, known = everything(workspace, kept), await ids(temporal_client)
+    told = await plan(environ, "run", file, "--dry-run", "--yes", "--json")
+    shown = await plan(environ, "run", file, "--dry-run", "--yes")
+    assert (told.code, shown.code) == (0, 0), told.err
+    assert everything(workspace, kept) == before
+    assert await ids(temporal_client) == known
+    assert outlooks(told.json) == {"read": "cached", "copy": "cached", "edit": "run", "later": "run"}
+    assert told.json["earlier"] == 1
+    changes = {each["stepId"]: each["change"] for each in told.json["steps"] if each["change"]}
+    assert [changes["edit"]["rows"][-2:], changes["later"]["rows"][-2:]] == [["-2", "+3"], ["-3", "+4"]]
+    assert f"= read  read_file  from an earlier run: {first}/read" in shown.out
+    assert "        -3\n        +4" in shown.out
+    assert "2 are taken from earlier runs, 2 steps run" in shown.out
+    run = (await plan(environ, "run", file, "--yes", "--json")).json["summary"]["planId"]
+    view = (await plan(environ, "show", run, "--json")).json
+    taken = {each["id"]: (each["result"].get("cache") or {}).get("takenFrom", "") for each in view["steps"]}
+    assert taken == {"read": f"{first}/read", "copy": f"{first}/copy", "edit": "", "later": ""}
+    assert (workspace / "c.txt").read_text() == "1\n4\n"
+
+
+async def test_what_would_not_start_is_refused_as_by_the_start_itself(environ: Environ, tmp_path: Path) -> None:
+    file = written(tmp_path / "plan.json", {"steps": [{"id": "a", "tool": "read_file", "args": {"nonsense": 1}}]})
+    dry, real = [await plan(environ, "run", file, *more, "--json") for more in (["--dry-run"], [])]
+    assert (dry.code, json.loads(dry.out)) == (real.code, json.loads(real.out)) != (0, {})
+
+
+async def test_without_a_server_it_says_so_and_starts_none(environ: Environ, tmp_path: Path, workspace: Path) -> None:
+    alone = {name: value for name, value in environ.items() if name != "TEMPORAL_ADDRESS"}
+    alone |= {"PLANS_STATE_DIR": str(tmp_path / "nowhere"), "PLANS_SERVER": "embedded"}
+    steps = [READ, {"id": "gone", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["read"]}]
+    (workspace / "a.txt").write_text("one\n")
+    shown = await plan(alone, "run", written(tmp_path / "plan.json", {"steps": steps}), "--dry-run")
+    assert shown.code == 0, shown.err
+    assert "asks: delete_file asks by default" in shown.out
+    assert "'a.txt' would be deleted" in shown.out
+    assert "no Temporal server runs" in shown.out
+    assert not [path for path in (tmp_path / "nowhere").rglob("*") if path.is_file()]
