@@ -167,6 +167,7 @@ class Run(State):
     started: datetime | None = None
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
+    slow: dict[str, int] = Field(default_factory=dict, description="By tool, its quick calls that were not (`quick`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
     timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")

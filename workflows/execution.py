@@ -65,7 +65,7 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
-        self._sent, self._rest, self._window = 0, timers.Rest(run), Window()
+        self._sent, self._rest, self._window = 0, timers.Rest(run), Window(run)
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 

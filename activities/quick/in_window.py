@@ -16,7 +16,15 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from plans.activity_io import Call, Return
 from plans.audit.entries import digest_of
 from plans.model import Retry
-from plans.quick.batching import MAX_RESULT_BYTES, NOT_QUICK, QUICK_SECONDS, SLOW_SECONDS, TOO_LATE, Quick
+from plans.quick.batching import (
+    MAX_RESULT_BYTES,
+    NOT_QUICK,
+    QUICK_SECONDS,
+    SLOW_SECONDS,
+    STALE_SECONDS,
+    TOO_LATE,
+    Quick,
+)
 
 Attempted = Callable[[Call], Awaitable[Return]]
 
@@ -34,7 +42,8 @@ def in_window(attempt: Attempted) -> Attempted:
 async def _quickly(attempt: Attempted, call: Call) -> Return:
     info = activity.info()
     began = info.scheduled_time.timestamp()
-    until = (began if call.quick_since is None else call.quick_since) + QUICK_SECONDS
+    since = call.quick_since
+    until = (began if since is None or began - since > STALE_SECONDS else since) + QUICK_SECONDS
     started, limit = time.monotonic(), asyncio.timeout(until - time.time())
     try:
         async with limit:

@@ -10,11 +10,12 @@ from temporalio.service import RPCError
 
 from client.evaluation.asking import Spending
 from client.evaluation.playing import Asking, NothingToReplay, Play
-from client.evaluation.record import read
-from client.evaluation.report import Evaluation, Replayed, summed
+from client.evaluation.record import RecordGone, read
+from client.evaluation.report import Evaluation, Replayed, Unreadable, summed
 from client.ids import workflow_id
 from client.listing import AGENTS_TOO
 from client.rpc import translated
+from runtime.keys.errors import KeyMissing
 
 SIDE_BY_SIDE = 4
 """Replays at a time, unless told otherwise."""
@@ -29,6 +30,7 @@ async def replay(
     *,
     spending: Spending | None = None,
     goes_on: bool = False,
+    leaves_out: bool = False,
     side_by_side: int = SIDE_BY_SIDE,
     told: Callable[[Replayed], None] = lambda _: None,
     before: Callable[[Sequence[Replayed]], bool] = lambda _: True,
@@ -37,22 +39,24 @@ async def replay(
 
     Without `asking` the recorded answers are played: what differs then, differs because of this version. With it, the
     LLM is asked anew. `spending`: prices and limits. `goes_on`: a call that the record has no answer to fails, and the
-    agent goes on; else its replay ends there. `told` is called after each run; `before`, with all checks, before the
+    agent goes on; else its replay ends there. `leaves_out`: a record that cannot be read is named and the others are
+    replayed; else it raises. `told` is called after each run; `before`, with all checks, before the
     first LLM request: False ends it there.
 
     Raises RecordGone for a run that is not on the server any more, NothingToReplay if nothing asked an LLM, KeyMissing
     for a record that cannot be decrypted here. One that this version cannot play has an `error`.
     """
     spent = spending or Spending()
-    plays = await _plays(client, [plan] if isinstance(plan, str) else plan, spent, goes_on=goes_on)
-    if not plays:
+    unread: list[Unreadable] | None = [] if leaves_out else None
+    plays = await _plays(client, [plan] if isinstance(plan, str) else plan, spent, unread, goes_on=goes_on)
+    if not plays and not unread:
         raise NothingToReplay("nothing to replay: no LLM wrote these plans, and none of their steps is an agent")
     checks = [await each.check() for each in plays]
     if asking is None or not before(checks):
         for check in checks:
             told(check)
-        return evaluation(checks, None)
-    return evaluation(await _anew(plays, checks, asking, spent, side_by_side, told), asking)
+        return evaluation(checks, None, unread or ())
+    return evaluation(await _anew(plays, checks, asking, spent, side_by_side, told), asking, unread or ())
 
 
 async def _anew(
@@ -72,22 +76,28 @@ async def _anew(
     return [task.result() for task in tasks]
 
 
-def evaluation(runs: Sequence[Replayed], asking: Asking | None) -> Evaluation:
+def evaluation(runs: Sequence[Replayed], asking: Asking | None, unreadable: Sequence[Unreadable] = ()) -> Evaluation:
     """What the replays come to together."""
     asked = asking is not None and any(each.anew or each.error for each in runs)
     return Evaluation(
-        identical=all(each.identical for each in runs),
+        identical=not unreadable and all(each.identical for each in runs),
         model=asking.model.model or "" if asking and asked else "",
         prompt_set=asking.prompts.name if asking and asked else "",
         runs=list(runs),
         was=summed(each.check.was for each in runs),
         now=summed(each.shown.now for each in runs),
         same=sum(each.identical for each in runs),
+        unreadable=list(unreadable),
     )
 
 
-async def _plays(client: Client, plans: Sequence[str], spent: Spending, *, goes_on: bool) -> list[Play]:
-    """The runs that asked an LLM, those that were named first, each followed by its children."""
+async def _plays(
+    client: Client, plans: Sequence[str], spent: Spending, unread: list[Unreadable] | None, *, goes_on: bool
+) -> list[Play]:
+    """The runs that asked an LLM, those that were named first, each followed by its children.
+
+    `unread` takes those whose records cannot be read; None: the first one raises.
+    """
     found, seen = list[Play](), set[str]()
     left = [(workflow_id(each), "") for each in reversed(plans)]
     while left and len(seen) < MOST_RUNS:
@@ -95,7 +105,14 @@ async def _plays(client: Client, plans: Sequence[str], spent: Spending, *, goes_
         if name in seen:
             continue
         seen.add(name)
-        play = Play(client.data_converter, await read(client, name), spent.cost_of, goes_on=goes_on, parent=parent)
+        try:
+            record = await read(client, name)
+        except (RecordGone, KeyMissing) as error:
+            if unread is None:
+                raise
+            unread.append(Unreadable(id=name, code=error.code, error=error.message))
+            continue
+        play = Play(client.data_converter, record, spent.cost_of, goes_on=goes_on, parent=parent)
         if play.asks:
             found.append(play)
         left += [(child, play.name) for child in reversed(play.record.children)]

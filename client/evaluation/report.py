@@ -88,16 +88,25 @@ class Replayed(Value):
         return self.anew or self.check
 
 
+class Unreadable(Value):
+    """A run that could not be replayed, as its record cannot be read."""
+
+    id: str
+    code: str
+    error: str
+
+
 class Evaluation(Value):
     """What was replayed, and what it comes to."""
 
-    identical: bool
+    identical: bool = Field(description="Nothing differs, and every record could be read.")
     model: str = Field(default="", description="The model asked; empty: the recorded answers were used.")
     prompt_set: str = ""
     runs: list[Replayed]
     was: Figures
     now: Figures
     same: int = Field(description="Runs that are identical.")
+    unreadable: list[Unreadable] = Field(default_factory=list, description="Runs left out, and why.")
 
 
 def compared(was: Played, now: Played, cost_of: CostOf, *, is_check: bool, was_stopped: bool) -> Comparison:

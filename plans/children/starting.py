@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plans.activity_io import Facts
+from plans.children.orders import child_id
 from plans.children.state import MAX_NESTING, ChildPlan, ParentLink
 from plans.definition.parsing import read_plan
 from plans.definition.validation import errors, input_values
@@ -106,9 +107,19 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         by=parent.options.by,
         notify=effective(parent, is_child=parent.parent is not None),
         history_limit=parent.options.history_limit,
+        cache=parent.options.cache,
+        since=_since(parent, step, plan),
         until=for_child(parent),
         shares_lock=is_covered(parent),
     )
+
+
+def _since(parent: Run, step: Step, plan: Plan) -> str:
+    """The first child of the same step in the run that the parent takes results of; of a chosen id, none: its own."""
+    if not parent.options.since:
+        return ""
+    is_chosen = plan.id != child_id(parent.plan.id or "", step.id, parent.steps[step.id].calls)
+    return plan.id or "" if is_chosen else child_id(parent.options.since, step.id, 1)
 
 
 def waivers_count(parent: Run, step: Step) -> bool:

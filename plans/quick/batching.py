@@ -23,10 +23,12 @@ SLOW_SECONDS = 0.05
 """A call that had so long and was not done in time was not quick."""
 STRIKES = 3
 """After so many calls of a tool that were not quick, a run makes its calls as activities."""
+STALE_SECONDS = 1.25
+"""So long after the beginning of a window its workflow task has ended, since only quick calls keep it open."""
 MAX_CALLS = 100
 """Quick calls in one workflow task."""
 IN_FLIGHT = 8
-"""Quick calls at a time: a worker's calls share its event loop, so more of them would only take longer each."""
+"""Quick calls at a time, in runs that began with a version that made several."""
 MAX_RESULT_BYTES = 16_384
 """Longest result of a quick call, as JSON. The server refuses more than 4 MB from one workflow task (TEMPORAL.md 2)."""
 NOT_QUICK, TOO_LATE = "NOT_QUICK", "TOO_LATE"

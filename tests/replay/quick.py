@@ -40,4 +40,18 @@ async def cancelled(plans: Plans) -> Started:
     return started
 
 
-QUICK: Mapping[str, Scenario] = {"quick-calls": quick, "quick-calls-cancelled": cancelled}
+async def struck_out(plans: Plans) -> Started:
+    """A tool that takes long three times, and is called as an activity from then on, in whatever run of the plan."""
+    slow = [look(f"s{n}", *([f"s{n - 1}"] if n else []), args={"seconds": 0.3}) for n in range(3)]
+    chain = [look(f"s{n}", f"s{n - 1}") for n in range(3, 12)]
+    started = await plans.start([*slow, *chain], {"historyLimit": 10}, durable="batch")
+    await started.ended()
+    return started
+
+
+QUICK: Mapping[str, Scenario] = {
+    "quick-calls": quick,
+    "quick-calls-cancelled": cancelled,
+    "quick-calls-windows-by-result": quick,
+    "quick-calls-struck-out": struck_out,
+}

@@ -92,7 +92,8 @@ def replay(
         spending = Spending(settings.cost_of, max_tokens, max_cost)
         names = plans or await latest(here.client, last or 0)
         return await replayed(
-            here.client, names, asking, spending=spending, goes_on=go_on, side_by_side=side_by_side,
+            here.client, names, asking, spending=spending, goes_on=go_on, leaves_out=last is not None,
+            side_by_side=side_by_side,
             told=lambda each: _tell(each, as_json), before=lambda checks: _begin(checks, asking, settings, estimate),
         )  # fmt: skip
 

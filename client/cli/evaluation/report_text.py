@@ -30,12 +30,13 @@ def run_rows(found: Replayed) -> list[str]:
 
 
 def total_rows(found: Evaluation) -> list[str]:
-    """What all runs come to, for more than one."""
+    """What all runs come to, for more than one; and which could not be read."""
     count = len(found.runs)
     how = f"asked {line(found.model)}" if found.model else "with the recorded answers"
     how += f" with the prompt set {line(found.prompt_set)}" if found.prompt_set else ""
     head = f"{found.same} of {count} run{'s' * (count != 1)} identical, {how}"
-    return [head, *(f"  {row}" for row in _figures(found.was, found.now))] if count > 1 else [head]
+    rows = [head, *(f"  {row}" for row in _figures(found.was, found.now))] if count > 1 else [head]
+    return [*rows, *(f"not replayed: {line(each.id)}: {each.code}: {line(each.error)}" for each in found.unreadable)]
 
 
 def plural(number: int, what: str) -> str:

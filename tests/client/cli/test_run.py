@@ -45,6 +45,28 @@ async def test_a_plan_runs_to_its_end_with_a_line_for_each_step(
     assert not (workspace / "a.txt").exists()
 
 
+async def test_results_are_taken_of_the_last_run_or_of_the_one_that_is_named(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "in.txt").write_text("before")
+    read = {"id": "read", "tool": "read_file", "args": {"path": "in.txt"}}
+    copy = {"id": "copy", "tool": "write_file", "args": {"path": "out.txt", "content": "$read"}}
+    file = file_of(tmp_path, read, copy, title="Since")
+    first = (await plan(environ, "run", file, "--since", "last", "--json")).json["summary"]["planId"]
+    taken = []
+    for since, more in ((first, []), ("last", []), (first, ["--no-cache"]), (first, ["edited"])):
+        if more == ["edited"]:
+            (workspace / "in.txt").write_text("after")
+        (workspace / "out.txt").unlink()
+        flags = more if more == ["--no-cache"] else ["--since", since]
+        ended = await plan(environ, "run", file, *flags, "--yes", "--json")
+        assert ended.code == 0, ended.err
+        shown = (await plan(environ, "show", ended.json["summary"]["planId"], "--json")).json
+        taken.append([bool(each["result"].get("cache", {}).get("takenFrom")) for each in shown["steps"]])
+        assert (workspace / "out.txt").read_text() == (workspace / "in.txt").read_text()
+    assert taken == [[True, True], [True, True], [False, False], [False, False]]
+
+
 async def test_a_plan_that_ends_otherwise_is_exit_code_1(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     partial = await plan(environ, "run", file_of(tmp_path, WRITE, MISSING))
     assert partial.code == 1

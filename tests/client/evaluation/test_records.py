@@ -13,6 +13,7 @@ from temporalio.client import Client
 
 from client import runs
 from client.cli.evaluation.command import shown_prompts
+from client.cli.evaluation.report_text import total_rows
 from client.evaluation.record import RecordGone
 from plans.errors import PlanError
 from runtime.connect import connect
@@ -100,6 +101,27 @@ async def test_a_record_that_is_gone_or_not_whole_is_refused_with_a_clear_error(
         await runs.replay(client, names[1])
     told = await command(environ, "replay", names[0], "--json")
     assert (told.code, told.json["error"]["code"]) == (4, "RECORD_GONE")
+
+
+async def test_of_the_last_runs_those_that_cannot_be_read_are_named_and_the_others_replayed(
+    environ: dict[str, str],
+) -> None:
+    long = [says(WORKS, FIRST), says({"answer": "Both are written. " * 200}, LATER)]
+    settings = Settings.read(environ | {"PLANS_EXTERNAL_BYTES": "1024"})
+    client = await connect(settings)
+    async with lab(client, settings, long) as here:
+        lost = await here.recorded("Write one and two")
+    shutil.rmtree(settings.state_dir / "values")
+    (settings.state_dir / "values").mkdir()
+    async with lab(client, settings, long) as here:
+        whole = await here.recorded("Write one and two")
+    with pytest.raises(RecordGone):
+        await runs.replay(client, [lost, whole])
+    found = await runs.replay(client, [lost, whole], leaves_out=True)
+    assert ([each.id for each in found.runs], found.same) == ([whole], 1)
+    assert [(each.id, each.code) for each in found.unreadable] == [(lost, "RECORD_GONE")]
+    assert not found.identical
+    assert f"not replayed: {lost}: RECORD_GONE: " in total_rows(found)[-1]
 
 
 async def test_the_command_says_what_differs_and_ends_with_one(
