@@ -14,7 +14,6 @@ from pathlib import Path
 from benchmarks import (
     alternatives,
     caching,
-    chains,
     document,
     idle_plans,
     latency,
@@ -43,7 +42,6 @@ MEASUREMENTS = {
     "speed": speed.measure,
     "step-cost": step_cost.measure,
     "server-settings": server_settings.measure,
-    "chains": chains.measure,
     "skew": skew.measure,
     "loops": loops.measure,
     "latency": latency.measure,

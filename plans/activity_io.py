@@ -256,6 +256,9 @@ class Facts(Value):
         description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
     first_turn_patched: bool = Field(default=False, description="Its patches need no marker; not in older histories.")
+    one_by_one: bool = Field(
+        default=False, description="Each call is an activity, none is quick (`plans.quick`); not in older histories."
+    )
     windows_by_result: bool = Field(
         default=False, description="What a window of quick calls holds is known from results; not in older histories."
     )

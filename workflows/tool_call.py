@@ -77,7 +77,9 @@ def _quickly(run: Run, step: Step, call: Call) -> workflow.ActivityHandle[dict[s
 
 
 def _is_quick(run: Run, step: Step, filled: Filled) -> bool:
-    """Whether the call is made in the workflow task: here, by a plan that says so, and without anybody's decision."""
+    """Whether the call is made in the workflow task: in plans that began when `durable: batch` had that effect."""
+    if run.facts.one_by_one:
+        return False
     here = run.queue_of(step) in (None, workflow.info().task_queue)
     if not here or run.literal or filled.secrets or step.id in run.decisions:
         return False

@@ -99,7 +99,7 @@ class PlanChecker:
             decision_key=self.decision_key,
             binds_calls=True,
             versions_by_step=True,
-            windows_by_result=True,
+            one_by_one=True,
             partial_fails=True,
             first_turn_patched=True,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,

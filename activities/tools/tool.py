@@ -43,7 +43,6 @@ from plans.errors import ToolError
 from plans.file_stamps import Stamp
 from plans.hosts.host import Checkpoint
 from plans.model import Retry, ToolSpec
-from plans.quick.batching import may_batch
 from plans.views.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
@@ -236,7 +235,6 @@ def tool(
     repeatable: bool = True,
     quoting: Mapping[str, Literal["shell", "python", "jmespath"]] | None = None,
     durable: bool = False,
-    batch: bool = False,
     value_schema: Mapping[str, Any] | None = None,
     touches_files: bool = True,
     cache: bool = False,
@@ -272,8 +270,6 @@ def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any
     spec = ToolSpec(
         name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
     )
-    if spec.batch and not may_batch(spec):
-        raise bad_tool(function, "has `batch`, which only a pure tool may have that can be called again")
     named = {*spec.quoting, *spec.approval_exempt, *spec.sends}
     unknown = sorted(named - set(spec.args_schema["properties"]))
     if unknown:

@@ -42,7 +42,7 @@ class Plan(Value):
     defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
     durable: Durable | None = Field(
         default=None,
-        description="batch: calls of pure tools are recorded together; a worker's death costs up to 250 ms of them.",
+        description="Without effect: each call is recorded by itself, before what follows from it.",
     )
     timeout: Seconds | None = Field(
         default=None,

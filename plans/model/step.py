@@ -81,7 +81,7 @@ class Step(Value):
     )
     durable: Annotated[Durable | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
-        description="batch: recorded together with other calls of pure tools; step: before what follows from it.",
+        description="Without effect: each call is recorded by itself, before what follows from it.",
     )
     timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, description="Seconds one attempt may take."

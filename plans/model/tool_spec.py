@@ -62,7 +62,7 @@ class ToolSpec(Value):
     )
     batch: bool = Field(
         default=False,
-        description="Of a pure tool: calls are recorded together (`durable: batch`), unless a plan or step says no.",
+        description="Of workers of before: calls of the pure tool were recorded together.",
     )
     cache: bool = Field(
         default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."

@@ -8,12 +8,11 @@ workflow task lie within QUICK_SECONDS, by the worker's clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import Field
 
-from plans.model import Durable, Problem, Step, ToolSpec, Value
+from plans.model import Durable, Step, ToolSpec, Value
 
 QUICK_SECONDS = 0.25
 """From the scheduling of a workflow task's first quick call to the end of its last one, at most."""
@@ -57,12 +56,3 @@ def is_batched(step: Step, spec: ToolSpec, durable: Durable | None, args: dict[s
     wished = step.durable or durable or ("batch" if spec.batch else "step")
     asks = step.requires_approval is True or spec.asks_by_default(args, carries=True)
     return wished == "batch" and may_batch(spec) and step.repeatable is not False and not asks
-
-
-def batch_problems(step: Step, path: str, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:
-    """A step that says `durable: batch` itself, and whose tool does not allow it."""
-    spec = tools.get(step.tool)
-    if step.durable != "batch" or spec is None or may_batch(spec):
-        return
-    text = f"{spec.name} is not a tool of the worker's own that is declared pure, so its calls are recorded one by one"
-    yield Problem(code="NOT_PURE", step_id=path, field="durable", message=f"{text}; remove `durable: batch`")
