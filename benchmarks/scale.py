@@ -18,7 +18,7 @@ SHAPES: dict[str, Callable[[int], Steps]] = {
     "chain": graphs.chain,
 }
 SIZES = (1, 100, 1_000, 10_000)
-GROWTH, RUN_EVENTS, MEMORY = 1.2, 12_000, 400e6
+GROWTH, RUN_EVENTS, MEMORY = 1.2, 12_000, 300e6
 """Bars for the largest plan: CPU per step relative to a plan a tenth as large, events per run, bytes of memory."""
 
 

@@ -4,7 +4,9 @@ A plan of 10,000 steps is half a million objects. With default thresholds the ga
 are created, which takes three times as long as creating them and a large share of a workflow task's time limit. So
 there are no automatic collections: one is run explicitly whenever memory has grown by GROWTH, or by REST while the
 worker is idle. What a run of a workflow leaves behind is in cycles; its largest part, the states of its steps, is
-freed without a collection (`workflows.completion`). glibc is limited to ARENAS malloc arenas.
+freed without a collection (`workflows.completion`). glibc is limited to ARENAS malloc arenas, and gives buffers of
+MAPPED bytes and more back when they are freed: a Run as JSON text, and the copies that Temporal's SDK makes of it. By
+itself it would raise that limit with the first big one, and keep the space of all further ones (mallopt(3)).
 """
 
 from __future__ import annotations
@@ -22,12 +24,14 @@ REST, IDLE = 20_000, 0.05
 """Growth that suffices while idle, and the share of a core below which a worker counts as idle between two checks."""
 LOOK_SECONDS = 0.5
 ARENAS = 2
-_M_ARENA_MAX = -8
+MAPPED = 256 * 1024
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 
 
 def share_arenas() -> None:
     """Call before threads start: glibc creates up to eight arenas per core, and each retains its peak."""
     _c("mallopt", _M_ARENA_MAX, ARENAS)
+    _c("mallopt", _M_MMAP_THRESHOLD, MAPPED)
 
 
 async def keep_small() -> None:

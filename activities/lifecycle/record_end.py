@@ -10,23 +10,16 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from temporalio import activity
 from temporalio.common import RawValue
 
 from plans.activity_io import EndRecord, SummaryFile
 from plans.large_value import LargeValue
-from plans.run import Run, run_of
-from plans.views.queries import TEXT_STEPS
-from plans.views.summary import summary_markdown, summary_of
-from plans.views.text import text
 from runtime.atomic_file import write_whole
 from runtime.keys.at_rest import AtRest
 from runtime.value_store import ValueStore
 
-LISTED = 500
-"""SUMMARY.md lists the steps of a plan of at most this many."""
 CLAIM_SECONDS = 5.0
 """Timeout for storing the record, in seconds; history has it too."""
 
@@ -56,16 +49,14 @@ class EndRecorder:
     values: ValueStore
 
     @activity.defn(name="record_end")
-    async def record_end(self, ended: RawValue) -> EndRecord:
-        """Record the end of the Run in `ended`, which is its JSON text; returns the record.
+    async def record_end(self, run: RawValue, shown: EndRecord, file: SummaryFile) -> EndRecord:
+        """Record the end of a plan; returns `shown` with the Run, whose JSON text is `run`.
 
-        The activity's retry policy retries OSError, such as a full disk.
+        The workflow has summarised it: to parse a Run of 10,000 steps again takes 70 MB. The activity's retry policy
+        retries OSError, such as a full disk.
         """
-        written = ended.payload.data.decode()
-        (summary, shown, file), large = await asyncio.gather(
-            asyncio.to_thread(_summarized, written), self.values.kept(written)
-        )
-        record = EndRecord(summary=summary, text=shown, run=large or written)
+        written = run.payload.data.decode()
+        record = shown.model_copy(update={"run": await self.values.kept(written) or written})
         # Side by side: each waits for the disk.
         claim, _ = await asyncio.gather(self._claim(record), asyncio.to_thread(self.summaries.write_summary, file))
         return record.model_copy(update={"claim": claim})
@@ -79,15 +70,3 @@ class EndRecorder:
             activity.logger.warning("the record of the plan's end was not stored: %s", error)
             return None
         return kept.model_copy(update={"preview": ""})  # `plan list` loads the memo of every plan: keep it small
-
-
-def _summarized(written: str) -> tuple[dict[str, Any], str, SummaryFile]:
-    """The summary of a Run that is JSON text, the text of its steps, and SUMMARY.md."""
-    run = run_of(written)
-    summary, shown = summary_of(run), text(run, TEXT_STEPS)
-    markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
-    return summary.to_json(), shown, SummaryFile(plan_id=run.plan.id or "", markdown=markdown)
-
-
-def _listed(run: Run) -> str:
-    return text(run) if len(run.plan.steps) <= LISTED else ""

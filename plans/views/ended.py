@@ -1,0 +1,21 @@
+"""What remains of a plan that has ended, for people: its summary, its text, and SUMMARY.md."""
+
+from __future__ import annotations
+
+from plans.activity_io import EndRecord, SummaryFile
+from plans.run import Run
+from plans.views.queries import TEXT_STEPS
+from plans.views.summary import summary_markdown, summary_of
+from plans.views.text import text
+
+LISTED = 500
+"""SUMMARY.md lists the steps of a plan of at most this many."""
+
+
+def ended(run: Run) -> tuple[EndRecord, SummaryFile]:
+    """The record of the run, without the Run itself (`run` is empty), and SUMMARY.md."""
+    summary, shown = summary_of(run), text(run, TEXT_STEPS)
+    steps = len(run.plan.steps)
+    listed = shown if steps <= TEXT_STEPS else text(run) if steps <= LISTED else ""
+    file = SummaryFile(plan_id=run.plan.id or "", markdown=summary_markdown(summary, listed))
+    return EndRecord(summary=summary.to_json(), text=shown, run=""), file
