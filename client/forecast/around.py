@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from activities.attempt.environment import sandbox_of
+from activities.attempt.environment import ToolEnvironment, sandbox_of
 from activities.caching.results import Results
+from activities.lifecycle.load_plan import ChildPlanLoader
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
@@ -20,8 +21,10 @@ from client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text,
 from plans.activity_io import Call
 from plans.caching.entries import Output
 from plans.caching.why import reasons_of
+from plans.children.orders import Source
+from plans.children.state import LoadedPlan, LoadRequest
+from plans.forecast.around import Taken
 from plans.forecast.models import ForeseenChange
-from plans.forecast.walk import Taken
 from plans.model import Retry, Step
 from plans.model.caching import CacheNote, CacheOrder
 from plans.views.models import PendingView
@@ -84,6 +87,15 @@ class Machine:
         if found.kind in ("created", "changed", "deleted", "same"):
             self._texts[name] = changed_text(item, self._text(name))
         return _change(found)
+
+    def load(self, workspace: str, source: Source) -> LoadedPlan:
+        """The content of a plan file or a template, read by the rules of the worker. Raises PlanError."""
+        loader = ChildPlanLoader(self._values, self.settings.state_dir, ToolEnvironment())
+        return loader.loaded(LoadRequest(workspace=workspace, **{source.kind: source.value}))
+
+    def at(self, workspace: str) -> Machine:
+        """The same for a child plan that works in another directory."""
+        return self if workspace == self.workspace else Machine(self.settings, workspace)
 
     def _text(self, name: str) -> str | None:
         if name in self._texts:

@@ -45,7 +45,9 @@ class Earlier:
         self.runs += 1
         for name, state in run.steps.items():
             step, result = run.step_of(name), state.result
-            if step is None or result is None or state.status is not Status.COMPLETED or step.is_block or step.for_each:
+            if step is None or result is None or state.status is not Status.COMPLETED:
+                continue
+            if step.is_block or step.for_each or step.repeat:
                 continue
             if result.cache is None or not result.cache.taken_from:
                 self.by_step[template_of(name)].append(result.duration / 1_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -13,12 +12,12 @@ from temporalio.client import Client
 from client.caching.earlier import earlier_run
 from client.forecast.around import Machine
 from client.forecast.earlier import Earlier, earlier_runs
+from client.forecast.times import needed
 from client.local_tools import known_tools
 from client.requests.plan_request import Request
 from client.requests.workspaces import asking_in
 from plans.activity_io import Facts
 from plans.definition.validation import input_values
-from plans.definition.will_ask import Asking
 from plans.flow.ids import template_of
 from plans.forecast.models import Forecast, ForeseenStep
 from plans.forecast.walk import Walk
@@ -26,9 +25,11 @@ from plans.model import DEFAULT_PARALLEL
 from plans.run import Run
 from runtime.errors import NotConnected
 from runtime.settings import Settings
+from runtime.task_queues import listeners
 
 _Number = TypeVar("_Number", int, float)
-NO_SERVER = "no Temporal server runs, so nothing is known of earlier runs"
+NO_SERVER = "no Temporal server runs, so nothing is known of earlier runs and of workers"
+NO_WORKER = "no worker polls the queue '{}' now, so its steps would wait for one"
 
 
 async def forecast(request: Request, settings: Settings, client: Client | None, *, by: str = "") -> Forecast:
@@ -47,12 +48,11 @@ async def forecast(request: Request, settings: Settings, client: Client | None, 
         since = await earlier_run(client, request.flags.since, title) if request.flags.since else ""
         earlier = await earlier_runs(client, title, settings.cost_of)
     walk = await asyncio.to_thread(_walked, request, settings, by, since)
-    asking = {each.step_id: each for each in _asking(request, settings, walk.run.facts.workspace) if each.first_run}
+    notes += [NO_WORKER.format(queue) for queue in walk.queues if client and not await listeners(client, queue)]
+    asking = _asking(request, settings, walk)
     steps = [_complete(each, asking, earlier) for each in walk.found.values()]
     limit = walk.run.options.max_parallel or walk.run.plan.max_parallel or DEFAULT_PARALLEL
-    seconds, untimed = _time(steps, walk.after, limit)
-    if request.plan.finally_:
-        notes.append("the steps of `finally` run at the end, whatever happens, and were not looked at")
+    seconds, untimed = needed(steps, walk.after, walk.within, limit)
     return Forecast(
         title=title, workspace=walk.run.facts.workspace, steps=steps, more=walk.more, seconds=seconds, untimed=untimed,
         tokens=_middle(earlier.tokens) if earlier.tokens else None,
@@ -72,31 +72,27 @@ def _walked(request: Request, settings: Settings, by: str, since: str) -> Walk:
     return walk
 
 
-def _asking(request: Request, settings: Settings, workspace: str) -> list[Asking]:
-    tools = known_tools(settings)
-    return asking_in(request.plan, Path(workspace), tools, settings, approve_all=request.flags.yes)
+def _asking(request: Request, settings: Settings, walk: Walk) -> dict[str, str]:
+    """Why steps would wait for a person, by their ids without items."""
+    tools, found = known_tools(settings), dict[str, str]()
+    for prefix, run in walk.plans.items():
+        rule = "" if run.options.waivers else "a plan that no person wrote"
+        place = Path(run.facts.workspace)
+        for each in asking_in(run.plan, place, tools, settings, approve_all=request.flags.yes, unwaived=rule):
+            name = f"{prefix}{each.step_id}"
+            is_looked_at = f"{name}/" in walk.plans or any(known.startswith(f"{name}[") for known in walk.plans)
+            if each.first_run and not (each.code == "PLAN" and is_looked_at):  # its own steps say so
+                found[template_of(name)] = each.reason
+    return found
 
 
-def _complete(step: ForeseenStep, asking: dict[str, Asking], earlier: Earlier) -> ForeseenStep:
+def _complete(step: ForeseenStep, asking: dict[str, str], earlier: Earlier) -> ForeseenStep:
     """The step with why it asks, and how long it takes."""
     if step.outlook not in ("run", "depends"):
         return step
-    asks = asking.get(template_of(step.step_id))
     seconds = step.seconds if step.seconds is not None else earlier.seconds(step.step_id, step.tool)
-    return step.model_copy(update={"asks": asks.reason if asks else "", "seconds": seconds if step.tool else None})
-
-
-def _time(steps: list[ForeseenStep], after: dict[str, list[str]], limit: int) -> tuple[float | None, int]:
-    """Seconds that a plan takes at least with so many steps at once, and for how many steps no time is known."""
-    ends: dict[str, float] = {}
-    for step in steps:
-        began = max((ends.get(name, 0.0) for name in after.get(step.step_id, ())), default=0.0)
-        ends[step.step_id] = began + (step.seconds or 0.0)
-    # A block ends after what is inside it, which stands behind it in the list.
-    known = [step.seconds for step in steps if step.seconds is not None]
-    untimed = sum(step.seconds is None for step in steps if step.tool and step.outlook in ("run", "depends"))
-    longest = max(ends.values(), default=0.0)
-    return (max(longest, math.fsum(known) / limit) if known or not untimed else None), untimed
+    asks = asking.get(template_of(step.step_id), "")
+    return step.model_copy(update={"asks": asks, "seconds": seconds if step.tool else None})
 
 
 def _middle(found: list[_Number]) -> _Number:

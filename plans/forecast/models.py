@@ -24,12 +24,13 @@ class ForeseenChange(View):
 class ForeseenStep(View):
     """What would become of a step, or of one of the steps inside a block or a loop."""
 
-    step_id: str
+    step_id: str = Field(description="One of a child plan as its parent names it: `deploy/upload`.")
     tool: str = Field(default="", description="Empty: a block or a loop.")
     outlook: Outlook
     why: str = Field(default="", description="A sentence; of a step that runs perhaps empty.")
     depends_on: list[str] = Field(default_factory=list, description="Steps that decide what becomes of it.")
     items: int | None = Field(default=None, description="Of a loop: how many items it has.")
+    rounds: int | None = Field(default=None, description="Of a repetition: how many rounds it has at most.")
     asks: str = Field(default="", description="Why it would wait for a person; empty: it would not.")
     taken_from: str = Field(default="", description="PLAN/STEP whose result it would have.")
     change: ForeseenChange | None = None

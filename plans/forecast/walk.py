@@ -1,7 +1,8 @@
 """Goes through a plan as its workflow would, with the same state machine, without calling a tool.
 
 A step that would take an earlier result has its value from then on. The value of one that would run is not known, so
-of a step that uses it nothing more is known than that it depends on it. Approvals count as given.
+of a step that uses it nothing more is known than that it depends on it. Approvals count as given. Child plans are gone
+through as well, of a repetition the first round, and what closes the plan.
 """
 
 from __future__ import annotations
@@ -9,21 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from plans.caching.orders import asked, order_of, refusal
-from plans.errors import BadExpression
+from plans.children.orders import CHILDREN, Source
+from plans.children.state import LoadedPlan
+from plans.errors import BadExpression, PlanError
 from plans.execution.next_action import Call, Delegate, Fail, Open, Skip, Sleep, Wait, Waits, next_action
 from plans.execution.schedule import Schedule
 from plans.expressions.conditions import roots_of
 from plans.expressions.items import roots_of_items
-from plans.expressions.opaque import scanned
+from plans.expressions.opaque import PLAN, scanned
 from plans.expressions.references import find
+from plans.flow.batches.split import loop_of
+from plans.flow.closing import advance
+from plans.flow.opened import Opened
 from plans.flow.outline import Node, when_of_whole
-from plans.flow.progress import Settle
-from plans.forecast.models import ForeseenChange, ForeseenStep, Outlook
+from plans.flow.progress import Further, Settle
+from plans.forecast.around import Around, Taken
+from plans.forecast.children import Foreseen, child_of, foreseen
+from plans.forecast.models import ForeseenStep, Outlook
 from plans.model import Step
-from plans.model.caching import CacheOrder
 from plans.run import Result, Run, Status
 from plans.step_state import SKIPPED, Outcome
 
@@ -33,24 +40,6 @@ _ITEMS = 1_000_000
 """Items of loops at once: all of them."""
 
 
-class Taken(NamedTuple):
-    """An earlier result that a call would take. `is_known`: its value is here, and not stored outside."""
-
-    place: str
-    value: Any = None
-    is_known: bool = True
-
-
-class Around(Protocol):
-    """What can be found out about a call without making it."""
-
-    def earlier(self, step_id: str, step: Step, args: Mapping[str, Any], order: CacheOrder) -> Taken | str:
-        """The earlier result that the call would take; else why there is none."""
-
-    def change(self, step_id: str, step: Step, args: Mapping[str, Any]) -> ForeseenChange | None:
-        """What the call would do to the file it names; None if it names none, or it is not known."""
-
-
 @dataclass
 class Walk:
     """One way through a plan. `run`: a new one, with the facts about its tools."""
@@ -58,44 +47,74 @@ class Walk:
     run: Run
     around: Around
     moment: datetime
+    prefix: str = ""
+    """Of the ids of its steps: a child plan's begin as its parent names them, `deploy/`."""
+    limit: int = MAX_STEPS
+    """Steps that are looked at."""
+    before: tuple[str, ...] = ()
+    """Of a child plan: steps of those above that would run before it and may change files."""
     found: dict[str, ForeseenStep] = field(default_factory=dict)
     after: dict[str, list[str]] = field(default_factory=dict)
     """By step, what it waits for."""
+    within: dict[str, str] = field(default_factory=dict)
+    """By step, the block, loop or plan step that it is in."""
+    plans: dict[str, Run] = field(default_factory=dict)
+    """The Runs of this plan and all below it, by the prefix of their steps' ids."""
+    queues: dict[str, None] = field(default_factory=dict)
+    """The queues that steps are bound to."""
     more: int = 0
-    _unknown: set[str] = field(default_factory=set)
-    """Steps whose value is not known."""
+    """Steps that were not looked at."""
+    unknown: set[str] = field(default_factory=set)
+    """Its own steps whose value is not known."""
     _writers: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """By step, those before it, and itself, that would run and may change files."""
+    """By own step, those before it, and itself, that would run and may change files."""
 
     def steps(self) -> list[ForeseenStep]:
-        """All steps, each after what it waits for."""
+        """All steps, each after what it waits for, and after the block, loop or plan step that it is in."""
         self._schedule = schedule = Schedule(self.run)
+        self.plans[self.prefix] = self.run
         schedule.begin(self.moment)
+        self._go_on()
+        while len(self.found) < self.limit and advance(schedule, self.moment):
+            self._go_on()
+        for name, state in self.run.steps.items():
+            if self._full(name) not in self.found and len(self.found) < self.limit:
+                needs = schedule.open_needs(name)
+                why = state.reason or (f"'{needs[0]}' is not done" if needs else "")
+                self._tell(name, "blocked", why=why)
+        more = sum(self._full(name) not in self.found for name in self.run.steps)
+        self.more += more
+        if schedule.idle and not more:
+            schedule.end(self.moment)
+        return list(self.found.values())
+
+    def changing(self) -> list[str]:
+        """The steps that would run and may change files."""
+        return list(dict.fromkeys(writer for found in self._writers.values() for writer in found))
+
+    def _go_on(self) -> None:
+        schedule = self._schedule
         while True:
             if schedule.ready:
                 self._look_at(next(iter(schedule.ready)))
             elif (name := schedule.next_ended()) is not None:
                 self._go_further(name)
-            elif len(self.found) >= MAX_STEPS or not schedule.open_next(_ITEMS, self.moment):
+            elif len(self.found) >= self.limit or not schedule.open_next(_ITEMS, self.moment):
                 break
-        for name, state in self.run.steps.items():
-            if name not in self.found and len(self.found) < MAX_STEPS:
-                needs = schedule.open_needs(name)
-                why = state.reason or (f"'{needs[0]}' is not done" if needs else "")
-                self.found[name] = self._step(name, "blocked", why=why)
-        self.more = sum(name not in self.found for name in self.run.steps)
-        return list(self.found.values())
 
     def _look_at(self, name: str) -> None:
         schedule, node = self._schedule, self._schedule.outline.nodes[name]
-        step, needs = node.step, [*schedule.needs(name), *([node.parent] if node.parent else [])]
-        self.after[name] = needs
-        before = {writer: None for each in needs for writer in self._writers.get(each, ())}
+        step, needs = node.step, schedule.needs(name)
+        self.after[self._full(name)] = [self._full(each) for each in needs]
+        if node.parent:
+            self.within[self._full(name)] = self._full(node.parent)
+        earlier = [*needs, *([node.parent] if node.parent else [])]
+        before = dict.fromkeys([*self.before, *(writer for each in earlier for writer in self._writers.get(each, ()))])
         self._writers[name] = tuple(before)
-        if step.repeat is not None:
-            self._runs(name, why=f"in rounds, until {step.repeat.until}", is_known=False)
-        elif hidden := self._hidden(node):
-            self._depends(name, hidden)
+        if (queue := self.run.queue_of(step)) is not None:
+            self.queues[queue] = None
+        if hidden := self._hidden(node):
+            self._depends(name, [self._full(each) for each in hidden])
         elif node.kind == "call" and step.tool not in self.run.facts.tools:
             self._runs(name, why="this machine does not have its tool, so nothing more is known", is_known=False)
         else:
@@ -104,29 +123,36 @@ class Walk:
     def _act(self, name: str, step: Step, before: list[str]) -> None:
         match next_action(self._schedule, name):
             case Skip(reason, opens, code):
-                self.found[name] = self._step(name, "skip", why=reason)
+                self._tell(name, "skip", why=reason)
                 failed = Result(ok=False, error=reason, code=code or SKIPPED, timestamp=self.moment)
                 self._schedule.settle(name, Outcome(Status.SKIPPED, failed, opens), self.moment)
             case Fail(code, message):
-                self.found[name] = self._step(name, "fail", why=f"{code}: {message}")
-                failed = Result(ok=False, error=message, code=code, timestamp=self.moment)
-                self._schedule.settle(name, Outcome(Status.FAILED, failed), self.moment)
+                self._tell(name, "fail", why=f"{code}: {message}")
+                self._fail(name, code, message)
             case Open(opened):
-                self.found[name] = self._step(name, "run", items=None if opened.items is None else len(opened.items))
-                self._schedule.start(name, self.moment)
-                self._schedule.open(name, opened, self.moment)
+                self._open(name, opened)
             case Call(filled, _) if not filled.deferred:
                 self._call(name, step, filled.args, before)
             case Sleep(seconds):
                 self._runs(name, seconds=seconds)
+            case Delegate(args) if step.tool == PLAN or loop_of(self.run.outline, name) is not None:
+                self._go_below(name, step, args, before)
             case Delegate():
-                self._runs(
-                    name, why="it chooses its calls while it runs" if step.tool == "agent" else "", is_known=False
-                )
+                self._runs(name, why="it chooses its calls while it runs", is_known=False)
             case Waits() as waits:
                 self._runs(name, why="waits for an event" if isinstance(waits, Wait) else "", is_known=False)
             case _:
                 self._runs(name, is_known=False)
+
+    def _open(self, name: str, opened: Opened) -> None:
+        node = self._schedule.outline.nodes[name]
+        rule = node.step.repeat if node.kind == "repeat" else None
+        self._tell(
+            name, "run", items=None if opened.items is None else len(opened.items), rounds=rule and rule.limit,
+            why=f"in rounds, until {rule.until}; the first one is" if rule else "",
+        )  # fmt: skip
+        self._schedule.start(name, self.moment)
+        self._schedule.open(name, opened, self.moment)
 
     def _call(self, name: str, step: Step, args: dict[str, Any], before: list[str]) -> None:
         spec = self.run.facts.tools[step.tool]
@@ -138,48 +164,93 @@ class Walk:
             why = f"it takes the result of {earlier.place} if the files it reads are then as they are now"
             self._depends(name, before, why)
         elif isinstance(earlier, Taken):
-            self.found[name] = self._step(name, "cached", taken_from=earlier.place)
+            self._tell(name, "cached", taken_from=earlier.place)
             self._complete(name, earlier.value, is_known=earlier.is_known)
         else:
             self._runs(name, why=earlier, change=self.around.change(name, step, args), is_known=False)
 
+    def _go_below(self, name: str, step: Step, args: Mapping[str, Any], before: list[str]) -> None:
+        """Go through the plan that a step runs."""
+        try:
+            child = child_of(self.run, step, args, self._load, self.moment)
+        except PlanError as error:
+            why = f"{error.code}: {error.message}"
+            if before:  # they may write its file
+                self._depends(name, before, why)
+            else:
+                self._tell(name, "fail", why=why)
+                self._fail(name, error.code, error.message)
+            return
+        place, full = child.facts.workspace, self._full(name)
+        limit = self.limit - len(self.found) - 1
+        below = Walk(child, self.around.at(place), self.moment, f"{full}/", limit, tuple(before))
+        self._tell(name, "run")
+        below.steps()
+        inside = {each: full for each in below.found if each not in below.within}
+        self.found |= below.found
+        self.after |= below.after
+        self.within |= below.within | inside
+        self.plans |= below.plans
+        self.queues |= below.queues
+        self.more += below.more
+        self._writers[name] = tuple(dict.fromkeys([*before, *below.changing()]))
+        ended = Foreseen() if below.more else foreseen(child, below.unknown)
+        if ended.code and child.batch is None:
+            self.found[full] = self.found[full].model_copy(update={"why": f"fails: {ended.error}"})
+            self._schedule.start(name, self.moment)
+            self._fail(name, ended.code, ended.error)
+        else:
+            self._complete(name, ended.value, is_known=ended.is_known)
+
+    def _load(self, step: Step, source: Source) -> LoadedPlan:
+        return self.around.load(self.run.workspace_of(step), source)
+
     def _runs(self, name: str, *, is_known: bool = True, **fields: Any) -> None:
-        self.found[name] = self._step(name, "run", **fields)
+        self._tell(name, "run", **fields)
         self._changes_files(name)
         self._complete(name, None, is_known=is_known)
 
     def _depends(self, name: str, on: Iterable[str], why: str = "") -> None:
-        self.found[name] = self._step(name, "depends", depends_on=list(on), why=why)
+        self._tell(name, "depends", depends_on=list(on), why=why)
         self._changes_files(name)
         self._complete(name, None, is_known=False)
+
+    def _fail(self, name: str, code: str, message: str) -> None:
+        failed = Result(ok=False, error=message, code=code, timestamp=self.moment)
+        self._schedule.settle(name, Outcome(Status.FAILED, failed), self.moment)
 
     def _changes_files(self, name: str) -> None:
         """Note that a step which may run may change files."""
         spec = self.run.facts.tools.get(self._schedule.step(name).tool)
-        if spec is None or (spec.effect != "pure" and not spec.durable) or spec.name in ("agent", "plan"):
-            self._writers[name] = (*self._writers[name], name)
+        if spec is None or (spec.effect != "pure" and not spec.durable) or spec.name in CHILDREN:
+            self._writers[name] = (*self._writers[name], self._full(name))
 
     def _complete(self, name: str, value: Any, *, is_known: bool) -> None:
         if not is_known:
-            self._unknown.add(name)
+            self.unknown.add(name)
         self._schedule.start(name, self.moment)
-        self._schedule.settle(
-            name, Outcome(Status.COMPLETED, Result(ok=True, value=value, timestamp=self.moment)), self.moment
-        )
+        self._schedule.settle(name, self._completed(value), self.moment)
+
+    def _completed(self, value: Any) -> Outcome:
+        return Outcome(Status.COMPLETED, Result(ok=True, value=value, timestamp=self.moment))
 
     def _go_further(self, name: str) -> None:
         """Begin what follows in a block or a loop in which everything has ended, or settle it."""
-        match self._schedule.next_move(name, self.moment):
-            case Settle(outcome):
-                inside = self._schedule.outline.nodes[name].children
-                if any(each in self._unknown for each in inside):
-                    self._unknown.add(name)
-                found = {writer: None for each in [name, *inside] for writer in self._writers.get(each, ())}
-                self._writers[name] = tuple(found)
-                self.after[name] = [*self.after[name], *inside]
-                self._schedule.settle(name, outcome, self.moment)
-            case further:
-                self._schedule.open(name, further.opened, self.moment)
+        node = self._schedule.outline.nodes[name]
+        is_hidden = any(each in self.unknown for each in node.children)
+        done = all(self.run.steps[each].status is Status.COMPLETED for each in node.children)
+        if node.kind == "repeat" and is_hidden and done:  # whether another round follows is not known
+            move: Settle | Further = Settle(self._completed(None))
+        else:
+            move = self._schedule.next_move(name, self.moment)
+        if not isinstance(move, Settle):
+            self._schedule.open(name, move.opened, self.moment)
+            return
+        if is_hidden:
+            self.unknown.add(name)
+        inside = [writer for each in [name, *node.children] for writer in self._writers.get(each, ())]
+        self._writers[name] = tuple(dict.fromkeys(inside))
+        self._schedule.settle(name, move.outcome, self.moment)
 
     def _hidden(self, node: Node) -> list[str]:
         """The steps whose values it uses and which are not known."""
@@ -191,16 +262,22 @@ class Walk:
                 names += roots_of_items(step.for_each.items)
             elif step.switch is not None:
                 names += [root for case in step.switch for root in roots_of(case.when)]
-            elif not step.is_block:
+            elif not step.is_block and node.kind != "repeat":
                 names += [each.root for each in find(scanned(step.tool, step.args))]
         except BadExpression:
             return []  # the step fails with it
         found = (self._schedule.outline.find(node.id, name) for name in names)
         return list(
-            dict.fromkeys(each.step_id for each in found if each and each.step_id in self._unknown if each.step_id)
+            dict.fromkeys(each.step_id for each in found if each and each.step_id in self.unknown if each.step_id)
         )
 
-    def _step(self, name: str, outlook: Outlook, **fields: Any) -> ForeseenStep:
+    def _tell(self, name: str, outlook: Outlook, **fields: Any) -> None:
         step = self._schedule.step(name)
-        tool = "" if step.is_block or step.for_each is not None or step.switch is not None else step.tool
-        return ForeseenStep(step_id=name, tool=tool or "", outlook=outlook, **fields)
+        is_call = not (step.is_block or step.for_each is not None or step.switch is not None or step.repeat is not None)
+        tool = step.tool if is_call else ""
+        self.found[self._full(name)] = ForeseenStep(
+            step_id=self._full(name), tool=tool or "", outlook=outlook, **fields
+        )
+
+    def _full(self, name: str) -> str:
+        return self.prefix + name

@@ -65,11 +65,12 @@ def _rows(found: Forecast) -> Iterator[Text]:
         yield Text(f"{asks} would wait for a person", "yellow")
     yield Text(_time(found))
     for note in found.notes:
-        yield Text(f"Not known: {line(note)}.", "dim")
+        yield Text(f"Note: {line(note)}.", "dim")
 
 
 def _step_rows(step: ForeseenStep) -> Iterator[Text]:
-    tool = f"  {line(step.tool)}" if step.tool else f"  {step.items} items" if step.items is not None else ""
+    size = f"  {step.items} items" if step.items is not None else ""
+    tool = f"  {line(step.tool)}" if step.tool else f"  at most {step.rounds} rounds" if step.rounds else size
     time = f"  about {output.seconds(step.seconds)}" if step.seconds is not None else ""
     yield Text(f"  {_MARKS[step.outlook]} {line(step.step_id)}{tool}  {_WORDS[step.outlook]}{_told(step)}{time}")
     if step.asks:

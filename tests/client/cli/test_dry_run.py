@@ -80,3 +80,51 @@ async def test_without_a_server_it_says_so_and_starts_none(environ: Environ, tmp
     assert "'a.txt' would be deleted" in shown.out
     assert "no Temporal server runs" in shown.out
     assert not [path for path in (tmp_path / "nowhere").rglob("*") if path.is_file()]
+
+
+async def test_child_plans_repetitions_and_what_closes_the_plan_are_shown_with_what_they_ask(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    gone = {"id": "gone", "tool": "delete_file", "args": {"path": "$inputs.path"}, "dependsOn": ["read"]}
+    written(workspace / "clean.json", {"inputs": {"path": {"type": "string"}}, "steps": [READ, gone]})
+    steps: list[dict[str, Any]] = [
+        {"id": "clean", "tool": "plan", "args": {"file": "clean.json", "inputs": {"path": "a.txt"}}},
+        {**READ, "id": "poll", "repeat": {"until": "value != null", "limit": 4}},
+        {**READ, "id": "bound", "queue": "nobody-polls-this"},
+    ]
+    tidy = [{"id": "tidy", "tool": "write_file", "args": {"path": "end.txt", "content": "x"}}]
+    file = written(tmp_path / "plan.json", {"title": "inner", "steps": steps, "finally": tidy})
+    shown = await plan(environ, "run", file, "--dry-run")
+    assert shown.code == 0, shown.err
+    rows = [row.strip() for row in shown.out.splitlines()]
+    for row in (
+        "▸ clean  plan  runs", "▸ clean/read  read_file  runs", "▸ clean/gone  delete_file  runs",
+        "▸ poll  at most 4 rounds  runs: in rounds, until value != null; the first one is", "▸ poll#1  read_file  runs",
+        "▸ finally.tidy  write_file  runs", "'a.txt' would be deleted",
+        "1 would wait for a person",
+        "Note: no worker polls the queue 'nobody-polls-this' now, so its steps would wait for one.",
+    ):  # fmt: skip
+        assert row in rows, shown.out
+    asks = rows.index("▸ clean/gone  delete_file  runs") + 1
+    assert rows[asks].startswith("asks: delete_file asks by default")
+
+
+async def test_the_dry_run_of_a_plan_with_child_plans_comes_true(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    (workspace / "b.txt").write_text("two\n")
+    kept = {**READ, "cache": True}
+    inside = [kept, {**kept, "id": "other", "args": {"path": "b.txt"}}]
+    steps = [{"id": "sub", "tool": "plan", "args": {"steps": inside}}]
+    file = written(tmp_path / "plan.json", {"title": "inner twice", "steps": steps})
+    assert (await plan(environ, "run", file, "--yes")).code == 0
+    (workspace / "b.txt").write_text("changed\n")
+    told = (await plan(environ, "run", file, "--dry-run", "--yes", "--json")).json
+    assert outlooks(told) == {"sub": "run", "sub/read": "cached", "sub/other": "run"}
+    assert told["seconds"] is not None, "the child plan's own time is known"
+    run = (await plan(environ, "run", file, "--yes", "--json")).json["summary"]["planId"]
+    view = (await plan(environ, "show", f"{run}-sub", "--json")).json
+    taken = {each["id"]: bool((each["result"].get("cache") or {}).get("takenFrom")) for each in view["steps"]}
+    assert taken == {"read": True, "other": False}

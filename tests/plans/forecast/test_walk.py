@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from activities.tools.registry import load_tools
 from plans.activity_io import Facts
+from plans.children.orders import Source
+from plans.children.state import LoadedPlan
+from plans.errors import ToolError
+from plans.forecast.around import Taken
 from plans.forecast.models import ForeseenChange, ForeseenStep
-from plans.forecast.walk import MAX_STEPS, Taken, Walk
+from plans.forecast.walk import MAX_STEPS, Walk
 from plans.model import Step
 from plans.model.caching import CacheOrder
 from plans.run import Options
@@ -18,7 +23,8 @@ from tests.plans.building import NOW, TOOLS, run_of, spec, step
 
 LOOK = spec("look", {"text": {}}, effect="pure", reads="reported", outside=False)
 PUT = spec("put", {"text": {}}, effect="keyed", reads="reported", outside=False)
-FACTS = Facts(tools={**TOOLS, "look": LOOK, "put": PUT}, workspace="/w", binds_calls=True)
+PLAN = load_tools(())["plan"].spec
+FACTS = Facts(tools={**TOOLS, "look": LOOK, "put": PUT, "plan": PLAN}, workspace="/w", binds_calls=True)
 
 
 @dataclass
@@ -27,6 +33,8 @@ class Ground:
 
     results: Mapping[str, Any] = field(default_factory=dict)
     asked: dict[str, dict[str, Any]] = field(default_factory=dict)
+    plans: Mapping[str, Any] = field(default_factory=dict)
+    places: list[str] = field(default_factory=list)
 
     def earlier(self, step_id: str, step: Step, args: Mapping[str, Any], order: CacheOrder) -> Taken | str:
         """The result that it has."""
@@ -38,6 +46,17 @@ class Ground:
         """What `put` would do."""
         del step_id
         return ForeseenChange(path=str(args["text"]), kind="created", note="") if step.tool == "put" else None
+
+    def load(self, workspace: str, source: Source) -> LoadedPlan:
+        """The content of a plan that it has."""
+        if source.value not in self.plans:
+            raise ToolError("NOT_FOUND", f"{workspace}/{source.value} does not exist")
+        return LoadedPlan(source=str(source.value), sha256="0" * 64, data=self.plans[source.value])
+
+    def at(self, workspace: str) -> Ground:
+        """The same."""
+        self.places.append(workspace)
+        return self
 
 
 def foreseen(ground: Ground, *steps: Step, **fields: Any) -> dict[str, ForeseenStep]:
@@ -118,10 +137,26 @@ def test_what_must_fail_is_said_with_all_that_it_blocks() -> None:
     assert "'b'" in found["c"].why
 
 
-def test_rounds_are_not_foreseen() -> None:
+def test_of_a_repetition_the_first_round_is_shown() -> None:
     found = foreseen(Ground(), look("a", repeat={"until": "value", "limit": 3}), look("b", uses=("a",)))
-    assert outlooks(found) == {"a": "run", "b": "depends"}
+    assert outlooks(found) == {"a": "run", "a#1": "run", "b": "depends"}
+    assert (found["a"].rounds, found["a"].tool, found["a#1"].tool) == (3, "", "look")
     assert "value" in found["a"].why
+
+
+def test_a_round_that_is_known_to_be_the_last_gives_the_value() -> None:
+    nap = step("nap", tool="sleep", args={"seconds": 1}, repeat={"until": "`true`", "limit": 3})
+    found = foreseen(Ground({"b": 1}), nap, look("b", "nap"))
+    assert outlooks(found) == {"nap": "run", "nap#1": "run", "b": "cached"}
+
+
+def test_what_closes_the_plan_is_shown_as_well() -> None:
+    end = [{"id": "tidy", "tool": "look", "args": {"text": "x"}}]
+    found = foreseen(Ground(), look("a"), **{"finally": end})
+    assert outlooks(found) == {"a": "run", "finally": "run", "finally.tidy": "run"}
+    undo: dict[str, Any] = {"undo": {"tool": "look", "args": {"text": "back"}}}
+    found = foreseen(Ground(), put("a", **undo), look("b", "a", args={"text": "$nobody.y"}), rollback=True)
+    assert outlooks(found) == {"a": "run", "b": "fail", "a.undo": "run"}
 
 
 def test_a_tool_that_this_machine_does_not_have_is_named_and_hides_nothing_else() -> None:
