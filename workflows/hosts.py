@@ -88,7 +88,7 @@ async def _moved(run: Run, lost: Host, step_id: str) -> bool:
     try:
         if await _answers(lost):
             return False
-        run.host = await _taken(run.host)
+        run.host = await _elsewhere(run)
     finally:
         run.moving = False
     run.facts = run.facts.model_copy(update={"workspace": run.host.workspace})
@@ -96,6 +96,18 @@ async def _moved(run: Run, lost: Host, step_id: str) -> bool:
     text = f"host '{lost.name}' is lost: the plan continues at '{run.host.name}' with the files of its last checkpoint"
     run.note(LogKind.WARNING, text, workflow.now(), step_id)
     return True
+
+
+async def _elsewhere(run: Run) -> Host:
+    """A place at any host with the newest files.
+
+    A step may end at the lost host while its last checkpoint is being restored: then there is a newer one to restore.
+    """
+    while True:
+        asked = run.host
+        found = await _taken(asked)
+        if run.host == asked or not workflow.patched("moves-with-the-last-checkpoint"):
+            return found
 
 
 async def _answers(host: Host) -> bool:

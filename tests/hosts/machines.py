@@ -55,6 +55,18 @@ class Machines:
                 await stack.enter_async_context(worker)
             yield
 
+    @asynccontextmanager
+    async def up_without_steps(self, name: str) -> AsyncIterator[None]:
+        """The workers of a host, but for the one that calls its steps."""
+        settings, tools = self.settings_of(name), load_tools([TOOLS])
+        _, pulse = of_host(settings)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(build(self.client, settings, tools, indexed=True))
+            await stack.enter_async_context(
+                build(self.client, settings, tools, indexed=True, workflows=(), polls=pulse)
+            )
+            yield
+
     def files(self, name: str) -> dict[str, str]:
         """What a host's workspace holds, with directories named without what is unique about them."""
         root = self.folder / name / "workspace"
