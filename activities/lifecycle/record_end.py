@@ -16,6 +16,7 @@ from temporalio import activity
 from temporalio.common import RawValue
 
 from plans.activity_io import EndRecord, SummaryFile
+from plans.audit.receipts import Receipts
 from plans.large_value import LargeValue
 from plans.run import Run, run_of
 from plans.views.queries import TEXT_STEPS
@@ -62,10 +63,10 @@ class EndRecorder:
         The activity's retry policy retries OSError, such as a full disk.
         """
         written = ended.payload.data.decode()
-        (summary, shown, file), large = await asyncio.gather(
+        (summary, shown, file, receipts), large = await asyncio.gather(
             asyncio.to_thread(_summarized, written), self.values.kept(written)
         )
-        record = EndRecord(summary=summary, text=shown, run=large or written)
+        record = EndRecord(summary=summary, text=shown, receipts=receipts, run=large or written)
         # Side by side: each waits for the disk.
         claim, _ = await asyncio.gather(self._claim(record), asyncio.to_thread(self.summaries.write_summary, file))
         return record.model_copy(update={"claim": claim})
@@ -81,12 +82,12 @@ class EndRecorder:
         return kept.model_copy(update={"preview": ""})  # `plan list` loads the memo of every plan: keep it small
 
 
-def _summarized(written: str) -> tuple[dict[str, Any], str, SummaryFile]:
-    """The summary of a Run that is JSON text, the text of its steps, and SUMMARY.md."""
+def _summarized(written: str) -> tuple[dict[str, Any], str, SummaryFile, Receipts]:
+    """The summary of a Run that is JSON text, the text of its steps, SUMMARY.md, and its receipts of signals."""
     run = run_of(written)
     summary, shown = summary_of(run), text(run, TEXT_STEPS)
     markdown = summary_markdown(summary, shown if len(run.plan.steps) <= TEXT_STEPS else _listed(run))
-    return summary.to_json(), shown, SummaryFile(plan_id=run.plan.id or "", markdown=markdown)
+    return summary.to_json(), shown, SummaryFile(plan_id=run.plan.id or "", markdown=markdown), run.receipts
 
 
 def _listed(run: Run) -> str:
