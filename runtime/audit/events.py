@@ -17,6 +17,7 @@ from temporalio.client import Client
 
 from plans.audit.chain import FORM
 from plans.audit.entries import SILENT, Act, digest_of, short
+from plans.audit.receipts import DECIDES
 from plans.flow.ids import of_call
 from runtime.audit.messages import of_message, of_start
 from runtime.audit.signals import RECORDED, Signals
@@ -147,6 +148,8 @@ class Reader:
         fields = of_message(request.input.name, await self._only(request.input.args), self._run)
         fields |= {"client": short(request.meta.identity), "outcome": "accepted"}
         self._updates[found.protocol_instance_id] = fields
+        if fields["action"] in DECIDES:
+            self.signals.decided(fields.get("step_id", ""))
         return fields
 
     async def _answered(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from plans.audit.chain import FORM
 from plans.audit.entries import Act
-from plans.audit.receipts import UNCOUNTED, Receipts, Sent, closed, outcomes, read
+from plans.audit.receipts import DECIDES, UNCOUNTED, Receipts, Sent, closed, outcomes, read
 
 RECORDED = "record_end"
 """The local activity that records the end of a plan."""
@@ -26,11 +26,17 @@ class Signals:
         self.sent: list[Sent] = []
         """Those of the run that is being read, in order."""
         self._recorded: Receipts | None = None
+        self._decided = dict[str, Sent]()
+        """By step, the last decision or answer that a run before this one accepted."""
 
     def came(self, name: str, entry: int, action: str = "", step_id: str = "") -> None:
         """A signal. `entry`: number of its entry; 0 if it has none."""
         if name not in UNCOUNTED:
             self.sent.append(Sent(entry, action, step_id))
+
+    def decided(self, step_id: str) -> None:
+        """An update has decided about a step: what becomes void later is that."""
+        self._decided.pop(step_id, None)
 
     def of_next_run(self) -> None:
         """The next signals are of the run that continues this one as new."""
@@ -52,7 +58,21 @@ class Signals:
         return closed(self._recorded, self.sent, time) if self._says and self._recorded is not None else []
 
     def _said(self, receipts: Receipts | None, time: datetime) -> list[Act]:
-        return outcomes(receipts, self.sent, time) if self._says and receipts is not None else []
+        if not self._says or receipts is None:
+            return []
+        found = [self._of_run_before(each) for each in outcomes(receipts, self.sent, time)]
+        ended = {each.entry: each.outcome for each in found}
+        for each in self.sent:
+            if each.action in DECIDES and ended.get(each.entry) == "accepted":
+                self._decided[each.step_id] = each
+        return found
+
+    def _of_run_before(self, act: Act) -> Act:
+        """What became void in this run of the workflow may have been decided in an earlier one."""
+        if act.outcome != "void" or act.entry is not None or act.step_id not in self._decided:
+            return act
+        signal = self._decided.pop(act.step_id)
+        return act.model_copy(update={"entry": signal.entry, "action": f"{signal.action} ended"})
 
 
 def _carried(argument: Any) -> Any:
