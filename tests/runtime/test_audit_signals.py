@@ -45,6 +45,7 @@ def test_a_decision_by_update_meanwhile_is_the_one_that_becomes_void() -> None:
 def test_what_an_older_version_left_says_nothing() -> None:
     signals = Signals()
     signals.came("approve", 4, "approve", "a")
-    for argument in (None, "x", {"run": "{}"}, {"run": {}}, {"agent": []}):
+    shapes: tuple[Any, ...] = (None, "x", {"run": "{}"}, {"run": {}}, {"agent": []})
+    for argument in shapes:
         assert signals.at_continue(argument, NOON) == []
     assert signals.at_record({"summary": {}}, NOON) + signals.at_end(NOON) == []

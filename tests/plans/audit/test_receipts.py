@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from plans.audit.receipts import KEPT, Receipts, Sent, closed, outcomes, read
 
@@ -55,5 +56,6 @@ def test_a_decision_that_became_void_is_the_last_one_about_its_step() -> None:
 
 def test_receipts_that_anybody_may_have_written_are_taken_only_in_their_form() -> None:
     assert read({"count": 3}) == Receipts(count=3)
-    for wrong in (None, [], "x", {"count": -1}, {"counted": 1}, {"refused": [{}] * (KEPT + 1)}):
+    shapes: tuple[Any, ...] = (None, [], "x", {"count": -1}, {"counted": 1}, {"refused": [{}] * (KEPT + 1)})
+    for wrong in shapes:
         assert read(wrong) is None
