@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
+from plans.audit.receipts import Receipts
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
@@ -292,6 +293,7 @@ class EndRecord(Value):
 
     summary: dict[str, Any]
     text: str = Field(description="The plan as text; abridged to the most recent steps if it is big.")
+    receipts: Receipts | None = Field(default=None, description="What became of signals; none in older histories.")
     run: LargeValue | str = Field(description="The Run as JSON text, or a reference to it in external storage.")
     claim: LargeValue | None = Field(
         default=None, description="Reference to this record in storage, upserted into the workflow's memo."

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field, PrivateAttr
 
 from plans.activity_io import Facts, Note
+from plans.audit.receipts import Receipts
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.children.state import Hashes, ParentLink
@@ -179,6 +180,7 @@ class Run(State):
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
+    receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
     told: Told = Field(default_factory=Told, description="What people were notified of (`plans.notify`).")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
@@ -234,6 +236,8 @@ class Run(State):
             status=self.steps[step_id].status if step_id else self.status, progress=progress,
         ))  # fmt: skip
         del self.log[:-LOG_ENTRIES]
+        if kind is LogKind.VOID:
+            self.receipts.void(step_id, code or "VOID", text)
 
     def queue_of(self, step: Step) -> str | None:
         """The task queue the step is bound to; None: the workflow's own."""

@@ -40,7 +40,7 @@ from plans.views.summary import summary_of
 from plans.waiting.people import who_of
 from workflows import completion, signed
 from workflows.execution import Execution
-from workflows.inputs import invalid, refusal, require_stored, undecodable
+from workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,
@@ -78,6 +78,7 @@ class MessageHandlers:
             return
         run = self._execution.run
         self._signals += 1
+        run.receipts.arrived(what)
         lost = undecodable(arguments, f"undecodable-signal-{self._signals}")
         try:
             if lost is not None:
@@ -88,6 +89,7 @@ class MessageHandlers:
         except Refused as refusal:
             known = step_id if step_id in run.steps else None
             text = f"REFUSED:{refusal.code} {what}: {refusal.message}"
+            run.receipts.refuse(what, refusal.code, refusal.message)
             run.note(LogKind.REFUSED, text, workflow.now(), known, code=refusal.code, subject=what)
 
     @workflow.signal(description='Approve a step: {"stepId": "...", "by": "...", "comment": "...", "args": {}}')
@@ -244,6 +246,11 @@ class MessageHandlers:
         """The summary so far, or the final one when the plan has ended."""
         return summary_of(self._started().run).to_json()
 
+    @workflow.query(description="What became of the signals of this run of the workflow: their number, and refusals.")
+    def receipts(self, *_: Any) -> dict[str, Any]:
+        """The receipts of signals, for `plan audit`."""
+        return self._started().run.receipts.model_dump(mode="json")
+
     @workflow.query(description="The whole Run as JSON, from which another run can resume.")
     def state(self, *_: Any) -> dict[str, Any]:
         """The whole Run, the input of `plans.execution.resume`."""
@@ -289,9 +296,3 @@ class MessageHandlers:
 
     def _clear_session(self, text: str) -> None:
         file_tracking.clear(self._started().run, text, workflow.now())
-
-
-def step_of(arguments: Sequence[Any]) -> str | None:
-    """The step id in a message's raw arguments, which may be malformed; None if there is none."""
-    step_id = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
-    return step_id if isinstance(step_id, str) else None

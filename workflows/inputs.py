@@ -12,6 +12,7 @@ from temporalio.exceptions import ApplicationError
 
 from plans.agents.order import AgentOrder
 from plans.agents.run import AgentRun
+from plans.audit.receipts import Receipts
 from plans.definition.validation import bounded
 from plans.errors import InvalidPlan, PlanError, Undecodable
 from plans.files.undo import ChangesRequest
@@ -91,6 +92,8 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
     if request.run is not None and not is_carried():
         _require_sound(run_check.problem_of(request.run, workflow.now()))
+    if request.run is not None:
+        request.run.receipts = Receipts()  # those it came with are of the run before
     return request
 
 
@@ -102,6 +105,8 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
         request = AgentRequest.model_validate(sent)
     if request.agent is not None and not is_carried():
         _require_sound(run_check.agent_problem_of(request.agent, workflow.now()))
+    if request.agent is not None:
+        request.agent.run.receipts = Receipts()
     return request
 
 
@@ -147,6 +152,12 @@ def _schema_errors(code: str) -> Iterator[None]:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))[:200]
         raise InvalidPlan([Problem(code=code, field=place, message=first["msg"][:1_000])]) from None
+
+
+def step_of(arguments: Sequence[Any]) -> str | None:
+    """The step id in a message's raw arguments, which may be malformed; None if there is none."""
+    step_id = arguments[0].get("stepId") if len(arguments) == 1 and isinstance(arguments[0], dict) else None
+    return step_id if isinstance(step_id, str) else None
 
 
 def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:

@@ -7,21 +7,25 @@ whether anybody changed it.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pydantic import Field
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from client.errors import PlanNotFound
 from client.ids import workflow_id
 from client.rpc import translated
-from plans.audit.chain import broken, differs, forged, head
-from plans.audit.entries import Entry
+from plans.audit.chain import FORM, broken, differs, forged, head
+from plans.audit.entries import Act, Entry
+from plans.audit.receipts import outcomes, read
 from plans.model import Problem, Value
 from runtime.audit import files, history
 from runtime.settings import Settings
 from runtime.signing import KEY, private_key
+
+ANSWER_TIMEOUT = timedelta(seconds=5)
+"""For a worker to say what became of signals."""
 
 
 class Verification(Value):
@@ -46,6 +50,10 @@ class AuditReport(Value):
     linked: list[str] = Field(description="Workflows of children, parent and earlier runs, with records of their own.")
     last: datetime | None = Field(default=None, description="Time of the last entry.")
     entries: list[Entry]
+    received: list[Act] = Field(
+        default_factory=list,
+        description="What became of the signals of a plan that runs, by its own word; not yet part of the record.",
+    )
     verification: Verification | None = None
 
 
@@ -60,10 +68,10 @@ async def audit(client: Client, plan: str, settings: Settings, *, verify: bool =
     server nor the state directory has anything, NotConnected, BadRecord if the kept file is no record.
     """
     name = workflow_id(plan)
-    real = await _of_history(client, name)
     kept = files.read(settings.state_dir, name)
+    real = await _of_history(client, name, kept.record.form if kept else FORM)  # a kept record is compared in its form
     if kept is not None and real is not None and kept.record.run_id != real.run_id:
-        kept = None  # of an earlier plan with this id
+        kept, real = None, await _of_history(client, name, FORM)  # it is of an earlier plan with this id
     record = real or (kept.record if kept else None)
     if record is None:
         raise PlanNotFound(
@@ -79,13 +87,26 @@ async def audit(client: Client, plan: str, settings: Settings, *, verify: bool =
         linked=list(dict.fromkeys(each.linked for each in record.entries if each.linked)),
         last=record.entries[-1].time if record.entries else None,
         entries=record.entries,
+        received=await _received(client, record),
         verification=_verified(settings, record, real, kept) if verify else None,
     )
 
 
-async def _of_history(client: Client, name: str) -> history.Record | None:
+async def _received(client: Client, record: history.Record) -> list[Act]:
+    """What became of the signals of the newest run of a plan that has not ended; none if no worker answers."""
+    if record.ended or not record.sent:
+        return []
+    handle = client.get_workflow_handle(record.workflow_id)
     try:
-        return await history.read(client, name)
+        found = read(await handle.query("receipts", rpc_timeout=ANSWER_TIMEOUT))
+    except (RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError):  # also a worker of an older version
+        return []
+    return outcomes(found, record.sent, record.entries[-1].time) if found else []
+
+
+async def _of_history(client: Client, name: str, form: int) -> history.Record | None:
+    try:
+        return await history.read(client, name, form)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             return None

@@ -48,8 +48,10 @@ class Act(Value):
     digest: str = Field(default="", max_length=64, description="The call that was shown to the person who decided.")
     args: str = Field(default="", max_length=64, description="SHA-256 of the arguments.")
     message: str = Field(default="", max_length=64, description="SHA-256 of the whole message, or of a plan's start.")
-    outcome: str = Field(default="", max_length=NAME, description="approved, denied, sent, completed, failed ...")
+    outcome: str = Field(default="", max_length=NAME, description="accepted, refused, sent, completed, failed ...")
     code: str = Field(default="", max_length=NAME, description="Error code.")
+    text: str = Field(default="", max_length=NAME, description="Why a signal was refused, or became void.")
+    entry: int | None = Field(default=None, ge=1, description="Number of the entry of the signal that this is about.")
     attempt: int = Field(default=0, description="Attempts that a call took.")
     linked: str = Field(default="", max_length=1_000, description="Workflow of a child, an agent, or an earlier run.")
     signed: Signed | None = None

@@ -18,4 +18,4 @@ def ended(run: Run) -> tuple[EndRecord, SummaryFile]:
     steps = len(run.plan.steps)
     listed = shown if steps <= TEXT_STEPS else text(run) if steps <= LISTED else ""
     file = SummaryFile(plan_id=run.plan.id or "", markdown=summary_markdown(summary, listed))
-    return EndRecord(summary=summary.to_json(), text=shown, run=""), file
+    return EndRecord(summary=summary.to_json(), text=shown, receipts=run.receipts, run=""), file

@@ -7,7 +7,7 @@ run that continues as new is left out, as is the start of the next one: the reco
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from temporalio.api.common.v1 import Payload, Payloads
@@ -15,12 +15,16 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
+from plans.audit.chain import FORM
 from plans.audit.entries import SILENT, Act, digest_of, short
+from plans.audit.receipts import DECIDES
 from plans.flow.ids import of_call
 from runtime.audit.messages import of_message, of_start
+from runtime.audit.signals import RECORDED, Signals
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
 """What history has of a local activity, and the name that the SDK gives it."""
+CONTINUED = "workflow_execution_continued_as_new_event_attributes"
 SCHEDULED_BY = "TemporalScheduledById"
 ENDS = {
     "workflow_execution_completed_event_attributes": "completed",
@@ -46,10 +50,11 @@ CHILDREN = {
 
 
 class Reader:
-    """Reads the events of one workflow, all runs of it in order."""
+    """Reads the events of one workflow, all runs of it in order. `form`: of the record that they are for."""
 
-    def __init__(self, client: Client, workflow_id: str) -> None:
+    def __init__(self, client: Client, workflow_id: str, form: int = FORM) -> None:
         self._client, self._workflow, self._run = client, workflow_id, ""
+        self.signals, self._count = Signals(form), 0
         self._calls: dict[int, dict[str, Any]] = {}
         self._attempts: dict[int, tuple[int, str]] = {}
         self._updates: dict[str, dict[str, Any]] = {}
@@ -70,7 +75,30 @@ class Reader:
         }
 
     async def acts(self, event: HistoryEvent) -> list[Act]:
-        """The entries that an event makes: at most one, of a quick call two."""
+        """The entries that an event makes: one or none; of a quick call two, and others say what became of signals."""
+        time = event.event_time.ToDatetime(tzinfo=UTC)
+        found = await self._of_signals(event, time)
+        for fields in await self._fields(event):
+            found.append(Act(time=time, **{key: each for key, each in fields.items() if each}))
+        self._count += len(found)
+        return found
+
+    async def _of_signals(self, event: HistoryEvent, time: datetime) -> list[Act]:
+        """What an event says of the signals before it."""
+        name = event.WhichOneof("attributes") or ""
+        if name in ENDS:
+            return self.signals.at_end(time)
+        if name == CONTINUED:
+            return self.signals.at_continue(await self._only(getattr(event, name).input), time)
+        found = getattr(event, MARKER) if name == MARKER else None
+        if found is None or found.marker_name != LOCAL or "result" not in found.details:
+            return []
+        about = await self._only(found.details["data"])
+        if not isinstance(about, dict) or about.get("activity_type") != RECORDED:
+            return []
+        return self.signals.at_record(await self._only(found.details["result"]), time)
+
+    async def _fields(self, event: HistoryEvent) -> list[dict[str, Any]]:
         name = event.WhichOneof("attributes") or ""
         read = self._readers.get(name)
         attributes = getattr(event, name) if name else None
@@ -83,13 +111,14 @@ class Reader:
             fields = self._child_ended(name, attributes)
         elif read is not None:
             fields = await read(event, attributes)
-        time = event.event_time.ToDatetime(tzinfo=UTC)
-        found = [fields] if fields is not None else await self._quick(attributes) if name == MARKER else []
-        return [Act(time=time, **{key: each for key, each in fields.items() if each}) for fields in found]
+        if fields is not None:
+            return [fields]
+        return await self._quick(attributes) if name == MARKER else []
 
     def of_next_run(self) -> None:
         """The next events are of the run that continues this one as new: their numbers begin again."""
         self._calls, self._attempts, self._timers = {}, {}, {}
+        self.signals.of_next_run()
 
     async def _started(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
         del event
@@ -107,8 +136,10 @@ class Reader:
     async def _signalled(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
         del event
         if found.signal_name in SILENT:
+            self.signals.came(found.signal_name, 0)
             return None
         fields = of_message(found.signal_name, await self._only(found.input), self._run)
+        self.signals.came(found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
         return fields | {"client": short(found.identity), "outcome": "sent"}
 
     async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
@@ -117,6 +148,8 @@ class Reader:
         fields = of_message(request.input.name, await self._only(request.input.args), self._run)
         fields |= {"client": short(request.meta.identity), "outcome": "accepted"}
         self._updates[found.protocol_instance_id] = fields
+        if fields["action"] in DECIDES:
+            self.signals.decided(fields.get("step_id", ""))
         return fields
 
     async def _answered(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:

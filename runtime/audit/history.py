@@ -8,8 +8,9 @@ from datetime import timedelta
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from plans.audit.chain import chained, origin
+from plans.audit.chain import FORM, chained, origin
 from plans.audit.entries import Act, Entry
+from plans.audit.receipts import Sent
 from runtime.audit.events import Reader
 
 RPC_TIMEOUT = timedelta(seconds=10)
@@ -28,11 +29,15 @@ class Record:
     entries: list[Entry]
     ended: bool
     """Whether nothing will be added."""
+    form: int = FORM
+    """Version of its form."""
+    sent: tuple[Sent, ...] = ()
+    """The signals of the newest run of the workflow, in order."""
 
     @property
     def origin(self) -> str:
         """What the first entry is bound to."""
-        return origin(self.workflow_id, self.run_id)
+        return origin(self.workflow_id, self.run_id, self.form)
 
 
 async def first_run(client: Client, workflow_id: str) -> tuple[str, bool]:
@@ -42,10 +47,13 @@ async def first_run(client: Client, workflow_id: str) -> tuple[str, bool]:
     return first, description.status is not WorkflowExecutionStatus.RUNNING
 
 
-async def read(client: Client, workflow_id: str) -> Record:
-    """The record as the server's history gives it. Raises RPCError: NOT_FOUND if there is no such workflow any more."""
+async def read(client: Client, workflow_id: str, form: int = FORM) -> Record:
+    """The record as the server's history gives it, in this form.
+
+    Raises RPCError: NOT_FOUND if there is no such workflow any more.
+    """
     first, _ = await first_run(client, workflow_id)
-    reader, acts, run_id = Reader(client, workflow_id), list[Act](), first
+    reader, acts, run_id = Reader(client, workflow_id, form), list[Act](), first
     while run_id:
         following, count = "", 0
         async for event in client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events():
@@ -54,7 +62,9 @@ async def read(client: Client, workflow_id: str) -> Record:
             count += 1
             if count % AT_ONCE == 0:
                 await asyncio.sleep(0)  # decoding does not let go by itself
-        reader.of_next_run()
         run_id = following
+        if run_id:
+            reader.of_next_run()
     ended = bool(acts) and acts[-1].action == "ended"
-    return Record(workflow_id, first, chained(acts, origin(workflow_id, first)), ended)
+    entries = chained(acts, origin(workflow_id, first, form))
+    return Record(workflow_id, first, entries, ended, form, tuple(reader.signals.sent))

@@ -5,6 +5,7 @@ A prune that is killed then leaves them there. Readers look there too, and the n
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,7 +26,21 @@ def read_held(path: Path) -> bytes:
 def put_back(directory: Path) -> None:
     """Put back what an earlier prune held when it was killed: a plan may have wanted it at that moment."""
     for held in directory.glob("??/.*.gone"):
-        path = held.with_name(held.name.removeprefix(".").removesuffix(".gone"))
         with suppress(FileNotFoundError):  # another prune has put it back, or removed it
-            if not path.exists():
-                held.rename(path)
+            restore(held, held.with_name(held.name.removeprefix(".").removesuffix(".gone")))
+
+
+def restore(held: Path, path: Path) -> None:
+    """Move a held value to its place, unless somebody has written it again: that file is younger, and so is kept.
+
+    A rename would replace it by the held one, which then is old enough to be removed. Raises FileNotFoundError.
+    """
+    try:
+        os.link(held, path)  # unlike a look and a rename, one step
+    except FileExistsError:
+        pass
+    except PermissionError:  # a file system without hard links
+        if not path.exists():
+            held.rename(path)
+            return
+    held.unlink()

@@ -30,7 +30,7 @@ from runtime.keys.live import LiveRing
 from runtime.keys.of_settings import ring_of
 from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
-from runtime.upkeep.held import aside_of, put_back
+from runtime.upkeep.held import aside_of, put_back, restore
 from runtime.upkeep.records import prune_records
 from runtime.upkeep.results import unused
 
@@ -249,7 +249,7 @@ def _remove(path: Path, touched: float) -> bool:
     aside = aside_of(path)
     path.rename(aside)
     if aside.stat().st_mtime != touched:
-        aside.rename(path)
+        restore(aside, path)
         return False
     aside.unlink()
     return True

@@ -20,6 +20,7 @@ from tests.replay.outputs import OUTPUTS
 from tests.replay.quick import QUICK
 from tests.replay.schedules import SCHEDULED
 from tests.replay.server_tools import SERVER_TOOLS
+from tests.replay.signals import SIGNALS
 from tests.replay.waiting import WAITING
 
 Scenario = Callable[[Plans], Awaitable[Started]]
@@ -349,4 +350,5 @@ SCENARIOS: dict[str, Scenario] = {
     **LIMITED,
     **SERVER_TOOLS,
     **HOSTS,
+    **SIGNALS,
 }

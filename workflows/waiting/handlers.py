@@ -19,8 +19,7 @@ from plans.waiting import answers
 from plans.waiting.messages import AnswerQuestion, SendEvent
 from workflows import signed
 from workflows.edit_handlers import EditHandlers
-from workflows.handlers import step_of
-from workflows.inputs import require_stored
+from workflows.inputs import require_stored, step_of
 
 
 class WaitingHandlers(EditHandlers):

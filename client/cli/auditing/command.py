@@ -10,7 +10,7 @@ from client.audit.report import AuditReport
 from client.audit.report import audit as reported
 from client.cli import output, session
 from client.cli.options import AsJson, Id
-from plans.audit.entries import Entry
+from plans.audit.entries import Act, Entry
 from plans.step_state import named
 from plans.views.safe_text import line
 
@@ -30,12 +30,12 @@ def audit(
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
-        output.show("\n".join([*map(row_of, found.entries), "", *_closing(found)]))
+        output.show("\n".join([*map(row_of, found.entries), *map(row_of, found.received), "", *_closing(found)]))
     return FAULTY if found.verification is not None and not found.verification.ok else 0
 
 
-def row_of(entry: Entry) -> str:
-    """An entry on a line."""
+def row_of(entry: Act) -> str:
+    """An entry on a line; what the record does not have yet has no number."""
     who = named(entry.by, entry.via, verified=entry.verified and entry.signed is not None)
     about = [
         f"step '{entry.step_id}'" if entry.step_id and not _is_of_worker(entry) else "",
@@ -46,16 +46,18 @@ def row_of(entry: Entry) -> str:
         f"args {entry.args[:12]}" if entry.args else "",
         f"message {entry.message[:12]}" if entry.message and not entry.digest else "",
         f"-> {entry.outcome}" if entry.outcome else "",
-        entry.code,
+        f"{entry.code}: {entry.text}" if entry.text else entry.code,
+        f"(entry {entry.entry})" if entry.entry else "",
         f"attempt {entry.attempt}" if entry.attempt > 1 else "",
         f"[{entry.linked}]" if entry.linked else "",
         "signed" if entry.signed else "",
     ]
     time = entry.time.strftime("%Y-%m-%d %H:%M:%S")
-    return line(f"{entry.number:>4}  {time}  {entry.action:<16} {'  '.join(filter(None, about))}")
+    number = entry.number if isinstance(entry, Entry) else "-"
+    return line(f"{number:>4}  {time}  {entry.action:<16} {'  '.join(filter(None, about))}")
 
 
-def _is_of_worker(entry: Entry) -> bool:
+def _is_of_worker(entry: Act) -> bool:
     """Whether a plan made the call for itself, not for a step: what has the place of its id is Temporal's number."""
     return entry.action in ("activity started", "activity ended")
 
@@ -63,6 +65,8 @@ def _is_of_worker(entry: Entry) -> bool:
 def _closing(found: AuditReport) -> list[str]:
     source = "the server's history" if found.source == "history" else "the record kept in the state directory"
     rows = [f"{len(found.entries)} entries from {source}; head {found.head}"]
+    if found.received:
+        rows.append("Lines without a number are what the running plan says; they become part of the record later.")
     if found.linked:
         rows.append(f"Linked, with records of their own: {', '.join(map(line, found.linked))}")
     checked = found.verification

@@ -1,0 +1,193 @@
+"""What `plan audit` says became of raw signals: accepted, refused and why, void; through continue-as-new."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from temporalio.client import Client
+from temporalio.service import RPCError, RPCStatusCode
+
+from activities.tools.registry import load_tools
+from client import runs
+from client.audit.report import AuditReport
+from plans.audit.chain import FORM, chained, head, origin
+from plans.audit.entries import Act, Entry
+from plans.audit.receipts import KEPT
+from runtime.audit import files, history
+from runtime.audit.keeper import Keeper
+from runtime.connect import connect
+from runtime.settings import Settings
+from tests.client.cli.command import plan as command
+from tests.driving import Plans, Started, count, work
+from tests.replay.signals import signals_continued
+from tests.waiting import until
+from worker import build
+
+TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+CANARY = "canary-77d0"
+
+
+@pytest_asyncio.fixture
+async def client(settings: Settings) -> Client:
+    return await connect(settings)
+
+
+@pytest_asyncio.fixture
+async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
+    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+        yield Plans(client, settings.task_queue, workspace)
+
+
+def became(found: AuditReport) -> list[tuple[str, str, str, str, str]]:
+    """Each signal and what became of it: action, step, who, outcome, code; of one that has no outcome, `sent`."""
+    about: dict[int, list[Act]] = {}
+    for each in [*found.entries, *found.received]:
+        if each.entry:
+            about.setdefault(each.entry, []).append(each)
+    return [
+        (sent.action, sent.step_id, sent.by, each.outcome, each.code)
+        for sent in found.entries
+        if sent.outcome == "sent"
+        for each in about.get(sent.number, [sent])
+    ]
+
+
+async def kept(settings: Settings, client: Client, started: Started) -> Path:
+    await until(lambda: count(client, f"WorkflowId = '{started.id}' AND ExecutionStatus != 'Running'"), "it is listed")
+    await Keeper(client, settings).look()
+    [path] = (settings.state_dir / "runs" / started.id.removeprefix("plan-")).glob("audit-*.jsonl")
+    return path
+
+
+async def test_the_record_says_what_became_of_each_signal_through_continue_as_new(
+    plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
+) -> None:
+    started = await signals_continued(plans)
+    assert len(await started.histories()) > 1
+    found = await runs.audit(client, started.id, settings, verify=True)
+    assert became(found) == [
+        ("edit", "", "eve", "refused", "UNKNOWN_SIGNAL"),
+        ("approve", "nowhere", "eve", "refused", "UNKNOWN_STEP"),
+        ("approve", "first", "eve", "refused", "STALE_VERSION"),
+        ("deny", "first", "eve", "refused", "STALE_DIGEST"),
+        ("pause", "", "ann", "accepted", ""),
+        ("approve", "first", "ann", "accepted", ""),
+        ("approve", "first", "ann", "void", "VOID"),
+        ("unpause", "", "ann", "accepted", ""),
+        ("approve", "first", "ann", "accepted", ""),
+        ("unpause", "", "eve", "refused", "NOT_PAUSED"),
+        ("deny", "second", "ann", "accepted", ""),
+    ]
+    assert "version 7" in next(each.text for each in found.entries if each.code == "STALE_VERSION")
+    assert found.verification is not None
+    assert found.verification.ok
+    assert found.received == []
+    await kept(settings, client, started)
+    printed = await command(environ, "audit", started.id, "--verify")
+    assert printed.code == 0, printed.err
+    assert "STALE_VERSION: the decision is about version 7" in printed.out
+    assert "the kept record is the same as the server's history" in printed.out
+
+
+async def test_a_running_plan_says_what_became_of_signals_before_its_record_does(
+    plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
+) -> None:
+    started = await plans.start([work("a", requiresApproval=True)])
+    await started.until_asked("a")
+    early = await runs.audit(client, started.id, settings)
+    await started.approve("a", by="eve", digest="0" * 64)
+    await started.signal("files_changed", {"paths": []})
+    await started.until_logged("refused", "BAD_MESSAGE")
+    found = await runs.audit(client, started.id, settings)
+    assert [each[3:] for each in became(found)] == [("refused", "STALE_DIGEST"), ("refused", "BAD_MESSAGE")]
+    assert "-  " in (await command(environ, "audit", started.id)).out
+    await started.deny("a")
+    await started.ended()
+    ended = await runs.audit(client, started.id, settings, verify=True)
+    for before in (early, found):  # nothing in front of it changes
+        assert ended.entries[: len(before.entries)] == before.entries
+    assert [each[3] for each in became(ended)] == ["refused", "refused", "accepted"]
+
+
+async def test_a_sentence_that_may_quote_a_message_is_left_out(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    started = await plans.start([work("a", requiresApproval=True)])
+    await started.until_asked("a")
+    await started.signal("approve", CANARY)
+    await started.approve("a", args={"name": "a", "seconds": CANARY})
+    await started.until_logged("refused", "INVALID_ARGS")
+    await started.approve("a")
+    await started.ended()
+    found = await runs.audit(client, started.id, settings)
+    assert [each[3:] for each in became(found)] == [
+        ("refused", "BAD_MESSAGE"), ("refused", "INVALID_ARGS"), ("accepted", ""),
+    ]  # fmt: skip
+    assert CANARY not in found.model_dump_json()
+
+
+async def test_more_refusals_than_are_kept_leave_the_oldest_signals_as_sent(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    started = await plans.start([work("a", requiresApproval=True)])
+    await started.until_asked("a")
+    for _ in range(KEPT + 5):
+        await started.approve("nowhere")
+    await started.approve("a")
+    await started.ended()
+    outcomes = [each[3] for each in became(await runs.audit(client, started.id, settings))]
+    assert outcomes == ["sent"] * 5 + ["refused"] * KEPT + ["accepted"]
+
+
+async def test_a_plan_that_was_terminated_does_not_say_what_became_of_its_last_signals(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    started = await plans.start([work("a", requiresApproval=True)])
+    await started.until_asked("a")
+    await started.signal("pause", {"by": "ann"})
+    await started.until(lambda view: view["status"] == "paused", "it is paused")
+    await started.handle.terminate("enough")
+    found = await runs.audit(client, started.id, settings, verify=True)
+    assert became(found) == [("pause", "", "ann", "sent", "")]
+
+
+async def test_a_plan_that_has_ended_takes_no_signal(plans: Plans, client: Client, settings: Settings) -> None:
+    """The server refuses it, so there is nothing to record."""
+    started = await plans.start([work("a")])
+    await started.ended()
+    before = await runs.audit(client, started.id, settings)
+    with pytest.raises(RPCError) as refused:
+        await started.signal("pause", {"by": "eve"})
+    assert refused.value.status is RPCStatusCode.NOT_FOUND
+    assert (await runs.audit(client, started.id, settings)).head == before.head
+
+
+async def test_a_record_of_the_form_before_stays_verifiable(
+    plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
+) -> None:
+    started = await signals_continued(plans)
+    old = await history.read(client, started.id, form=1)
+    assert not any(each.entry for each in old.entries)
+    path = files.write(settings, old)
+    assert json.loads(path.read_text().splitlines()[0])["audit"] == 1
+    found = await runs.audit(client, started.id, settings, verify=True)
+    assert found.verification is not None
+    assert (found.verification.ok, found.verification.compared) == (True, True)
+    assert found.entries == old.entries
+    path.write_text(path.read_text().replace('{"audit": 1,', f'{{"audit": {FORM},'))
+    assert "AUDIT_" in (await command(environ, "audit", started.id, "--verify")).out
+    path.write_text(path.read_text().replace(f'{{"audit": {FORM},', '{"audit": 3,'))
+    assert "AUDIT_UNREADABLE" in (await command(environ, "audit", started.id, "--verify")).err
+
+
+def test_a_chain_of_form_1_has_the_hashes_that_it_had_before_there_was_another() -> None:
+    """Computed with the release 1.0.0."""
+    start = origin("plan-a", "run", 1)
+    entry = chained([Act.model_validate({"time": "2026-11-22T12:00:00Z", "action": "approve", "by": "ann"})], start)
+    assert start == "2bd22266581b0dc83e9ac58086d1aefe1ee99189eccb8065b02d3c73a705351c"
+    assert head(entry, start) == "bb6b42c03346064aaf2b6392ec10b71e7a1e36bdc406cbd2ab01c993f284f09e"
+    assert isinstance(entry[0], Entry)
