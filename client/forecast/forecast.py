@@ -49,7 +49,7 @@ async def forecast(request: Request, settings: Settings, client: Client | None, 
         earlier = await earlier_runs(client, title, settings.cost_of)
     walk = await asyncio.to_thread(_walked, request, settings, by, since)
     notes += [NO_WORKER.format(queue) for queue in walk.queues if client and not await listeners(client, queue)]
-    asking = _asking(request, settings, walk)
+    asking = await asyncio.to_thread(_asking, request, settings, walk)
     steps = [_complete(each, asking, earlier) for each in walk.found.values()]
     limit = walk.run.options.max_parallel or walk.run.plan.max_parallel or DEFAULT_PARALLEL
     seconds, untimed = needed(steps, walk.after, walk.within, limit)

@@ -79,7 +79,7 @@ def environment() -> jinja2.Environment:
         "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
         "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
     }  # fmt: skip
-    found.globals |= {"asset": asset, "Role": Role, "url_of": url_of, "partial": False}
+    found.globals |= {"asset": asset, "Role": Role, "url_of": url_of, "partial": False, "duration": duration}
     return found
 
 

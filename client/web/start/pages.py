@@ -12,6 +12,8 @@ from temporalio.client import Client
 
 from client import draft, runs
 from client.errors import PlanRefused
+from client.forecast import words
+from client.forecast.forecast import forecast
 from client.importers.document import imported
 from client.importers.plan_text import row
 from client.importers.plan_text import text_of as text_of_import
@@ -30,6 +32,7 @@ from client.web.start.inputs import sent_of
 from client.web.start.offered import offered
 from client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
 from plans.errors import InvalidPlan, PlanError
+from plans.forecast.models import Forecast
 from plans.run import Options
 from runtime.background_worker import ensure_worker
 from runtime.task_queues import serves_this_machine
@@ -56,11 +59,14 @@ async def plan(request: Request) -> Response:
     """Check the plan of a form, or start it."""
     form = await form_of(request)
     source, choices = source_of(form), choices_of(form)
-    if text_of(form, "do") != "start" or text_of(form, MORE):
+    todo = "" if text_of(form, MORE) else text_of(form, "do")
+    if todo not in ("start", "forecast"):
         return await _shown(request, source, choices)
-    settings = service_of(request).settings
     try:
-        started = await start(request, requested(source, choices, settings))
+        wanted = requested(source, choices, service_of(request).settings)
+        if todo == "forecast":
+            return await _shown(request, source, choices, foreseen=await _foreseen(request, wanted))
+        started = await start(request, wanted)
     except PlanError as error:
         return await _shown(request, source, choices, error)
     name = quote(started.plan_id, safe="")
@@ -170,9 +176,20 @@ def _choose(request: Request, typed: dict[str, str] | None = None, error: PlanEr
     )  # fmt: skip
 
 
+async def _foreseen(request: Request, wanted: PlanRequest) -> Forecast:
+    """What the plan would do if it were started now, as `plan run --dry-run` says; without a server as well."""
+    service = service_of(request)
+    try:
+        client = await service.client()
+    except PlanError:
+        client = None
+    return await forecast(wanted, service.settings, client, by=person_of(request).name)
+
+
 async def _shown(
-    request: Request, source: Source, choices: Choices, error: PlanError | None = None, notes: list[str] | None = None
-) -> Response:
+    request: Request, source: Source, choices: Choices, error: PlanError | None = None,
+    notes: list[str] | None = None, foreseen: Forecast | None = None,
+) -> Response:  # fmt: skip
     settings = service_of(request).settings
     try:
         found = checked(source, choices, settings)
@@ -184,5 +201,5 @@ async def _shown(
     return page(
         request, "start/plan.html", status=422 if error else 200, nav="start", found=found, source=source,
         choices=choices, error=None if isinstance(error, InvalidPlan) else error or found.refused, problems=problems,
-        roots=Roots.of(settings), notes=notes or [],
+        roots=Roots.of(settings), notes=notes or [], foreseen=foreseen, words=words,
     )  # fmt: skip

@@ -119,3 +119,10 @@ async def test_every_page_about_drafts_can_be_read_by_everybody(
             await page.goto(f"{origin}{url}")
             assert await problems(page) == [], url
             assert await overflow(page) == 0, url
+        await page.goto(f"{origin}/start/plan?file=greet.yaml")
+        for field in await page.locator("form.fields textarea[name^='input.']").all():
+            await field.fill("Ann")
+        await page.get_by_role("button", name="What would happen").click()
+        await expect(page.get_by_role("heading", name="What would happen")).to_be_visible(timeout=WAIT)
+        assert await problems(page) == []
+        assert await overflow(page) == 0
