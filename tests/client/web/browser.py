@@ -125,12 +125,19 @@ def watch(page: Page) -> Watch:
 
 
 async def problems(page: Page) -> list[str]:
-    """The serious problems of accessibility that axe-core finds (WCAG 2.2 AA and good practice), one sentence each."""
+    """The serious problems of accessibility that axe-core finds (WCAG 2.2 AA and good practice), one sentence each.
+
+    The page is at its top, and stays there, also where it follows a log: to axe-core, a link that has scrolled partly
+    under the page's head is too small to be touched.
+    """
     cdp = await page.context.new_cdp_session(page)  # past the page's content security policy, which stays as it is
     await cdp.send("Runtime.evaluate", {"expression": _axe(), "returnByValue": False})
+    stay = "scrollTo(0, 0); const all = Element.prototype, follow = all.scrollIntoView; all.scrollIntoView = () => {}"
     ask = f"axe.run(document, {json.dumps({'runOnly': _RULES, 'resultTypes': ['violations']})})"
+    go_on = "finally(() => { all.scrollIntoView = follow })"
     wanted = "r.violations.map(v => [v.impact, v.id, v.help, v.nodes.map(n => [n.target.join(' '), n.failureSummary])])"
-    given = {"expression": f"{ask}.then(r => {wanted})", "awaitPromise": True, "returnByValue": True}
+    expression = f"(() => {{ {stay}; return {ask}.then(r => {wanted}).{go_on} }})()"
+    given = {"expression": expression, "awaitPromise": True, "returnByValue": True}
     answer = await cdp.send("Runtime.evaluate", given)
     await cdp.detach()
     assert "exceptionDetails" not in answer, answer

@@ -50,6 +50,26 @@ async def test_a_sound_page_has_nothing_to_report(chromium: Browser, tmp_path: P
         assert (await screenshot(page, tmp_path / "sound.png")).read_bytes().startswith(b"\x89PNG")
 
 
+SCROLLED = """() => {
+    const head = document.createElement("header"), nav = document.createElement("nav");
+    head.style.cssText = "position: sticky; top: 0; height: 60px; z-index: 5; background: white";
+    head.innerHTML = "<a href=/asking>Asking</a>";
+    head.firstChild.style.cssText = "display: block; height: 60px";
+    nav.innerHTML = "<a href=/sound>Sound</a><a href=/faulty>Faulty</a>";
+    for (const link of nav.children) link.style.cssText = "display: inline-block; height: 30px; width: 90px";
+    document.body.prepend(head, nav);
+    document.querySelector("main").style.minHeight = "3000px";
+    scrollTo(0, 24);
+}"""
+
+
+async def test_a_link_that_has_scrolled_under_the_head_of_the_page_is_no_problem(chromium: Browser) -> None:
+    async with served(APPLICATION) as origin, opened(chromium, PHONE) as page:
+        await page.goto(f"{origin}/sound")
+        await page.evaluate(SCROLLED)
+        assert await problems(page) == []
+
+
 async def test_what_a_screen_reader_cannot_read_is_reported(chromium: Browser) -> None:
     async with served(APPLICATION) as origin, opened(chromium) as page:
         await page.goto(f"{origin}/faulty")
