@@ -25,6 +25,7 @@ from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
 from client import runs
+from client.errors import PlanNotFound
 from client.ids import plan_id
 from client.mcp.decisions.open import waiting
 from client.mcp.http.callers import token
@@ -122,7 +123,10 @@ class Ground:
         """The steps of all plans that somebody approved or answered, by whatever way; of the person's is none."""
         found = list[str]()
         for plan in await self.plans():
-            view = await runs.show(self.temporal, plan)
+            try:
+                view = await runs.show(self.temporal, plan)
+            except PlanNotFound:  # a listing of files, which is deleted when it has been read
+                continue
             found += [f"{plan}: {each.id}" for each in view.steps if each.answer]
             found += [f"{plan}: {each.id}" for each in view.steps if each.decision and each.decision.approved]
         return found
