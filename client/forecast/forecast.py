@@ -80,8 +80,10 @@ def _asking(request: Request, settings: Settings, walk: Walk) -> dict[str, str]:
         place = Path(run.facts.workspace)
         for each in asking_in(run.plan, place, tools, settings, approve_all=request.flags.yes, unwaived=rule):
             name = f"{prefix}{each.step_id}"
-            is_looked_at = f"{name}/" in walk.plans or any(known.startswith(f"{name}[") for known in walk.plans)
-            if each.first_run and not (each.code == "PLAN" and is_looked_at):  # its own steps say so
+            is_looked_at = each.code == "PLAN" and (
+                f"{name}/" in walk.plans or any(known.startswith(f"{name}[") for known in walk.plans)
+            )
+            if each.first_run and not is_looked_at:  # its own steps say so
                 found[template_of(name)] = each.reason
     return found
 

@@ -272,12 +272,9 @@ class Walk:
         )
 
     def _tell(self, name: str, outlook: Outlook, **fields: Any) -> None:
-        step = self._schedule.step(name)
-        is_call = not (step.is_block or step.for_each is not None or step.switch is not None or step.repeat is not None)
-        tool = step.tool if is_call else ""
-        self.found[self._full(name)] = ForeseenStep(
-            step_id=self._full(name), tool=tool or "", outlook=outlook, **fields
-        )
+        node, full = self._schedule.outline.nodes[name], self._full(name)
+        tool = node.step.tool if node.kind == "call" else ""
+        self.found[full] = ForeseenStep(step_id=full, tool=tool or "", outlook=outlook, **fields)
 
     def _full(self, name: str) -> str:
         return self.prefix + name

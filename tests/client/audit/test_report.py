@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
 from client import runs
 from client.audit.report import AuditReport, Verification
 from client.cli.auditing.command import row_of
@@ -23,31 +21,18 @@ from plans.audit.entries import Act, Entry
 from plans.errors import PlanError
 from runtime.audit import files
 from runtime.audit.keeper import Keeper
-from runtime.connect import connect
 from runtime.settings import Settings
+from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, count, work
+from tests.driving import Plans, Started, work
 from tests.waiting import until
-from worker import build
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 CANARY = "canary-51c9"
 
 
 @pytest.fixture
 def environ(environ: dict[str, str]) -> dict[str, str]:
     return environ | {"PLANS_DECISIONS": "signed"}
-
-
-@pytest_asyncio.fixture
-async def client(settings: Settings) -> Client:
-    return await connect(settings)
-
-
-@pytest_asyncio.fixture
-async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
-    async with build(client, settings, load_tools([TOOLS]), indexed=True):
-        yield Plans(client, settings.task_queue, workspace)
 
 
 async def decided(plans: Plans) -> Started:
@@ -80,14 +65,6 @@ def checked(found: AuditReport) -> Verification:
 
 def lines(found: AuditReport) -> list[tuple[str, str, str, str]]:
     return [(each.action, each.step_id, each.by, each.outcome) for each in found.entries]
-
-
-async def kept(settings: Settings, client: Client, started: Started) -> Path:
-    """The file with the plan's record, once the worker's keeper has written it."""
-    await until(lambda: count(client, f"WorkflowId = '{started.id}' AND ExecutionStatus != 'Running'"), "it is listed")
-    await Keeper(client, settings).look()
-    [path] = (settings.state_dir / "runs" / started.id.removeprefix("plan-")).glob("audit-*.jsonl")
-    return path
 
 
 async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(

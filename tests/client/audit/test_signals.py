@@ -3,43 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.tools.registry import load_tools
 from client import runs
 from client.audit.report import AuditReport
 from plans.audit.chain import FORM, chained, head, origin
 from plans.audit.entries import Act, Entry
 from plans.audit.receipts import KEPT
 from runtime.audit import files, history
-from runtime.audit.keeper import Keeper
-from runtime.connect import connect
 from runtime.settings import Settings
+from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, count, work
+from tests.driving import Plans, work
 from tests.replay.signals import signals_continued
-from tests.waiting import until
-from worker import build
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 CANARY = "canary-77d0"
-
-
-@pytest_asyncio.fixture
-async def client(settings: Settings) -> Client:
-    return await connect(settings)
-
-
-@pytest_asyncio.fixture
-async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
-    async with build(client, settings, load_tools([TOOLS]), indexed=True):
-        yield Plans(client, settings.task_queue, workspace)
 
 
 def became(found: AuditReport) -> list[tuple[str, str, str, str, str]]:
@@ -54,13 +35,6 @@ def became(found: AuditReport) -> list[tuple[str, str, str, str, str]]:
         if sent.outcome == "sent"
         for each in about.get(sent.number, [sent])
     ]
-
-
-async def kept(settings: Settings, client: Client, started: Started) -> Path:
-    await until(lambda: count(client, f"WorkflowId = '{started.id}' AND ExecutionStatus != 'Running'"), "it is listed")
-    await Keeper(client, settings).look()
-    [path] = (settings.state_dir / "runs" / started.id.removeprefix("plan-")).glob("audit-*.jsonl")
-    return path
 
 
 async def test_the_record_says_what_became_of_each_signal_through_continue_as_new(

@@ -1,0 +1,28 @@
+"""A worker with tools that keep a ledger, on a client as commands connect it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest_asyncio
+from temporalio.client import Client
+
+from activities.tools.registry import load_tools
+from runtime.connect import connect
+from runtime.settings import Settings
+from tests.driving import Plans
+from worker import build
+
+TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+
+
+@pytest_asyncio.fixture
+async def client(settings: Settings) -> Client:
+    return await connect(settings)
+
+
+@pytest_asyncio.fixture
+async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
+    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+        yield Plans(client, settings.task_queue, workspace)
