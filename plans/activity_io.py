@@ -257,9 +257,7 @@ class Facts(Value):
         description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
     )
     first_turn_patched: bool = Field(default=False, description="Its patches need no marker; not in older histories.")
-    one_by_one: bool = Field(
-        default=False, description="Each call is an activity, none is quick (`plans.quick`); not in older histories."
-    )
+    one_by_one: bool = Field(default=False, description="Each call is an activity, none quick; not in older histories.")
     windows_by_result: bool = Field(
         default=False, description="What a window of quick calls holds is known from results; not in older histories."
     )
@@ -272,6 +270,7 @@ class Facts(Value):
     workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
+    shares_host: bool = Field(default=False, description="Children work at the plan's host; not in older histories.")
     notify: list[NotifyRule] = Field(
         default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
     )

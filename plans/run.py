@@ -252,6 +252,11 @@ class Run(State):
         """The host whose workers call the step's tool; None: any worker of its queue does."""
         return self.host if self.queue_of(step) == self.plan.queue else None
 
+    @property
+    def is_guest(self) -> bool:
+        """Whether its place at a host is that of the plan above, which alone moves it."""
+        return self.host is not None and self.host.guest
+
     def workspace_of(self, step: Step) -> str:
         """The directory the step works in, on the workers of its queue."""
         return self.facts.workspaces.get(step.queue or "", self.facts.workspace)

@@ -1,8 +1,7 @@
 """AgentWorkflow: an LLM with tools works through a request. `run` has three parts: begin, work, end.
 
-Every LLM request is the activity `ask_llm`; every tool call is an activity named like the tool. The tool calls are
-steps appended to a plan, so that messages, approvals and views are shared with plans (`MessageHandlers`, `Execution`).
-`plans.agents.tasks` decides what an answer means, never the model.
+Every LLM request is the activity `ask_llm`; every tool call is an activity named like the tool, and a step appended to
+a plan, so that messages, approvals and views are those of plans. `plans.agents.tasks` decides what an answer means.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from plans.run import PlanStatus
 from plans.views import markdown
 from plans.views.summary import summary_of
 from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
+from workflows.children.place_handlers import PlaceHandlers
 from workflows.execution import Execution
-from workflows.handlers import MessageHandlers
 from workflows.inputs import REFUSED, AgentRequest, invalid, read_agent_request
 from workflows.llm import AgentReply, agent_answered
 from workflows.notify.telling import Teller
@@ -45,7 +44,7 @@ EVENTS = 8_000
 
 
 @workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
-class AgentWorkflow(MessageHandlers):
+class AgentWorkflow(PlaceHandlers):
     """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list."""
 
     @workflow.init
@@ -73,7 +72,7 @@ class AgentWorkflow(MessageHandlers):
         except asyncio.CancelledError:
             await execution.cancel()
             agent_run.conclude(agent, "cancelled", "it was cancelled", workflow.now())
-            await agent_reporting.report_the_rest(agent)
+            await agent_reporting.report_the_rest(agent, execution.children.place)
             await self._end()
             raise
         return await self._end()
@@ -243,6 +242,7 @@ class AgentWorkflow(MessageHandlers):
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
             await workflow.wait_condition(workflow.all_handlers_finished)
             await self._teller.rest()
+            await self._started().children.place.said()
             agent = agent_run.lightened(self._agent)
             workflow.continue_as_new({"agent": agent.model_dump(mode="json", exclude_defaults=True)})
 

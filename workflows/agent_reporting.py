@@ -26,6 +26,7 @@ from plans.log import LogKind
 from plans.views.agent_progress import progress_of
 from plans.views.safe_text import safe
 from workflows import policies
+from workflows.children.place import Place
 
 ASKS = 20
 """Calls awaiting approval that the plan is told of."""
@@ -127,10 +128,11 @@ def is_due(agent: AgentRun, within_turn: bool, again: bool) -> bool:
     return not again and reports.has_news(agent, within_turn) and _reports_calls(agent)
 
 
-async def report_the_rest(agent: AgentRun) -> None:
+async def report_the_rest(agent: AgentRun, place: Place) -> None:
     """Report all once more, of an agent that was cancelled: it returns no result."""
     if _parent(agent) is not None and _reports_calls(agent):
         await report_to_parent(agent, "")
+    await place.cut_short()
 
 
 async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:

@@ -26,12 +26,12 @@ from plans.log import LogKind
 from plans.run import PlanStatus, Run
 from plans.views import queries
 from workflows import drafting, signed, worker_facts
+from workflows.children.place_handlers import PlaceHandlers
 from workflows.guards import deadline
-from workflows.handlers import MessageHandlers
 from workflows.inputs import refusal, require_stored
 
 
-class EditHandlers(MessageHandlers):
+class EditHandlers(PlaceHandlers):
     """Adds to MessageHandlers the messages that change or export the plan itself."""
 
     _regenerating = False

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
@@ -20,7 +20,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError,
 from plans.activity_io import Facts
 from plans.definition.validation import errors
 from plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
-from plans.hosts.moving import moved_stamps
+from plans.hosts.moving import moved_stamps, newest
 from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
@@ -32,36 +32,47 @@ AGAIN = timedelta(seconds=1)
 _LOST = (TimeoutType.HEARTBEAT, TimeoutType.START_TO_CLOSE)
 _SHUT_DOWN = ("CancelledError", "KEY_MISSING")
 """Types of the failure of an attempt that ended with its worker's shutdown, or before it could read its arguments."""
+_CUT_OFF = "WorkerShutdown"
+"""The type that the SDK's core gives an attempt that had not ended when its worker was gone."""
+Moved = Callable[[Host, str], Awaitable[bool]]
+"""Moves the plan from a host that takes none of its calls, unless it is only busy; whether it is elsewhere now."""
+T = TypeVar("T")
 
 
 async def at_home(run: Run, facts: Facts) -> Facts:
     """The facts for a run that has a place at a host, if its workers have a workspace each: in that place.
 
     A plan that continues an earlier one stays where its files are; if that host does not answer, another takes over.
+    What works on a step is where its plan is. If it is resumed by itself, it gets a copy of these files: they are
+    still those of the plan.
     """
     if not facts.own_files or errors(facts.problems):
         return facts
-    host = await _stayed(run.host) if run.host is not None else None
-    run.host = host or await _taken(run.host)
+    if run.is_guest and run.host is not None and workflow.info().parent is not None:
+        return facts.model_copy(update={"workspace": run.host.workspace})
+    earlier = newest(run.host, run.agents) if run.host is not None else None
+    host = await _stayed(earlier) if earlier is not None and not earlier.guest else None
+    run.host = host or await _taken(earlier)
     return facts.model_copy(update={"workspace": run.host.workspace})
 
 
-async def call(
-    run: Run, step_id: str, policy: Policy, begin: Callable[[Host], Awaitable[dict[str, Any]]]
-) -> dict[str, Any]:
-    """The result of a tool call at the plan's host, and at the next if that is lost. Raises as an activity does.
+async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], Awaitable[T]], moved: Moved) -> T:
+    """The result of a call at the plan's host, and at the next if that is lost. Raises as an activity does.
 
     `begin` starts the activity at a host. An attempt that must not be repeated has only one on the server, and is
     counted here: the effect log of the host knows whether it ended.
     """
     deaths, begun = 0, False
     while (host := run.host) is not None:
+        if host.left:
+            await workflow.wait_condition(lambda: run.host is None or not run.host.left)
+            continue
         try:
             result = await begin(host)
         except ActivityError as error:
             _keep(run, checkpoint_of(error))
             if _is(error, (TimeoutType.SCHEDULE_TO_START,)):
-                if await _moved(run, host, step_id) and begun and not policy.repeatable:
+                if await moved(host, step_id) and begun and not policy.repeatable:
                     raise _unknown(host) from None
                 continue
             if policy.repeatable or not _is_lost(error) or deaths >= policies.WORKER_DEATHS:
@@ -71,7 +82,7 @@ async def call(
             continue
         taken = _checkpoint(result)
         _keep(run, taken)
-        if taken is None or run.host is None or taken.token == run.host.token:
+        if taken is None or run.host is None or (taken.token == run.host.token and not run.host.left):
             return result
         if not policy.repeatable:  # it ended at a host that the plan has left
             raise _unknown(host)
@@ -79,26 +90,17 @@ async def call(
     raise ApplicationError("the plan has no host", type=MOVED)  # never: a plan that has one keeps having one
 
 
-async def _moved(run: Run, lost: Host, step_id: str) -> bool:
-    """Move the plan, unless its host is only busy or it has been moved already; whether it is elsewhere now."""
-    await workflow.wait_condition(lambda: not run.moving)
-    if run.host is None or run.host.token != lost.token:
-        return True
-    run.moving = True
-    try:
-        if await _answers(lost):
-            return False
-        run.host = await _elsewhere(run)
-    finally:
-        run.moving = False
+def arrived(run: Run, lost: Host, step_id: str | None) -> None:
+    """Note what follows from the run's new place."""
+    if run.host is None:
+        return
     run.facts = run.facts.model_copy(update={"workspace": run.host.workspace})
     run.files.stamps = moved_stamps(run.files.stamps)
     text = f"host '{lost.name}' is lost: the plan continues at '{run.host.name}' with the files of its last checkpoint"
     run.note(LogKind.WARNING, text, workflow.now(), step_id)
-    return True
 
 
-async def _elsewhere(run: Run) -> Host:
+async def elsewhere(run: Run) -> Host:
     """A place at any host with the newest files.
 
     A step may end at the lost host while its last checkpoint is being restored: then there is a newer one to restore.
@@ -110,7 +112,7 @@ async def _elsewhere(run: Run) -> Host:
             return found
 
 
-async def _answers(host: Host) -> bool:
+async def answers(host: Host) -> bool:
     """Whether a worker of the host lives, however busy it is."""
     try:
         await workflow.execute_activity(
@@ -159,8 +161,8 @@ async def _asked(request: HostRequest, queue: str | None, patience: timedelta | 
 
 
 def _keep(run: Run, checkpoint: Checkpoint | None) -> None:
-    """Note the newest checkpoint of where the plan is now."""
-    if run.host is not None:
+    """Note the newest checkpoint of where the plan is now. Of a place that is left, the plan above has been told."""
+    if run.host is not None and not run.host.left:
         run.host = run.host.after(checkpoint)
 
 
@@ -179,8 +181,10 @@ def _is(error: ActivityError, kinds: tuple[TimeoutType, ...]) -> bool:
 
 def _is_lost(error: ActivityError) -> bool:
     """Whether the attempt ended with its worker, so that only the effect log knows what became of it."""
-    shut_down = isinstance(error.cause, ApplicationError) and error.cause.type in _SHUT_DOWN
-    return _is(error, _LOST) or shut_down
+    kind = error.cause.type if isinstance(error.cause, ApplicationError) else None
+    if kind == _CUT_OFF:
+        return workflow.patched("looks-up-what-a-shutdown-cut-off")
+    return _is(error, _LOST) or kind in _SHUT_DOWN
 
 
 def _unknown(host: Host) -> ApplicationError:

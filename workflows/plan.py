@@ -252,6 +252,7 @@ class PlanWorkflow(WaitingHandlers):
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._teller.rest()
+        await self._started().children.place.said()
         argument = carried(self._started().run)
         self._is_over = True
         workflow.continue_as_new(args=[argument])
@@ -261,6 +262,8 @@ class PlanWorkflow(WaitingHandlers):
         execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
         if not cancelled:
             await set_value(execution.run)
+        else:
+            await execution.children.place.cut_short()
         await self._lock.release(execution.run)
         summary = await recorded(execution.run)
         summary = with_result(execution.run, summary)

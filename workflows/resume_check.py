@@ -35,6 +35,8 @@ async def compare_files(run: Run) -> list[str]:
             task_queue=run.home_queue,
             activity_id="compare_files",
             summary=f"check {len(seen.stamps)} files for changes",
+            # At the plan's own place it has just been seen that the host lives.
+            schedule_to_start_timeout=run.host.wait if run.host is not None and run.host.guest else None,
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,
             retry_policy=policies.SNAPSHOT.retry_policy,
         )

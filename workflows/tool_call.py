@@ -26,12 +26,15 @@ from plans.run import Run
 from plans.step_call import StepValues, call_of
 from workflows import hosts, policies
 from workflows.completion import of_json
+from workflows.hosts import Moved
 from workflows.policies import Policy
 from workflows.quick.window import Window
 from workflows.quick.window import start as quick
 
 
-def start(run: Run, step: Step, filled: Filled, values: StepValues, window: Window) -> asyncio.Future[dict[str, Any]]:
+def start(
+    run: Run, step: Step, filled: Filled, values: StepValues, window: Window, moved: Moved
+) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
@@ -48,7 +51,7 @@ def start(run: Run, step: Step, filled: Filled, values: StepValues, window: Wind
         return _quickly(run, step, call().model_copy(update={"quick_since": since}))
 
     if run.host_of(step) is not None:
-        return asyncio.create_task(hosts.call(run, step.id, policy, begin))
+        return asyncio.create_task(hosts.call(run, step.id, policy, begin, moved))
     if _is_quick(run, step, filled):
         return asyncio.create_task(window.call(step.tool, quickly, begin))
     return begin()

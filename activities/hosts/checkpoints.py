@@ -55,15 +55,17 @@ class Checkpoints:
     # Threads of its own: each waits for the storage, which works in the threads that all share.
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS, "checkpoint"))
 
-    async def take(self, home: Home) -> Checkpoint | None:
+    async def take(self, home: Home, workflow_id: str = "") -> Checkpoint | None:
         """A checkpoint of the directory as it is; the last one if nothing has changed since. None: there is nothing.
 
-        Raises ToolError: CHECKPOINT_TOO_LARGE, or CHECKPOINT_FAILED when it cannot be stored.
+        `workflow_id`: whose call was made, the plan's or that of an agent or plan in it: its effects are in this
+        checkpoint and all later ones. Raises ToolError: CHECKPOINT_TOO_LARGE, or CHECKPOINT_FAILED when it cannot be
+        stored.
         """
         for attempt in range(1, TRIES + 1):
             try:
                 async with wait.locked_async(tree_lock(self.effects.locks, str(home.path)), TREE_SECONDS):
-                    return await self._apart(self._take, home)
+                    return await self._apart(self._take, home, workflow_id)
             except (OSError, RuntimeError) as error:
                 if attempt == TRIES:
                     text = f"the checkpoint of the plan's files could not be stored: {error}"
@@ -91,9 +93,11 @@ class Checkpoints:
             await asyncio.wait([done])
             raise
 
-    def _take(self, home: Home, storing: _Storing) -> Checkpoint | None:
+    def _take(self, home: Home, workflow_id: str, storing: _Storing) -> Checkpoint | None:
         record = home.read()
-        effects = self._effects(record.workflow_id, home)
+        if workflow_id and workflow_id not in (record.workflow_id, *record.children):
+            record.children.append(workflow_id)
+        effects = self._effects(record, home)
         packer = Packer(storing.put, without_small(record.files, self.most_packs), record.packs, self.most_bytes)
         for found in walk(str(home.path)):
             packer.add(found)
@@ -103,26 +107,28 @@ class Checkpoints:
         before = record.checkpoint
         if _same(known, record.files) and digest == record.effects:
             return before
-        body = storing.put(zlib.compress(json.dumps({"files": known, "effects": effects}).encode(), 1))
+        content = {"files": known, "effects": effects, "children": record.children}
+        body = storing.put(zlib.compress(json.dumps(content).encode(), 1))
         root = {"form": FORM, "body": body, "packs": packs}
         number = before.number + 1 if before and before.token == home.token else 1
         checkpoint = Checkpoint(
             claim=storing.put(json.dumps(root).encode()), number=number, token=home.token, files=len(known),
             bytes=packer.bytes,
         )  # fmt: skip
-        home.write(Record(record.workflow_id, checkpoint, packer.rows, packs, digest))
+        home.write(Record(record.workflow_id, checkpoint, packer.rows, packs, digest, record.children))
         return checkpoint
 
-    def _effects(self, workflow_id: str, home: Home) -> list[dict[str, Any]]:
-        """The plan's effects in the directory. Those that a dead worker left open are settled first."""
+    def _effects(self, record: Record, home: Home) -> list[dict[str, Any]]:
+        """The effects in the directory, of the plan and of what it runs. What a dead worker left open is settled."""
         log, root = self.effects.log, str(home.path)
         if not log.path.exists():
             return []
-        for each in log.of_calls(workflow_id):
+        names = (record.workflow_id, *record.children)
+        for each in (effect for name in names for effect in log.of_calls(name)):
             if each.state == "open" and each.kind != "call" and each.workspace == root:
                 with suppress(ToolError), Workspace(root).recorded(each.path) as place:
                     effect_recovery.settle(log, root, place)
-        found = [each for each in log.of_calls(workflow_id) if each.workspace in ("", root)]
+        found = [each for name in names for each in log.of_calls(name) if each.workspace in ("", root)]
         return [{name: getattr(each, name) for name in _OF_EFFECT} for each in found]
 
     def _restore(self, checkpoint: Checkpoint, home: Home, workflow_id: str, storing: _Storing) -> None:
@@ -141,7 +147,7 @@ class Checkpoints:
             self.effects.log.take_over(effects)
         os.sync()  # a machine that stops now must not come back with half of the files
         digest = hashlib.sha256(json.dumps(body["effects"]).encode()).hexdigest()
-        home.write(Record(workflow_id, checkpoint, rows, root["packs"], digest))
+        home.write(Record(workflow_id, checkpoint, rows, root["packs"], digest, body.get("children", [])))
 
 
 def _place(effect: dict[str, Any], home: Home) -> str:

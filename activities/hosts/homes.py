@@ -34,6 +34,8 @@ class Record:
     packs: list[dict[str, str]] = field(default_factory=list)
     effects: str = hashlib.sha256(b"[]").hexdigest()
     """Hash of the effects in the checkpoint; at first there are none."""
+    children: list[str] = field(default_factory=list)
+    """Workflow ids of the agents and plans that have worked there for the plan: their effects count as its own."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Home:
     def write(self, record: Record) -> None:
         """Write the record: whole, or not at all."""
         data = {**vars(record), "checkpoint": record.checkpoint and record.checkpoint.model_dump(mode="json")}
+        if not record.children:
+            del data["children"]  # so that workers from before there could be any can read it
         write_whole(self.file, json.dumps(data).encode())
 
 

@@ -77,13 +77,14 @@ class Hosting:
         home = self.homes.of(context.call.workspace) if tool.spec.effect != "pure" else None
         if home is None:
             return await call()
+        caller = context.call.key.partition("/")[0]
         try:
             done = await call()
         except Exception:
             with suppress(PlanError):  # what the call failed with says more
-                context.checkpoint = await self.checkpoints.take(home)
+                context.checkpoint = await self.checkpoints.take(home, caller)
             raise
-        return done.model_copy(update={"checkpoint": await self.checkpoints.take(home)})
+        return done.model_copy(update={"checkpoint": await self.checkpoints.take(home, caller)})
 
     async def _filled(self, home: Home, request: HostRequest) -> Checkpoint | None:
         earlier = request.earlier

@@ -18,13 +18,11 @@ from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
-from plans.children.orders import CHILDREN
 from plans.definition.scopes import walk
 from plans.definition.template_calls import template_problems
 from plans.definition.validation import bounded, calls_of, input_values, problems
 from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
-from plans.hosts.host import UNSUPPORTED, unsupported
 from plans.model import Plan, Problem, Step, ToolSpec
 from runtime.templates.find import find_template
 
@@ -68,18 +66,11 @@ class PlanChecker:
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
         wrong += self.targets.problems(plan.notify)
-        wrong += self._unsupported(here, queue, plan)
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         if any(is_split(step.for_each) for step in here):
             called[PLAN] = None  # its batches run as plan steps
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
-
-    def _unsupported(self, here: list[Step], queue: str | None, plan: Plan) -> list[Problem]:
-        """The steps whose child would need the plan's files, which are at one host."""
-        names = [step.id for step in here if step.tool in CHILDREN or is_split(step.for_each)]
-        text = unsupported(names) if self.own_files and queue == plan.queue else ""
-        return [Problem(code=UNSUPPORTED, field="steps", message=text)] if text else []
 
     def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
         """The problems of the steps that run templates, if they can run in this workspace at all."""
@@ -106,6 +97,7 @@ class PlanChecker:
             keeps_summaries=self.keeps_summaries,
             workspace_lock=self.workspace_lock,
             own_files=self.own_files and request.queue is None,
+            shares_host=True,
             notify=self.targets.default,
         )
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 from temporalio.client import Client
 
 from client.ids import plan_id, recorded_id
+from client.items.inside import all_inside
 from client.rpc import ask_view
 from plans.children.state import MAX_NESTING
+from plans.definition.scopes import walk_step
 from plans.errors import PlanError, Refused
-from plans.views.models import BriefStep, BriefView, InsidePage, StepView
+from plans.expressions.opaque import PLAN
+from plans.flow.batches.split import is_split
+from plans.model import Step
+from plans.views.models import BriefStep, BriefView, ChildView, InsidePage, PlanView
 from plans.views.queries import BRIEF
 from plans.views.safe_text import line
 
@@ -52,30 +58,48 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
 
 
 async def below(
-    client: Client, steps: Sequence[BriefStep | StepView], prefix: str = ""
-) -> AsyncIterator[tuple[str, str]]:
-    """The child plans of a plan with these steps, and those below them: id, and path of the step. Parents come first.
+    client: Client, plan: str, view: PlanView, prefix: str = "", depth: int = 1
+) -> AsyncIterator[tuple[str, str, PlanView | None]]:
+    """The child plans of a plan with this view, in blocks and loops as well, and those below them. Parents come first.
 
-    A child that does not answer is named, and what is below it is left out.
+    Each is an id, the path of the step that runs it, and its view. A child that does not answer has none, and what is
+    below it is left out.
     """
-    for step in steps:
-        name = recorded_id(step.child.plan_id) if step.child else None
+    async for step_id, child in _running(client, plan, view):
+        name = recorded_id(child.plan_id)
         if name is None:
             continue
-        path = f"{prefix}{step.id}"
-        yield name, path
-        if path.count("/") >= MAX_NESTING:
-            continue
         try:
-            view = await ask_view(client, name, BriefView, "plan", BRIEF)
+            found = await ask_view(client, name, PlanView, "plan")
         except PlanError:
+            found = None
+        yield name, f"{prefix}{step_id}", found
+        if found is not None and depth < MAX_NESTING:
+            async for each in below(client, name, found, f"{prefix}{step_id}/", depth + 1):
+                yield each
+
+
+async def _running(client: Client, plan: str, view: PlanView) -> AsyncIterator[tuple[str, ChildView]]:
+    """The steps of one plan that have run a plan."""
+    for step in view.steps:
+        if step.child:
+            yield step.id, step.child
+        # A loop may have 20,000 items: they are asked for only where there can be a plan among them.
+        if not (view.version > 1 or any(_runs_plan(inner) for _, inner in walk_step(step))):
             continue
-        async for each in below(client, view.steps, f"{path}/"):
-            yield each
+        with suppress(PlanError):  # it has not begun
+            async for inner in all_inside(client, plan, step.id):
+                if inner.child:
+                    yield inner.id, inner.child
 
 
-def asking(steps: list[BriefStep]) -> list[str]:
-    """Ids of the plans and agents below that await decisions, as their parent knows."""
-    found = [asked.plan_id for step in steps if step.child for asked in step.child.pending]
-    found += [step.agent_asks.agent_id for step in steps if step.agent_asks]
+def _runs_plan(step: Step) -> bool:
+    return step.tool == PLAN or is_split(step.for_each)
+
+
+def asking(steps: Sequence[BriefStep]) -> list[str]:
+    """Ids of the plans and agents below that await decisions, as their parent knows; of a loop those that are listed."""
+    listed = [each for step in steps for each in (step, *step.instances)]
+    found = [asked.plan_id for step in listed if step.child for asked in step.child.pending]
+    found += [step.agent_asks.agent_id for step in listed if step.agent_asks]
     return [name for name in dict.fromkeys(found) if recorded_id(name)]

@@ -89,10 +89,10 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         name = plan_id(plan)
         raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
-    queues = [view.host.queue if view.host else view.queue or default, *(step.queue for step in steps.values())]
-    children = {name: path async for name, path in below(client, view.steps)}
-    for name in children:
-        queues += await _queues(client, name)
+    queues, children = _queues(view, default), dict[str, str]()
+    async for name, path, found in below(client, plan, view):
+        children[name] = path
+        queues += _queues(found, None) if found else []
     named = {"queues": list(dict.fromkeys(filter(None, queues))), "children": children}
     request = request.model_copy(update=named)
     try:
@@ -132,13 +132,10 @@ async def _removed(client: Client, handle: WorkflowHandle[Any, Any]) -> None:
         await client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
 
 
-async def _queues(client: Client, child: str) -> list[str | None]:
-    """The task queues of a child plan and its steps; none if it does not answer."""
-    try:
-        view = await ask_view(client, child, PlanView, "plan")
-    except PlanError:
-        return []
-    return [view.queue, *(step.queue for step in view.steps)]
+def _queues(view: PlanView, default: str | None) -> list[str | None]:
+    """The task queues of a plan and its steps."""
+    inner = (step.queue for each in view.steps for _, step in walk_step(each))
+    return [view.host.queue if view.host else view.queue or default, *inner]
 
 
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:

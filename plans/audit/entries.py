@@ -18,7 +18,7 @@ from plans.model import Value
 
 NAME = 200
 """Characters of names that others chose."""
-SILENT = frozenset(("agent_progress", "budget_answer", "news"))
+SILENT = frozenset(("agent_progress", "budget_answer", "news", "place", "place_report"))
 """Messages between the workflows of one plan: reports of what their own records say."""
 
 

@@ -18,7 +18,7 @@ from plans.model import Value
 
 KEPT = 100
 """Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""
-UNCOUNTED = frozenset(("agent_progress", "budget_answer"))
+UNCOUNTED = frozenset(("agent_progress", "budget_answer", "place", "place_report"))
 """Signals between the workflows of one plan."""
 SAID = frozenset((
     "ALREADY_DECIDED", "BAD_SIGNATURE", "CLOSING", "DIGEST_REQUIRED", "IS_A_QUESTION", "MESSAGE_TOO_LARGE",

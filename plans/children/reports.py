@@ -84,7 +84,8 @@ def message_of(run: Run, report: ChildReport, **more: Any) -> dict[str, Any]:
 
 def _files(run: Run) -> dict[str, Any]:
     """The files of an ended run for its last report: of one that was cancelled, its parent gets no result."""
-    files = placed(files_of_run(run), run.facts.workspace, run.options.granted[0] if run.options.granted else "")
+    of_parent = run.options.granted[0] if run.options.granted and not run.is_guest else run.facts.workspace
+    files = placed(files_of_run(run), run.facts.workspace, of_parent)
     return {name: list(files[name])[:REPORT_PATHS] for name in ("wrote", "deleted", "shared", "sharedWith")}
 
 

@@ -13,6 +13,7 @@ from plans.children.outputs import BAD_OUTPUT
 from plans.children.reports import report_of
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import files_of_run
+from plans.hosts.moving import left_behind
 from plans.run import PlanStatus, Run, Status
 
 KEY = "child"
@@ -37,7 +38,7 @@ def result_of(run: Run) -> dict[str, Any]:
         large = value.large.model_dump(mode="json") if value.large else None
         found |= {"large": large} if large else {"value": value.value}
     code, text = failure_of(run)
-    return found | files_of_run(run) | ({"code": code, "error": text} if code else {})
+    return found | files_of_run(run) | left_behind(run.host) | ({"code": code, "error": text} if code else {})
 
 
 def failure_of(run: Run) -> tuple[str, str]:

@@ -141,9 +141,12 @@ def waivers_count(parent: Run, step: Step) -> bool:
 
 
 def place_problems(run: Run, facts: Facts) -> list[Problem]:
-    """Why a child plan may not work in the workspace that the worker resolved: its parent does not reach there."""
+    """Why a child plan may not work in the workspace that the worker resolved: its parent does not reach there.
+
+    At its plan's place at a host it works in that plan's own directory, which the worker does not resolve.
+    """
     granted = run.options.granted or []
-    if run.parent is None or any(_is_below(facts.workspace, each) for each in granted):
+    if run.parent is None or run.is_guest or any(_is_below(facts.workspace, each) for each in granted):
         return []
     text = f"the workspace {facts.workspace!r} of a child plan is not below that of its plan, {granted[0]!r}"
     return [Problem(code="WORKSPACE_REFUSED", field="workspace", message=f"{text}; name a directory in it")]

@@ -169,10 +169,11 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
 
 
 def _unasked(schedule: ReadinessIndex, step: Step) -> Fail | Delegate | None:
-    """What needs no look at arguments: a step whose child would use files that are at one host, a part of a loop."""
+    """What needs no look at arguments: a part of a loop; a child at a host, in a plan of before that could be."""
     is_batch = loop_of(schedule.outline, step.id) is not None
-    if schedule.run.host_of(step) is not None and (is_batch or step.tool in CHILDREN):
-        return Fail(UNSUPPORTED, unsupported([step.id]))
+    run = schedule.run
+    if run.host_of(step) is not None and not run.facts.shares_host and (is_batch or step.tool in CHILDREN):
+        return Fail(UNSUPPORTED, unsupported(step.id))
     return Delegate({}) if is_batch else None  # the items in it ask for themselves
 
 

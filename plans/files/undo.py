@@ -78,7 +78,7 @@ class ChangesRequest(Value):
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
     children: dict[Annotated[str, Field(max_length=1_000)], Annotated[str, Field(max_length=4_000)]] = Field(
         default_factory=dict,
-        max_length=10_000,
+        max_length=20_000,
         description="Plans below it, whose changes are among its own: by id, the path of the step that runs it.",
     )
     undo: bool = False

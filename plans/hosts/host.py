@@ -8,7 +8,6 @@ comes back cannot write into the files of a plan that has moved.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from pydantic import Field
@@ -40,6 +39,10 @@ class Host(Value):
     token: str = Field(description="Names the directory: another one is another directory, on whatever host.")
     patience: float = Field(default=30.0, description="Seconds that steps wait for the host before the plan moves.")
     checkpoint: Checkpoint | None = Field(default=None, description="The newest one; none: no step has changed a file.")
+    guest: bool = Field(default=False, description="It is the place of the plan above, which alone moves it.")
+    left: bool = Field(
+        default=False, description="Of a guest: the plan above moves the files; nothing counts here now."
+    )
 
     @property
     def pulse(self) -> str:
@@ -58,6 +61,10 @@ class Host(Value):
         last = self.checkpoint
         is_older = last is not None and last.token == self.token and last.number >= checkpoint.number
         return self if is_older else self.model_copy(update={"checkpoint": checkpoint})
+
+    def for_child(self) -> Host:
+        """The same place, for an agent or a plan that works on a step."""
+        return self.model_copy(update={"guest": True, "left": False})
 
 
 class HostRequest(Value):
@@ -78,13 +85,17 @@ def pulse_of(queue: str) -> str:
     return f"{queue}.pulse"
 
 
-def unsupported(step_ids: Iterable[str]) -> str:
-    """Why steps that run an agent or a plan are refused; empty without any."""
-    names = sorted(step_ids)
-    if not names:
-        return ""
-    shown = ", ".join(f"'{name}'" for name in names[:5]) + (" and more" if len(names) > 5 else "")
+def unsupported(step_id: str) -> str:
+    """Why a step that runs an agent or a plan is refused in a plan of before these could share a place."""
     return (
-        f"{shown}: an agent or a plan as a step needs a workspace that all workers share, and those of this queue have"
-        " one each (PLANS_HOST); bind the step to a queue whose workers share one, or start it as a plan of its own"
+        f"'{step_id}': this plan began before agents and plans as steps could share its place at a host; resume it, or"
+        " bind the step to a queue whose workers share a workspace"
+    )
+
+
+def elsewhere(workspace: str) -> str:
+    """Why a child plan that names a workspace of its own is refused."""
+    return (
+        f"the plan names a workspace of its own, {workspace!r}, and its files are at one host (PLANS_HOST), where a"
+        " plan has one directory with all that it runs; leave `workspace` out, and name the directory in paths"
     )

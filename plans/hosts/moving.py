@@ -1,10 +1,14 @@
-"""What a run knows of its files after a move to another host."""
+"""What a run knows of its files after a move to another host, and of the newest checkpoint when it is resumed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
 
 from plans.file_stamps import Stamp
+from plans.hosts.host import Host
 
 
 def moved_stamps(stamps: Mapping[str, Stamp]) -> dict[str, Stamp]:
@@ -13,3 +17,28 @@ def moved_stamps(stamps: Mapping[str, Stamp]) -> dict[str, Stamp]:
     The checkpoint has the content that the run saw last; a large file counts as one that it has not seen.
     """
     return {path: stamp for path, stamp in stamps.items() if not stamp.identity}
+
+
+def left_behind(host: Host | None) -> dict[str, Any]:
+    """What the result of an ended child says of the place of its plan: the newest checkpoint, if it has one."""
+    if host is None or not host.guest or host.checkpoint is None:
+        return {}
+    return {"checkpoint": host.checkpoint.model_dump(mode="json")}
+
+
+def newest(host: Host, children: Mapping[str, Any]) -> Host:
+    """The place with the newest checkpoint that the run or one of its ended children knows.
+
+    `children`: their records as JSON, by step, theirs in them (`Run.agents`). A child whose plan ended before it could
+    not tell the plan what its last steps have left.
+    """
+    for record in children.values():
+        run = record.get("run", record) if isinstance(record, dict) else None
+        if not isinstance(run, dict):
+            continue
+        try:
+            host = host.after(Host.model_validate(run["host"]).checkpoint) if run.get("host") else host
+        except ValidationError:  # of another version of this program
+            continue
+        host = newest(host, run.get("agents") or {})
+    return host

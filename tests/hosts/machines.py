@@ -67,6 +67,22 @@ class Machines:
             )
             yield
 
+    @asynccontextmanager
+    async def only_steps(self, name: str) -> AsyncIterator[None]:
+        """The worker of a host that calls its steps, one at a time."""
+        settings, tools = self.settings_of(name, max_activities=1), load_tools([TOOLS])
+        address = self.client.service_client.config.target_host
+        client = await connected(address, data_converter=self.client.data_converter)
+        steps, _ = of_host(settings)
+        async with build(client, settings, tools, indexed=True, workflows=(), polls=steps):
+            yield
+
+    @asynccontextmanager
+    async def up_without_files(self) -> AsyncIterator[None]:
+        """A worker of the queue that has no place for files."""
+        async with build(self.client, self.settings, load_tools([TOOLS]), indexed=True):
+            yield
+
     def files(self, name: str) -> dict[str, str]:
         """What a host's workspace holds, with directories named without what is unique about them."""
         root = self.folder / name / "workspace"

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from runtime.settings import Settings
-from tests.driving import Plans, Started
+from tests.driving import GO, WAITS, Plans, Started, step, work
 from tests.hosts.machines import Machines
+from tests.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 QUEUE = "replay-hosts"
@@ -42,4 +43,63 @@ async def moved(plans: Plans) -> Started:
         return started
 
 
-HOSTS: dict[str, Scenario] = {"host-moved": moved}
+async def _moved_with_children(plans: Plans) -> tuple[Started, Started]:
+    """A plan and its child plan, whose host is lost before a step that the child has approved."""
+    machines = _machines(plans)
+    inner = [
+        {"id": "b", "tool": "write_file", "args": {"path": "c.txt", "content": "one"}, **OPEN},
+        {"id": "gate", "tool": "write_file", "args": {"path": "d.txt", "content": "two"}, "dependsOn": ["b"],
+         "requiresApproval": True},
+    ]  # fmt: skip
+    async with machines.up("first"):
+        started = await Plans(plans.client, QUEUE, plans.workspace).start(
+            [_steps()[0], {"id": "inner", "tool": "plan", "args": {"steps": inner}, "dependsOn": ["a"]}]
+        )
+        view = await started.until(lambda view: (step(view, "inner").get("child") or {}).get("planId"), "it has begun")
+        child = Started(started.client, f"plan-{step(view, 'inner')['child']['planId']}")
+        await child.until_asked("gate")
+    async with machines.up("second"):
+        await child.approve("gate")
+        await started.ended()
+        return started, child
+
+
+async def with_child(plans: Plans) -> Started:
+    """The plan."""
+    return (await _moved_with_children(plans))[0]
+
+
+async def of_child(plans: Plans) -> Started:
+    """Its child plan."""
+    return (await _moved_with_children(plans))[1]
+
+
+async def late(plans: Plans) -> Started:
+    """A step that ends at the lost host while its files are being restored at another one."""
+    machines, gate = _machines(plans), {**_steps()[1], "repeatable": True}
+    async with machines.only_steps("first"):
+        async with machines.up_without_steps("first"):
+            started = await Plans(plans.client, QUEUE, plans.workspace).start(
+                [work("a"), work("b", "a", args=WAITS), gate]
+            )
+            await until(lambda: "start b" in machines.files("first").get("ledger.txt", ""), "b runs")
+            await started.until_asked("gate")
+        async with machines.up_without_files():
+            await started.approve("gate")
+            await until(lambda: _moving(started), "another place is asked for")
+            for path in (machines.folder / "first" / "workspace").iterdir():
+                (path / GO).write_text("")
+            await started.until_status("b", "completed")
+            async with machines.up("second"):
+                await started.ended()
+                return started
+
+
+async def _moving(plan: Started) -> bool:
+    asked = [each for each in (await plan.scheduled()).values() if each.activity_type.name == "take_host"]
+    return len(asked) > 1
+
+
+HOSTS: dict[str, Scenario] = {
+    "host-moved": moved, "host-moved-with-child": with_child, "host-moved-as-child": of_child, "host-left-late": late,
+}  # fmt: skip

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
+from client import pending
+from client.pending import Pending
 from client.undo import files as undo
 from plans.errors import PlanError
 from tests.driving import Plans, Started, count, step
@@ -17,6 +19,7 @@ pytestmark = pytest.mark.modes("plain")
 SORT = "sort out/copy.csv > sorted.csv; sort -o data.csv data.csv"
 WRITE = "open('n' + 'ew', 'w').write('x' * 300)\nprint('y' * 300)"
 FREE: dict[str, Any] = {"requiresApproval": False}
+GATE = {"id": "gate", "tool": "write_file", "args": {"path": "gate.txt", "content": "x"}, "requiresApproval": True}
 STEPS: list[dict[str, Any]] = [
     {"id": "load", "tool": "read_file", "args": {"path": "data.csv"}},
     {"id": "save", "tool": "write_file", "args": {"path": "out/copy.csv", "content": "$load"}},
@@ -117,3 +120,54 @@ async def test_a_plan_that_runs_and_a_step_that_is_not_there_are_refused(plans: 
     assert (running.value.code, unknown.value.code) == ("NOT_ENDED", "UNKNOWN_STEP")
     await started.approve("gate")
     await started.ended()
+
+
+def loop_of_plans(name: str, **inner: Any) -> dict[str, Any]:
+    """A loop whose items run a plan that writes a file."""
+    write = {
+        "id": "write",
+        "tool": "write_file",
+        "args": {"path": f"{{{{inputs.i}}}}-{name}.txt", "content": "x"},
+        **inner,
+    }
+    return {"id": name, "forEach": {"items": ["v", "w"], "as": "item"}, "tool": "plan",
+            "args": {"steps": [write], "inputs": {"i": "$item"}}}  # fmt: skip
+
+
+async def test_the_files_of_plans_in_loops_and_blocks_are_listed_and_undone_with_the_others(plans: Plans) -> None:
+    steps: list[dict[str, Any]] = [
+        {"id": "each", "forEach": {"items": ["x", "y"], "as": "item", "mode": "plans"}, "tool": "write_file",
+         "args": {"path": "{{item}}.txt", "content": "x"}},
+        loop_of_plans("loop"),
+        {"id": "block", "steps": [{"id": "in", "tool": "plan", "args": {"steps": [loop_of_plans("deep")]}}],
+         "dependsOn": ["loop"]},
+        {"id": "never", "forEach": {"items": []}, "tool": "plan", "args": {"steps": [GATE]}},
+    ]  # fmt: skip
+    plan = await plans.start(steps)
+    view = await plan.ended()
+    assert view["status"] == "completed", view["log"]
+    report = await undo.file_changes(plans.client, plan.id)
+    assert {each.step_id for each in report.calls} == {
+        "each[0..1]/each[0]", "each[0..1]/each[1]", "loop[0]/write", "loop[1]/write", "block.in/deep[0]/write",
+        "block.in/deep[1]/write",
+    }  # fmt: skip
+    of_one = await undo.file_changes(plans.client, plan.id, "loop")
+    assert {each.step_id for each in of_one.calls} == {"loop[0]/write", "loop[1]/write"}
+    names = ["v-deep.txt", "v-loop.txt", "w-deep.txt", "w-loop.txt", "x.txt", "y.txt"]
+    assert sorted(path.name for path in plans.workspace.glob("*.txt")) == names
+    done = await undo.undo(plans.client, plan.id)
+    assert not done.refused
+    assert not [*plans.workspace.glob("*.txt")]
+
+
+async def test_what_plans_in_a_loop_ask_is_asked_by_the_plan(plans: Plans) -> None:
+    plan = await plans.start([loop_of_plans("loop", requiresApproval=True)])
+
+    async def asked() -> list[Pending] | None:
+        found = await pending.of_plan(plans.client, plan.id, 10.0)
+        return found if len(found) == 2 else None
+
+    for each in await until(asked, "both items ask"):
+        assert each.plan_id.startswith(f"{plan.id.removeprefix('plan-')}-loop-")
+        await Started(plans.client, f"plan-{each.plan_id}").approve(each.step_id)
+    assert (await plan.ended())["status"] == "completed"

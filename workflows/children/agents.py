@@ -27,13 +27,14 @@ from plans.run import Options, PlanStatus, Run
 from plans.views.agent_progress import note_end
 from workflows import search_attributes
 from workflows.children.handles import Handles, cancel
+from workflows.children.place import Place
 
 
 class ChildAgents:
     """The agents of one Run's steps."""
 
-    def __init__(self, schedule: Schedule, handles: Handles) -> None:
-        self._schedule, self._handles = schedule, handles
+    def __init__(self, schedule: Schedule, handles: Handles, place: Place) -> None:
+        self._schedule, self._handles, self._place = schedule, handles, place
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start an agent for the step. The task returns what a tool's activity would; raises ApplicationError."""
@@ -41,6 +42,7 @@ class ChildAgents:
         return asyncio.create_task(self._work(step, args))
 
     async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+        await self._place.settled(step)
         began = workflow.now()
         agent = self._agent(step, args)
         name = agent.run.plan.id or ""
@@ -88,6 +90,7 @@ class ChildAgents:
 
     def _returned(self, step: Step, result: dict[str, Any], duration: float) -> dict[str, Any]:
         end = result["agent"]["end"]
+        self._place.ended(result)
         accounts.ended(self._run, step.id, result, workflow.now())
         self._note_tasks(step, result)
         if end != "completed":
@@ -99,6 +102,7 @@ class ChildAgents:
     def _failure(self, step: Step, name: str, cause: BaseException | None) -> ApplicationError:
         files: dict[str, Any] = {"wrote": {}}
         if isinstance(cause, ApplicationError) and cause.details and isinstance(cause.details[0], dict):
+            self._place.ended(cause.details[0])
             accounts.ended(self._run, step.id, cause.details[0], workflow.now())
             self._note_tasks(step, cause.details[0])
             files = _files(cause.details[0])
@@ -118,6 +122,7 @@ class ChildAgents:
         agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
         # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
+        self._place.give(step, agent.run)
         agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps
         return agent
 

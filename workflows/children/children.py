@@ -16,6 +16,7 @@ from plans.views.agent_progress import note_progress
 from workflows.children.agents import ChildAgents
 from workflows.children.budget import ChildBudget
 from workflows.children.handles import Handles
+from workflows.children.place import Place
 from workflows.children.plans import ChildPlans
 
 
@@ -24,8 +25,9 @@ class Children:
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule, self._handles = schedule, Handles()
-        self.agents = ChildAgents(schedule, self._handles)
-        self.plans = ChildPlans(schedule, self._handles)
+        self.place = Place(schedule, self._handles)
+        self.agents = ChildAgents(schedule, self._handles, self.place)
+        self.plans = ChildPlans(schedule, self._handles, self.place)
         self._budget = ChildBudget(schedule, self._handles)
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:

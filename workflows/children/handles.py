@@ -25,6 +25,8 @@ class Handles:
 
     def __init__(self) -> None:
         self._children: dict[str, Child] = {}
+        self.starting = 0
+        """Children that are being started: they have no handle yet."""
         self._sending: set[asyncio.Task[None]] = set()  # asyncio holds tasks weakly
         self._interrupted = False
 
@@ -42,16 +44,20 @@ class Handles:
         summary: str,
     ) -> Child:
         """Start a workflow of a type under an id; it is cancelled when this workflow ends before it."""
-        child: Child = await workflow.start_child_workflow(
-            kind,
-            argument,
-            id=name,
-            cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
-            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            memo=memo,
-            search_attributes=index,
-            static_summary=summary[:150],
-        )
+        self.starting += 1
+        try:
+            child: Child = await workflow.start_child_workflow(
+                kind,
+                argument,
+                id=name,
+                cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
+                parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+                memo=memo,
+                search_attributes=index,
+                static_summary=summary[:150],
+            )
+        finally:
+            self.starting -= 1
         self._children[step_id] = child
         return child
 
@@ -69,6 +75,15 @@ class Handles:
         """Send a signal to the step's child, if it has one, without waiting."""
         if step_id in self._children:
             self._send(_signal(self._children[step_id], name, message))
+
+    async def send(self, step_id: str, name: str, message: dict[str, Any]) -> None:
+        """Send a signal to the step's child, if it has one, and wait until the server has it."""
+        if step_id in self._children:
+            await _signal(self._children[step_id], name, message)
+
+    def step_of(self, child: str) -> str | None:
+        """The step that the child with this workflow id works on; None if there is no such child."""
+        return next((name for name, each in self._children.items() if each.id == child), None)
 
     def forget(self, step_id: str) -> None:
         """The step's child has ended."""

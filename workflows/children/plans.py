@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -29,13 +30,15 @@ from plans.errors import BadReference, InvalidPlan, PlanError
 from plans.execution import approvals
 from plans.execution.schedule import Schedule
 from plans.flow.batches.split import loop_of
+from plans.hosts.host import Host
 from plans.large_value import LargeValue
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import PlanStatus, Run, text_of
 from plans.step_call import upcoming
-from workflows import policies, search_attributes
+from workflows import hosts, policies, search_attributes
 from workflows.children.handles import Handles, cancel
+from workflows.children.place import Place
 from workflows.completion import LARGE
 
 APPROVAL = "APPROVAL_REQUIRED"
@@ -44,8 +47,8 @@ APPROVAL = "APPROVAL_REQUIRED"
 class ChildPlans:
     """The child plans of one Run's steps."""
 
-    def __init__(self, schedule: Schedule, handles: Handles) -> None:
-        self._schedule, self._handles = schedule, handles
+    def __init__(self, schedule: Schedule, handles: Handles, place: Place) -> None:
+        self._schedule, self._handles, self._place = schedule, handles, place
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Load and start the plan that the arguments name.
@@ -82,18 +85,12 @@ class ChildPlans:
         return await self._run_child(step, data, inputs, args.get("id"))
 
     async def _load(self, step: Step, source: Source) -> None:
-        request = LoadRequest(workspace=self._run.workspace_of(step), **{source.kind: source.value})
         try:
-            loaded: LoadedPlan = await workflow.execute_activity(
-                "load_plan",
-                request,
-                result_type=LoadedPlan,
-                task_queue=self._run.queue_of(step),
-                activity_id=f"load_plan:{step.id}",
-                summary=f"{step.id} · load {source.value}"[:200],
-                start_to_close_timeout=policies.SNAPSHOT.start_to_close,
-                retry_policy=policies.SNAPSHOT.retry_policy,
-            )
+            if self._run.host_of(step) is None:
+                loaded = await self._loading(step, source)
+            else:
+                policy, begin = policies.SNAPSHOT, partial(self._loading, step, source)
+                loaded = await hosts.call(self._run, step.id, policy, begin, self._place.moved)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise asyncio.CancelledError from error
@@ -113,6 +110,19 @@ class ChildPlans:
             LogKind.CHILD, f"loaded {loaded.source}, SHA-256 {loaded.sha256[:12]}…"[:500], workflow.now(), step.id
         )
 
+    def _loading(self, step: Step, source: Source, host: Host | None = None) -> workflow.ActivityHandle[LoadedPlan]:
+        return workflow.start_activity(
+            "load_plan",
+            LoadRequest(workspace=self._run.workspace_of(step), **{source.kind: source.value}),
+            result_type=LoadedPlan,
+            task_queue=host.queue if host else self._run.queue_of(step),
+            activity_id=f"load_plan:{step.id}",
+            summary=f"{step.id} · load {source.value}"[:200],
+            schedule_to_start_timeout=host.wait if host else None,
+            start_to_close_timeout=policies.SNAPSHOT.start_to_close,
+            retry_policy=policies.SNAPSHOT.retry_policy,
+        )
+
     def _require_approval(self, step: Step) -> None:
         """Raises APPROVAL_REQUIRED unless a person approved exactly this content, or none needs to."""
         run, call = self._run, upcoming(self._run, step).call
@@ -128,6 +138,7 @@ class ChildPlans:
     async def _run_child(
         self, step: Step, data: Any, inputs: dict[str, Any], chosen: str | None = None
     ) -> dict[str, Any]:
+        await self._place.settled(step)
         began, state = workflow.now(), self._run.steps[step.id]
         state.calls += 1
         plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen)
@@ -157,10 +168,14 @@ class ChildPlans:
     def _child(self, step: Step, data: Any, inputs: dict[str, Any], plan_id: str) -> Run:
         run = self._run
         try:
+            earlier = run.agents.get(step.id)
             if self._is_batch(step):
-                return of_items.batch_run(run, step, run.agents.get(step.id), plan_id, workflow.now())
-            earlier = starting.resumed_run(run, step, run.agents.get(step.id), inputs, plan_id, workflow.now())
-            return earlier or starting.child_run(run, step, data, inputs, plan_id)
+                child = of_items.batch_run(run, step, earlier, plan_id, workflow.now())
+            else:
+                resumed = starting.resumed_run(run, step, earlier, inputs, plan_id, workflow.now())
+                child = resumed or starting.child_run(run, step, data, inputs, plan_id)
+            self._place.give(step, child)
+            return child
         except InvalidPlan as error:
             raise ApplicationError(f"the plan is not valid: {error.message}"[:4_000], type=error.code) from None
         except PlanError as error:
@@ -215,6 +230,7 @@ class ChildPlans:
 
     def _taken(self, step: Step, child: Run, found: Mapping[str, Any]) -> dict[str, Any]:
         """Take over what an ended child has spent and what its parent's views show; returns its files."""
+        self._place.ended(found)
         accounts.plan_ended(self._run, step.id, found["spent"])
         state = self._run.steps[step.id]
         report = ChildReport.model_validate(found["report"])
@@ -226,7 +242,8 @@ class ChildPlans:
             )  # fmt: skip
         text = f"plan '{child.plan.id}' ended as {found['status']}"
         self._run.note(LogKind.CHILD, text, workflow.now(), step.id, subject=child.plan.id)
-        return placed(found, child.options.workspace or "", self._run.workspace_of(step))
+        own = "" if child.is_guest else child.options.workspace or ""  # of a guest the same, wherever that is now
+        return placed(found, own, self._run.workspace_of(step))
 
     @property
     def _run(self) -> Run:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import chain
 
 from rich.console import Console
 from rich.text import Text
@@ -68,8 +67,8 @@ class NextSteps:
 
 def waits(view: BriefView) -> bool:
     """Whether the plan waits for somebody or something else than its own steps."""
-    steps = chain.from_iterable((step, *step.instances) for step in view.steps)
-    asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in view.steps)
+    steps = [each for step in view.steps for each in (step, *step.instances)]
+    asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in steps)
     is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)
     return is_held or bool(view.pending) or asks_below or any(step.awaiting == "event" for step in steps)
 

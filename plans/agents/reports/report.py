@@ -14,6 +14,7 @@ from plans.activity_io import PastCall
 from plans.agents.run import AgentRun, asked_args, number_of, outcome_of, ran_args
 from plans.budget import Spent
 from plans.execution.tool_history import MAX_PAST, add_files, cut, files_of_run, short
+from plans.hosts.moving import left_behind
 from plans.model import Step
 from plans.run import DONE, Status, StepState
 
@@ -78,6 +79,7 @@ def last_report(agent: AgentRun) -> dict[str, Any]:
         "called": dict(Counter(call.tool for call in made)),
         "spent": spent_of(agent).model_dump(mode="json"),
         "finished": agent.asked,
+        **left_behind(agent.run.host),
     }
 
 

@@ -14,6 +14,7 @@ from plans.execution.tool_history import shorten
 from plans.flow.outline import kind_of
 from plans.run import Run, Status
 from plans.views.abridged import foremost, rank
+from plans.views.nested.below import asked_below
 from plans.views.nested.counting import Census
 
 LISTED = 50
@@ -42,7 +43,10 @@ def listed(census: Census, run: Run, step_id: str, limit: int) -> tuple[list[str
 
 
 def troubled(census: Census, run: Run) -> dict[str, list[str]]:
-    """The steps inside others that failed or await something, by the step of the plan they are in; a few of each."""
+    """The steps inside others that failed or await something, or whose agents and plans do; a few of each.
+
+    By the step of the plan that they are in.
+    """
     found: dict[str, list[str]] = {}
     for name in [*islice(_awaiting(census, run), TROUBLED), *islice(_failed(census, run), TROUBLED)]:
         found.setdefault(root_of(run, name), []).append(name)
@@ -104,7 +108,12 @@ def kind_view(step: Any) -> dict[str, str]:
 
 
 def _awaiting(census: Census, run: Run) -> Iterator[str]:
-    return (name for name, state in run.steps.items() if state.awaiting and census.is_inside(name))
+    waits = (name for name, state in run.steps.items() if state.awaiting or state.child or state.agent_asks)
+    return (name for name in waits if census.is_inside(name) and (run.steps[name].awaiting or _asks_below(run, name)))
+
+
+def _asks_below(run: Run, step_id: str) -> bool:
+    return any(asked_below(run, [step_id]))
 
 
 def _failed(census: Census, run: Run) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,33 @@ def test_a_checkpoint_never_leads_out_of_the_directory_it_is_restored_into(rows:
     with pytest.raises(ToolError) as caught:
         rows_of(rows)
     assert caught.value.code == "CHECKPOINT_FAILED"
+
+
+async def test_effects_of_what_works_for_the_plan_are_in_its_checkpoints_from_then_on(
+    first: Machine, second: Machine
+) -> None:
+    home = first.new()
+    (home.path / "a").write_text("a")
+    done = Effect("agent-x/run/a", "write", str(home.path), "a", "", "", "hash", 1, {"bytes": 1}, "done")
+    begun = Effect("agent-x/run/once", "call")
+    for each in (done, begun):
+        first.effects.log.begin(each)
+    assert await first.checkpoints.take(home, "agent-x")
+    (home.path / "b").write_text("b")
+    there = await second.restored(await first.take(home))
+    found = second.effects.log.find(done.key, "a")
+    assert found is not None
+    assert (found.workspace, found.value) == (str(there.path), {"bytes": 1})
+    assert second.effects.log.find(begun.key) is not None
+    (there.path / "c").write_text("c")
+    third = Machine(first.homes.root.parents[1], "third")
+    await third.restored(await second.take(there))
+    assert third.effects.log.find(done.key, "a") is not None, "it goes on with every move"
+
+
+async def test_a_record_without_others_is_as_it_was(first: Machine) -> None:
+    """Workers of before there could be any must be able to read it."""
+    home = first.new()
+    assert "children" not in json.loads(home.file.read_text())
+    assert await first.checkpoints.take(home, "agent-x") is None
+    assert home.read().children == []

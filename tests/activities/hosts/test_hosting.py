@@ -91,23 +91,23 @@ def test_a_host_needs_a_workspace(environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("queue", [None, "shared"])
-def test_a_step_whose_child_needs_the_files_is_refused_unless_it_is_bound_elsewhere(
-    queue: str | None, tmp_path: Path
+@pytest.mark.parametrize("shares_host", [True, False])
+def test_an_agent_at_a_host_is_refused_only_in_a_plan_that_began_before_it_could_be_there(
+    shares_host: bool, queue: str | None, tmp_path: Path
 ) -> None:
     child = {"id": "it", "tool": "agent", "args": {"objective": "x"}, "queue": queue}
     plan = Plan.model_validate({"steps": [child, {"id": "n", "tool": "note", "args": {"text": "x"}}]})
     tools = {name: tool.spec for name, tool in load_tools(()).items()} | TOOLS
-    checker = PlanChecker(tools, str(tmp_path), own_files=True)
-    facts = checker.check_plan(CheckRequest(plan=plan, workspace="/nowhere"))
-    assert [each.code for each in facts.problems] == ([] if queue else ["HOST_UNSUPPORTED"])
+    facts = PlanChecker(tools, str(tmp_path), own_files=True).check_plan(CheckRequest(plan=plan, workspace="/nowhere"))
+    assert (facts.problems, facts.shares_host) == ([], True)
     assert (facts.own_files, facts.workspace) == (True, str(tmp_path)), "the host's own workspace counts"
-    schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts())
+    schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts(shares_host))
     schedule.run.host = HOST
     found = next_action(schedule, "it")
-    assert isinstance(found, Delegate) if queue else isinstance(found, Fail) and found.code == "HOST_UNSUPPORTED"
+    may_begin = shares_host or queue is not None
+    assert isinstance(found, Delegate) if may_begin else isinstance(found, Fail) and found.code == "HOST_UNSUPPORTED"
 
 
-def _facts() -> Facts:
-    return Facts(
-        tools={**TOOLS, "agent": spec("agent", {"objective": {"type": "string"}}, durable=True)}, workspace="/w"
-    )
+def _facts(shares_host: bool) -> Facts:
+    agent = spec("agent", {"objective": {"type": "string"}}, durable=True)
+    return Facts(tools={**TOOLS, "agent": agent}, workspace="/w", shares_host=shares_host)

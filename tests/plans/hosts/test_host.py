@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
 from plans.file_stamps import Stamp
-from plans.hosts.host import Checkpoint, Host, unsupported
-from plans.hosts.moving import moved_stamps
+from plans.hosts.host import Checkpoint, Host
+from plans.hosts.moving import left_behind, moved_stamps, newest
 
 HOST = Host(name="a", queue="plans@a", workspace="/w/plan-x~1", token="1")
 
@@ -35,8 +35,19 @@ def test_a_large_file_counts_as_unseen_after_a_move_since_its_stamp_names_an_ino
     assert moved_stamps({"small": small, "large": large}) == {"small": small}
 
 
-@pytest.mark.parametrize(("count", "said"), [(0, ""), (1, "'s0'"), (9, "and more")])
-def test_what_a_host_cannot_run_is_named(count: int, said: str) -> None:
-    text = unsupported(f"s{number}" for number in range(count))
-    assert said in text
-    assert bool(text) == bool(count)
+def test_the_newest_checkpoint_may_be_that_of_a_child_of_a_child() -> None:
+    def run(number: int, token: str = "1", **more: Any) -> dict[str, Any]:
+        checkpoint = {"claim": {}, "number": number, "token": token}
+        return {"host": {**HOST.model_dump(mode="json"), "guest": True, "checkpoint": checkpoint}, **more}
+
+    children = {
+        "plan": run(3, agents={"agent": {"run": run(5)}}),
+        "elsewhere": run(9, token="2"),
+        "bound": {"run": {}},
+        "unreadable": {"host": {"name": 1}, "agents": {"x": run(4)}},
+    }
+    found = newest(HOST, children).checkpoint
+    assert found is not None
+    assert found.number == 5
+    assert newest(HOST, {}) == HOST
+    assert left_behind(HOST) == left_behind(None) == {}

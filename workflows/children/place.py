@@ -1,0 +1,241 @@
+"""Where the files of a Run are, when workers have a workspace each: its agents and child plans share its place.
+
+Only the outermost plan moves. When its host is lost, it asks its agents and child plans to leave; each answers with the
+newest checkpoint of what it has counted as done, and counts nothing more that ends there. The newest of all is
+restored, as a later checkpoint of a directory has all that an earlier one has, and everybody is told where the files
+are now. A child plan does the same between the plan above and its own children.
+
+A plan with children in flight does not continue as new, so none of this outlives a run of the workflow but what a child
+knows: that it has left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from plans.errors import Refused
+from plans.execution.schedule import Schedule
+from plans.hosts.host import UNSUPPORTED, Checkpoint, Host
+from plans.hosts.host import elsewhere as unsupported_workspace
+from plans.hosts.messages import PlaceNews, PlaceReport
+from plans.hosts.moving import left_behind, moved_stamps
+from plans.model import Step
+from plans.run import Run
+from workflows import hosts
+from workflows.children.handles import Handles
+
+NEWS, REPORT = "place", "place_report"
+"""Signals: of a plan to its children, and of a child to its plan."""
+NO_HOST = "NO_HOST"
+
+
+class Place:
+    """The place of one Run's files: moves it with its children, or has the plan above do that."""
+
+    def __init__(self, schedule: Schedule, handles: Handles) -> None:
+        self._schedule, self._handles = schedule, handles
+        self._left = set[str]()
+        self._news, self._failure = 0, PlaceNews()
+        self._saying = set[asyncio.Task[None]]()  # asyncio holds tasks weakly
+        self._looking = set[asyncio.Task[None]]()
+
+    async def moved(self, lost: Host, step_id: str) -> bool:
+        """Move the files, unless the host is only busy or they have been moved already; whether they are elsewhere now.
+
+        Raises what taking another place raises, and ApplicationError in a child whose plan could not move.
+        """
+        run = self._run
+        await workflow.wait_condition(lambda: not run.moving)
+        if run.host is None or run.host.token != lost.token:
+            return True
+        if run.is_guest:
+            return await self._asked_above(lost)
+        if not self._guests() and not self._handles.starting:
+            return await self._move(lost, step_id)
+        # Not the step's own task: it may be cancelled, and the children have left then.
+        return await asyncio.shield(asyncio.create_task(self._move(lost, step_id)))
+
+    async def settled(self, step: Step) -> None:
+        """Wait until the files are not being moved: a child that is begun then is told of every move."""
+        run = self._run
+        if run.host_of(step) is not None and self._is_moving():
+            await workflow.wait_condition(lambda: not self._is_moving())
+
+    def give(self, step: Step, child: Run) -> None:
+        """Let a child work at the place, if the step does. Raises Refused if it names a directory of its own."""
+        host, earlier = self._run.host_of(step), child.host
+        if host is None:
+            child.host = None if child.is_guest else earlier
+            return
+        if posixpath.normpath(child.plan.workspace or ".") != ".":
+            raise Refused(unsupported_workspace(child.plan.workspace or ""), UNSUPPORTED)
+        if earlier is not None and earlier.token != host.token:
+            child.files.stamps = moved_stamps(child.files.stamps)
+        child.host = host.for_child()
+
+    def told(self, news: PlaceNews) -> None:
+        """Take over what the plan above says. Raises Refused if the place is the plan's own."""
+        run = self._run
+        host = run.host
+        if host is None or not host.guest:
+            raise Refused(
+                "the files of this plan are at a place of its own, or where all workers see them", "NOT_ASKED"
+            )
+        if news.leave:
+            run.host = host.model_copy(update={"left": True})
+            self._say(self._leave(news.leave))
+            return
+        self._news += 1
+        self._failure = news
+        if news.host is None or news.host.token == host.token:
+            run.host = host.model_copy(update={"left": False})
+        else:
+            run.host = news.host.for_child()
+            hosts.arrived(run, host, None)
+        run.next_seq()
+        self._say(self._tell(news))
+
+    def reported(self, message: PlaceReport) -> None:
+        """Take over what a child says. Raises Refused if it is not the one that works on the step."""
+        run, host, step_id = self._run, self._run.host, self._handles.step_of(message.child)
+        if host is None or step_id is None:
+            raise Refused(f"'{message.child[:200]}' does not work at this plan's place", "NOT_ASKED")
+        run.host = host.after(message.checkpoint)
+        if message.left == host.token:
+            self._left.add(step_id)
+        if message.lost:
+            looking = asyncio.create_task(self._look(host.model_copy(update={"token": message.lost}), step_id))
+            self._looking.add(looking)
+            looking.add_done_callback(self._looking.discard)
+
+    def ended(self, result: Mapping[str, Any]) -> None:
+        """Take over the newest checkpoint of a child that has ended."""
+        if self._run.host is not None and result.get("checkpoint"):
+            self._run.host = self._run.host.after(Checkpoint.model_validate(result["checkpoint"]))
+
+    async def said(self) -> None:
+        """Wait until all is said that must be said: a run of a workflow that ends says nothing more."""
+        while self._saying:
+            await workflow.wait([*self._saying])
+
+    async def cut_short(self) -> None:
+        """Tell the plan above what the last steps have left: who is cancelled returns no result."""
+        left = left_behind(self._run.host)
+        if left and workflow.info().parent is not None:
+            with suppress(ApplicationError):
+                await self._report(**left)
+        await self.said()
+
+    async def _move(self, lost: Host, step_id: str) -> bool:
+        run = self._run
+        run.moving = True
+        try:
+            if await hosts.answers(lost):
+                return False
+            try:
+                await self._leave_below(lost.token)
+                run.host = await hosts.elsewhere(run)
+            except ActivityError as error:
+                await self._tell(_failed(error))
+                raise
+            hosts.arrived(run, lost, step_id)
+            await self._tell(PlaceNews(host=run.host))
+        finally:
+            run.moving = False
+        return True
+
+    async def _look(self, lost: Host, step_id: str) -> None:
+        """A child's steps wait for the host: move, or say that it lives."""
+        try:
+            is_elsewhere = await self.moved(lost, step_id)
+        except (ActivityError, ApplicationError):
+            return  # it has been told with all the others
+        if not is_elsewhere:
+            await self._handles.send(step_id, NEWS, _json(PlaceNews(host=self._run.host)))
+
+    async def _asked_above(self, lost: Host) -> bool:
+        """Have the plan above look after the host, and wait for what it says."""
+        run, seen = self._run, self._news
+        run.moving = True
+        try:
+            await self._report(lost=lost.token)
+            await workflow.wait_condition(lambda: self._news > seen)
+        finally:
+            run.moving = False
+        if self._failure.error:
+            raise ApplicationError(self._failure.error, type=self._failure.code or NO_HOST)
+        return run.host is None or run.host.token != lost.token
+
+    async def _leave(self, token: str) -> None:
+        """Leave a place, after those below, and say so."""
+        await self._leave_below(token)
+        with suppress(ApplicationError):
+            await self._report(left=token, **left_behind(self._run.host))
+
+    async def _leave_below(self, token: str) -> None:
+        """Have all children leave; those that end instead have said what they have left."""
+        handles = self._handles
+        if not handles.starting and not self._guests():
+            return
+        self._left.clear()
+        await workflow.wait_condition(lambda: not handles.starting)
+        for step_id in self._guests():
+            await handles.send(step_id, NEWS, _json(PlaceNews(leave=token)))
+        await workflow.wait_condition(lambda: self._left.issuperset(self._guests()))
+
+    async def _tell(self, news: PlaceNews) -> None:
+        """Tell all children, and wait until the server has it: what is told next is told after it."""
+        for step_id in self._guests():
+            await self._handles.send(step_id, NEWS, _json(news))
+
+    async def _report(self, **fields: Any) -> None:
+        """Signal the plan above. Raises ApplicationError if it has ended."""
+        above = workflow.info().parent
+        if above is None:
+            raise ApplicationError("the plan above has ended", type=NO_HOST)
+        message = {"child": workflow.info().workflow_id, **fields}
+        # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
+        sending = workflow.get_external_workflow_handle(above.workflow_id).signal(REPORT, message)
+        await asyncio.shield(asyncio.ensure_future(sending))
+
+    def _guests(self) -> list[str]:
+        """The steps whose children work at the place."""
+        return [name for name in self._handles if self._run.host_of(self._schedule.step(name)) is not None]
+
+    def _is_moving(self) -> bool:
+        run = self._run
+        return run.moving or (run.host is not None and run.host.left)
+
+    def _say(self, words: Coroutine[Any, Any, None]) -> None:
+        """Say it without waiting, after what was to be said before."""
+        before = [*self._saying]
+
+        async def later() -> None:
+            if before:
+                await workflow.wait(before)
+            await words
+
+        task = asyncio.create_task(later())
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
+
+    @property
+    def _run(self) -> Run:
+        return self._schedule.run
+
+
+def _failed(error: ActivityError) -> PlaceNews:
+    cause = error.cause or error
+    text = str(getattr(cause, "message", None) or cause)
+    return PlaceNews(code=(getattr(cause, "type", None) or NO_HOST)[:200], error=text[:4_000] or NO_HOST)
+
+
+def _json(message: PlaceNews) -> dict[str, Any]:
+    return message.model_dump(mode="json", exclude_defaults=True)
