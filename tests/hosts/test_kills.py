@@ -105,6 +105,24 @@ async def test_a_host_killed_within_a_step_whose_half_done_work_is_left_behind(f
     }, "what the first attempt wrote into the ledger stayed at the lost host"  # fmt: skip
 
 
+async def test_a_host_killed_within_a_step_of_a_plan_in_a_plan(fleet: Fleet) -> None:
+    """Three workflows work in the directory; each has done something, and each goes on."""
+    first, second = fleet.host("first"), fleet.host("second")
+    await first.up()
+    deep = {"id": "deep", "tool": "plan", "args": {"steps": [run("d", "echo deep > d"), work("b", "d", args=WAITS)]}}
+    inner = {"id": "inner", "tool": "plan", "args": {"steps": [run("i", "echo inner > i"), deep]}, "dependsOn": ["a"]}
+    plan = await fleet.plans.start([run("a", "echo one > a"), inner, run("c", "cat a i d > c", "inner")])
+    await until(lambda: {"d", "i", "ledger.txt"} <= {*_names(fleet, "first")}, "the step is in the middle of its work")
+    first.kill()
+    await second.up()
+    await _go(fleet, "second")
+    view = await plan.ended()
+    assert statuses(view) == {"a": "completed", "inner": "completed", "c": "completed"}
+    assert len(moves(view)) == 1
+    found = fleet.files("second")
+    assert (found["c"], found["ledger.txt"]) == ("one\ninner\ndeep\n", "start b 1\nend b 1\n")
+
+
 async def test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost(fleet: Fleet) -> None:
     plan = await _killed_within(fleet, repeatable=False)
     view = await plan.ended()
@@ -202,6 +220,13 @@ async def _killed_within(fleet: Fleet, **more: Any) -> Started:
 async def _go(fleet: Fleet, name: str) -> None:
     await until(lambda: "start b" in _ledger(fleet, name), "the step is in the middle of its work")
     (fleet.place(name) / GO).write_text("")
+
+
+def _names(fleet: Fleet, name: str) -> list[str]:
+    try:
+        return [*fleet.files(name)]
+    except (OSError, ValueError):
+        return []
 
 
 def _ledger(fleet: Fleet, name: str) -> str:

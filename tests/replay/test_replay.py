@@ -48,7 +48,9 @@ MUTATIONS = {
         "        tool_changes.take(self.run, step, left.definition, now)\n",
         "",
     ),
-    "no look whether a host lives": ("hosts.py", "if await _answers(lost):", "if False:"),
+    "no look whether a host lives": ("children/place.py", "if await hosts.answers(lost):", "if False:"),
+    "no word to children to leave a host": ("children/place.py", "await self._leave_below(lost.token)", "pass"),
+    "no answer of a child that has left": ("children/place.py", "await self._report(left=token, ", "dict(left=token, "),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 
