@@ -98,7 +98,7 @@ def _runs_plan(step: Step) -> bool:
 
 
 def asking(steps: Sequence[BriefStep]) -> list[str]:
-    """Ids of the plans and agents below that await decisions, as their parent knows; of a loop those that are listed."""
+    """Ids of the plans and agents below that await decisions, as their parent knows; in loops those that are listed."""
     listed = [each for step in steps for each in (step, *step.instances)]
     found = [asked.plan_id for step in listed if step.child for asked in step.child.pending]
     found += [step.agent_asks.agent_id for step in listed if step.agent_asks]
