@@ -20,6 +20,7 @@ from activities.hosts.checkpoints import Checkpoints
 from activities.hosts.homes import RECORDS, Home, Homes, Record
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
+from activities.workspace.paths import shown
 from plans.activity_io import Return
 from plans.errors import PlanError, ToolError
 from plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
@@ -73,9 +74,16 @@ class Hosting:
         )  # fmt: skip
 
     async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
-        """Make a call, and take a checkpoint of what it left, also if it failed. Raises what the call raises."""
-        home = self.homes.of(context.call.workspace) if tool.spec.effect != "pure" else None
-        if home is None:
+        """Make a call, and take a checkpoint of what it left, also if it failed. Raises what the call raises.
+
+        A call on the host's own queue works in the directory of a plan, whatever a message to its workflow has said.
+        Raises ToolError NO_HOST for another one.
+        """
+        home = self.homes.of(context.call.workspace)
+        if home is None and activity.info().task_queue == self.queue:
+            text = f"{shown(context.call.workspace)} is not the directory of a plan at host '{self.name}'"
+            raise ToolError(NO_HOST, f"{text}; was it removed? resume the plan, and it continues elsewhere")
+        if home is None or tool.spec.effect == "pure":
             return await call()
         caller = context.call.key.partition("/")[0]
         try:

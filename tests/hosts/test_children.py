@@ -237,3 +237,20 @@ async def _left(child: Started) -> bool:
 
 async def _pulses(plan: Started) -> bool:
     return any(each.activity_type.name == "host_pulse" for each in (await plan.scheduled()).values())
+
+
+async def test_a_message_that_names_another_directory_leads_no_call_there(machines: Machines, plans: Plans) -> None:
+    """Whoever may send signals can say that the files are elsewhere; the worker knows which directories are plans'."""
+    async with machines.up("first"):
+        waits = {"id": "waits", "tool": "wait_for", "args": {"event": "go"}}
+        plan = await plans.start([inner("one", waits, write("gate", "waits"))])
+        child = await begun(plan, "one")
+        view = await child.until_asked("waits")
+        elsewhere = {"name": "first", "queue": view["host"]["queue"], "workspace": str(machines.folder), "token": "x"}
+        await child.signal("place", {"host": elsewhere})
+        await child.until(lambda view: view["workspace"] == str(machines.folder), "it is believed")
+        await child.signal("event", {"name": "go"})
+        await plan.ended()
+        result = step(await child.view(), "gate")["result"]
+    assert result["code"] == "NO_HOST"
+    assert not (machines.folder / "gate.txt").exists()
