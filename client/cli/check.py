@@ -15,6 +15,7 @@ from client.children.checking import check_children
 from client.cli import environment, output, signals
 from client.cli.mcp.servers import Refresh, refreshed
 from client.cli.options import AsJson, File
+from client.live.lengths import seconds
 from client.local_tools import known_tools
 from client.plan_file import PlanFile, check, load, plan_schema
 from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
@@ -148,7 +149,7 @@ def _show_tool(spec: ToolSpec) -> None:
         rows.append(f"  {line(name)} ({kind or 'any'}{line(default)})")
         rows += [f"      {line(schema['description'])}"] if schema.get("description") else []
     rows += ["", f"Value\n  {line(spec.value)}"] if spec.value else []
-    rows += ["", f"Approval: {_approval(spec)}", f"Time limit: {output.seconds(spec.timeout)}"]
+    rows += ["", f"Approval: {_approval(spec)}", f"Time limit: {seconds(spec.timeout)}"]
     output.show("\n".join(rows))
 
 

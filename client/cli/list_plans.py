@@ -14,6 +14,7 @@ from client.cli import output, session
 from client.cli.options import AsJson
 from client.cli.session import Connected
 from client.listing import Listed, list_plans
+from client.live.lengths import seconds
 from plans.errors import PlanError
 from plans.guards.deadline import left
 from plans.run import PlanStatus
@@ -96,7 +97,7 @@ def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None
     for each in found:
         standing = (known or {}).get(each.plan_id)
         status = Text(each.status.value, style=_STYLES.get(each.status.value, ""))
-        took = output.seconds(((each.ended_at or now) - each.started_at).total_seconds())
+        took = seconds(((each.ended_at or now) - each.started_at).total_seconds())
         clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
         until = standing.deadline if standing else None
         more = [Text(left(until, now) if until else "")] if limited else []
@@ -116,7 +117,7 @@ def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
         return _BY_ITSELF.get(each.status, "")
     first, more = standing.asks[0], len(standing.asks) - 1
     text = f"{_WORDS.get(first.kind, 'decision on')} {line(first.step_id)}{f' and {more} more' if more else ''}"
-    return text + (f", {output.seconds((now - standing.since).total_seconds())}" if standing.since else "")
+    return text + (f", {seconds((now - standing.since).total_seconds())}" if standing.since else "")
 
 
 def _done(each: Listed, standing: Standing | None) -> str:

@@ -150,18 +150,6 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def seconds(duration: float) -> str:
-    """Format a duration in seconds: 0.3 s, 12 s, 3:05, 1:02:03."""
-    duration = max(0.0, duration)
-    if duration < 9.95:
-        return f"{duration:.1f} s"
-    minutes, rest = divmod(round(duration), 60)
-    if not minutes:
-        return f"{rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def compact(value: Any) -> str:
     """Format a value as JSON on one line."""
     return json.dumps(value, ensure_ascii=False, default=str)

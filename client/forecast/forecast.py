@@ -75,14 +75,13 @@ def _walked(request: Request, settings: Settings, by: str, since: str) -> Walk:
 def _asking(request: Request, settings: Settings, walk: Walk) -> dict[str, str]:
     """Why steps would wait for a person, by their ids without items."""
     tools, found = known_tools(settings), dict[str, str]()
+    looked_at = {template_of(known.removesuffix("/")) for known in walk.plans}
     for prefix, run in walk.plans.items():
         rule = "" if run.options.waivers else "a plan that no person wrote"
         place = Path(run.facts.workspace)
         for each in asking_in(run.plan, place, tools, settings, approve_all=request.flags.yes, unwaived=rule):
             name = f"{prefix}{each.step_id}"
-            is_looked_at = each.code == "PLAN" and (
-                f"{name}/" in walk.plans or any(known.startswith(f"{name}[") for known in walk.plans)
-            )
+            is_looked_at = each.code == "PLAN" and template_of(name) in looked_at
             if each.first_run and not is_looked_at:  # its own steps say so
                 found[template_of(name)] = each.reason
     return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
+from client.live.lengths import seconds
 from plans.forecast.models import Forecast, ForeseenStep
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}
@@ -55,8 +55,8 @@ def asking(found: Forecast) -> int:
     return sum(bool(step.asks) for step in found.steps)
 
 
-def needed(found: Forecast, seconds: Callable[[float], str]) -> str:
-    """How long it takes and at what cost, by earlier runs. `seconds` formats a duration."""
+def needed(found: Forecast) -> str:
+    """How long it takes and at what cost, by earlier runs."""
     if not found.earlier:
         return "No earlier run is known: no times, no tokens."
     rests = f"by {found.earlier} earlier run{'s' * (found.earlier != 1)}"

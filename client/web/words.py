@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from client.live.lengths import seconds as written
 from plans.views.markdown import MARKS
 
 PLAN_MARKS = {
@@ -23,13 +24,4 @@ def status_word(status: str) -> str:
 
 def duration(seconds: float | None) -> str:
     """A duration in seconds: 0.3 s, 12 s, 3:05, 1:02:03; a dash if there is none."""
-    if seconds is None:
-        return "–"
-    seconds = max(0.0, seconds)
-    if seconds < 9.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if not minutes:
-        return f"{rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return "–" if seconds is None else written(seconds)

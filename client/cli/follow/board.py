@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from client.cli.output import seconds
+from client.live.lengths import seconds
 from client.live.steps import percent
 from plans.guards.deadline import left
 from plans.run import DENIED

@@ -13,9 +13,10 @@ from client.cli.follow.big_plan_lines import Digest
 from client.cli.follow.board import MARKS
 from client.cli.follow.catch_up import past
 from client.cli.follow.screen import Screen
-from client.cli.output import out, say, seconds, show, show_json
+from client.cli.output import out, say, show, show_json
 from client.cli.session import Connected, who
 from client.ids import plan_id
+from client.live.lengths import seconds
 from client.runs import Summary
 from plans.errors import PlanError
 from plans.views.progress.next_actions import next_actions

@@ -12,8 +12,8 @@ from datetime import datetime
 
 from client.cli.follow.board import ASKING as MARK
 from client.cli.follow.board import MARKS
-from client.cli.output import seconds
 from client.live.feed import PROGRESS
+from client.live.lengths import seconds
 from client.runs import BriefView, EventView
 from plans.flow.ids import template_of
 from plans.log import LogKind

@@ -24,6 +24,7 @@ from client.cli.options import AsJson, Id
 from client.cli.session import Connected
 from client.cli.signals import INTERRUPTED
 from client.ids import plan_id
+from client.live.lengths import seconds
 from client.logs.attempts import Shown
 from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
 from plans.activity_io import STDERR, STDOUT, WORKER_LOST
@@ -239,7 +240,7 @@ def _end(event: Ended) -> str:
     if event.of.runs:
         return f"ended without a record{rest}"
     if attempt.code is None:
-        return f"completed in {output.seconds(attempt.duration / 1_000)}{rest}"
+        return f"completed in {seconds(attempt.duration / 1_000)}{rest}"
     wait = f"; next attempt in {attempt.delay:.3g} s" if attempt.delay is not None else ""
     has_shown = attempt.logs is not None and attempt.logs.stdout + attempt.logs.stderr > 0
     return f"{line(attempt.code)} {line(_reason(event.of) if has_shown else attempt.error)}{rest}{wait}"

@@ -10,6 +10,7 @@ from client.cli import environment, output, session, signals
 from client.decide.shown import coloured
 from client.forecast import words
 from client.forecast.forecast import forecast
+from client.live.lengths import seconds
 from client.requests.plan_request import Request
 from plans.errors import PlanError
 from plans.forecast.models import Forecast, ForeseenStep
@@ -54,7 +55,7 @@ def _rows(found: Forecast) -> Iterator[Text]:
     yield Text(words.counted(found))
     if asks := words.asking(found):
         yield Text(f"{asks} would wait for a person", "yellow")
-    yield Text(words.needed(found, output.seconds))
+    yield Text(words.needed(found))
     for note in found.notes:
         yield Text(f"Note: {line(note)}.", "dim")
 
@@ -62,7 +63,7 @@ def _rows(found: Forecast) -> Iterator[Text]:
 def _step_rows(step: ForeseenStep) -> Iterator[Text]:
     kind = words.kind_of(step)
     shown = f"{words.MARKS[step.outlook]} {line(step.step_id)}{f'  {line(kind)}' if kind else ''}"
-    time = f"  about {output.seconds(step.seconds)}" if step.seconds is not None else ""
+    time = f"  about {seconds(step.seconds)}" if step.seconds is not None else ""
     yield Text(f"  {shown}  {line(words.outlook_of(step))}{time}")
     if step.asks:
         yield Text(f"      asks: {line(step.asks)}", "yellow")

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from client import runs
-from client.cli.output import seconds
 from client.cli.session import Connected
 from client.ids import plan_id
+from client.live.lengths import seconds
 from plans.run import DENIED
 from plans.views.markdown import MARKS
 from plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView

@@ -110,6 +110,20 @@ async def test_child_plans_repetitions_and_what_closes_the_plan_are_shown_with_w
     assert rows[asks].startswith("asks: delete_file asks by default")
 
 
+async def test_a_plan_among_the_steps_of_an_item_says_what_it_asks_by_its_own_steps(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    (workspace / "a.txt").write_text("one\n")
+    inner = {"id": "inner", "tool": "plan", "args": {"steps": [READ]}}
+    outer = {"id": "each", "forEach": {"items": ["x"], "as": "item"}, "steps": [inner]}
+    file = written(tmp_path / "plan.json", {"title": "nested", "steps": [outer]})
+    shown = await plan(environ, "run", file, "--dry-run")
+    assert shown.code == 0, shown.err
+    assert "▸ each[0].inner/read  read_file  runs" in [row.strip() for row in shown.out.splitlines()], shown.out
+    assert "asks" not in shown.out
+    assert "would wait for a person" not in shown.out
+
+
 async def test_the_dry_run_of_a_plan_with_child_plans_comes_true(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
