@@ -18,6 +18,7 @@ import io
 import logging
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -121,15 +122,21 @@ def wheel(version: str) -> Path:
     return found
 
 
-def images(version: str, docker: str | None) -> None:
-    """Build the images, or say how: where Docker does not run, or nobody wants it to."""
-    builds = [["build", "--target", name, "--tag", f"plans-{name}:{version}", "."] for name in IMAGES]
+def images(version: str, docker: str | None, more: list[str]) -> None:
+    """Build the images and have each load the worker, or say how: where Docker does not run, or nobody wants it to.
+
+    `more`: further arguments of `docker build`.
+    """
+    tags = {name: f"plans-{name}:{version}" for name in IMAGES}
+    builds = [["build", *more, "--target", name, "--tag", tag, "."] for name, tag in tags.items()]
     if docker is None:
         print("No images were built. Where Docker runs, at the release's commit:")
         print("\n".join(f"  docker {' '.join(build)}" for build in builds))
         return
-    for build in builds:
+    for build, tag in zip(builds, tags.values(), strict=True):
         subprocess.run([docker, *build], cwd=ROOT, check=True)
+        subprocess.run([docker, "run", "--rm", "--network=none", tag, "python", "-c", "import worker"], check=True)
+        print(f"built {tag}")
 
 
 def running_docker() -> str | None:
@@ -149,6 +156,10 @@ def asked() -> argparse.Namespace:
         "--date", type=date.fromisoformat, default=datetime.now(UTC).date(), help="of the release: today"
     )
     parser.add_argument("--no-image", action="store_true", help="build no images, also where Docker runs")
+    parser.add_argument(
+        "--docker", type=shlex.split, default=[], metavar="ARGUMENTS",
+        help="further arguments of `docker build`, such as those of the Dockerfile for builds behind a mirror",
+    )  # fmt: skip
     given = parser.parse_args()
     if not VERSION.fullmatch(given.version):
         parser.error(f"{given.version!r} is not a version such as 1.0.0")
@@ -177,7 +188,7 @@ def main() -> None:
     for path, text in written.items():
         path.write_text(text)
     print(f"built {wheel(given.version).relative_to(ROOT)}")
-    images(given.version, None if given.no_image else running_docker())
+    images(given.version, None if given.no_image else running_docker(), given.docker)
     tag = f"v{given.version}"
     print("Left to do: read CHANGELOG.md, run `make test-all`, then")
     print(f"  git add -A && git commit -m 'Release {given.version}' && git tag -a {tag} -m {tag}")
