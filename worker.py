@@ -23,6 +23,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
+from activities.attempt.compact import Compacting
 from activities.limits.admission import Admissions
 from activities.limits.limiter_client import limits_of
 from activities.mcp.of_settings import tool_servers
@@ -87,7 +88,7 @@ def build(
         identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
         activities=offered(client, settings, tools, indexed, fault, servers, limits),
-        workflow_runner=runner_for(client, neighbours or Neighbours()),
+        interceptors=[Compacting()], workflow_runner=runner_for(client, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities, max_concurrent_local_activities=settings.max_activities,
         max_eager_activity_reservations_per_workflow_task=settings.max_activities,

@@ -24,6 +24,7 @@ from plans.hosts.moving import moved_stamps, newest
 from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
+from workflows.completion import of_json
 from workflows.outcomes import checkpoint_of
 from workflows.policies import Policy
 
@@ -149,7 +150,7 @@ async def _taken(earlier: Host | None) -> Host:
 async def _asked(request: HostRequest, queue: str | None, patience: timedelta | None) -> Host:
     found: Host = await workflow.execute_activity(
         "take_host",
-        request,
+        of_json(request.model_dump_json(exclude_defaults=True)),
         result_type=Host,
         task_queue=queue,
         summary="a place for the plan's files",

@@ -22,6 +22,7 @@ from temporalio.client import Interceptor as ClientInterceptor
 from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from activities.attempt.compact import returned
 from activities.telemetry.attempt_spans import Ended, spans_of, usage_of
 from plans.activity_io import WORKER_LOST, Call
 from plans.agents.history import AgentEvent
@@ -89,7 +90,7 @@ class _Observed(ActivityInboundInterceptor):
             await self._tell(seen, None, error)
             raise
         else:
-            await self._tell(seen, result, None)
+            await self._tell(seen, returned(result), None)
             return result
         finally:
             CURRENT.reset(token)

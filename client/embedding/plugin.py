@@ -21,6 +21,7 @@ from temporalio.plugin import SimplePlugin
 from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
+from activities.attempt.compact import Compacting
 from activities.offered import make_storage, offered
 from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
@@ -81,6 +82,7 @@ class PlansPlugin(SimplePlugin):
             config["activity_executor"] = ThreadPoolExecutor(slots + 2, thread_name_prefix="step")
             config["max_concurrent_activities"] = slots
         config["max_heartbeat_throttle_interval"] = BEAT
+        config["interceptors"] = [*(config.get("interceptors") or ()), Compacting()]
         return config
 
     async def run_worker(self, worker: Worker, next: Callable[[Worker], Awaitable[None]]) -> None:

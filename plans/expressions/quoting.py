@@ -14,6 +14,7 @@ from math import inf
 from typing import Any
 
 from plans.errors import BadReference
+from plans.expressions.python_code import parsed
 
 _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"
@@ -136,7 +137,7 @@ def join_python(literals: list[str], values: list[Any]) -> str:
     names = [f"{stem}{index}_" for index in range(len(values))]
     code = literals[0] + "".join(name + literal for name, literal in zip(names, literals[1:], strict=True))
     try:
-        tree = ast.parse(code)
+        tree = parsed(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise BadReference(f"the Python code does not parse with its values inserted: {error}") from error
     if not _free_names(tree).issuperset(names):

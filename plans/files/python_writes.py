@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
+from plans.expressions.python_code import parsed
 from plans.files.writing_functions import (
     OPENERS,
     OS_WRITE_FLAGS,
@@ -60,7 +61,7 @@ def written_by_python(code: str) -> Written:
     if len(code) > MAX_CODE_CHARACTERS:
         return Written([], [])
     try:
-        tree = ast.parse(code)
+        tree = parsed(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Written([], [])
     reader = _Reader(tree)
