@@ -1,6 +1,7 @@
 """Prepares a release: `python -m scripts.release VERSION --from REVISION`. Needs a clean tree and publishes nothing.
 
-1. Plans that the previous release (a git revision) began are ended by this code, in the same state directory.
+1. Plans that the previous release (a git revision) began are ended by this code, in the same state directory; and its
+   worker runs a plan while one of this code makes calls, as where workers are upgraded one after the other.
 2. Histories of this release are recorded into `tests/replay/releases/VERSION`; these and those of all releases replay.
 3. The version is written where it stands (PLACES), and what CHANGELOG.md says under Unreleased becomes its section.
 4. The wheel is built into `dist/`, and the images where Docker runs.
@@ -81,8 +82,11 @@ def changelog(text: str, version: str, day: date) -> str:
 
 
 def upgrade(revision: str) -> None:
-    """Have plans that a revision began ended by this tree. Raises SystemExit if one does not complete."""
-    from tests.upgrades.fleet import fleet_of, from_revision
+    """Have plans that a revision began ended by this tree, and one run by both side by side.
+
+    Raises SystemExit if one does not complete, or a value is wrong.
+    """
+    from tests.upgrades.fleet import beside_revision, fleet_of, from_revision
 
     async def run(code: Path) -> None:
         async with fleet_of() as fleet:
@@ -90,6 +94,11 @@ def upgrade(revision: str) -> None:
         if ended != {"completed": PLANS}:
             raise SystemExit(f"plans of {revision} did not complete: {dict(ended)}")
         print(f"{PLANS} plans of {revision} completed")
+        async with fleet_of() as fleet:
+            wrong = await beside_revision(fleet, code, PLANS)
+        if wrong:
+            raise SystemExit(f"a worker of {revision} misread results of this tree: steps {', '.join(wrong)}")
+        print(f"a worker of {revision} understood a worker of this tree")
 
     with tempfile.TemporaryDirectory(prefix="plans-release-") as folder:
         archive = subprocess.run(["git", "archive", revision], cwd=ROOT, capture_output=True, check=True).stdout

@@ -117,10 +117,10 @@ class Fleet:
         await ramp(self.client, version, percent)
         return version, worker
 
-    async def plain(self, code: Path, name: str) -> subprocess.Popen[bytes]:
-        """Start a worker without a version."""
+    async def plain(self, code: Path, name: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start a worker without a version. `more`: further variables."""
         log = (self.folder / f"{name}.log").open("wb")
-        worker = _process([sys.executable, str(code / "worker.py")], self.environ, code, log)
+        worker = _process([sys.executable, str(code / "worker.py")], self.environ | more, code, log)
         self.stack.callback(worker.wait)
         self.stack.callback(worker.kill)
         await until(lambda: "Listening" in (self.folder / f"{name}.log").read_text(), f"the {name} worker polls")
@@ -182,6 +182,20 @@ async def from_revision(fleet: Fleet, code: Path, count: int) -> Counter[str]:
     await asyncio.to_thread(old.wait)
     await fleet.plain(ROOT, "new")
     return await fleet.finish()
+
+
+async def beside_revision(fleet: Fleet, code: Path, count: int) -> list[str]:
+    """The steps with wrong values, of a plan that a worker of other code runs while one of the tree makes calls."""
+    await fleet.plain(code, "old", PLANS_MAX_ACTIVITIES="1")
+    steps = [work("gate", requiresApproval=True), *(work(f"s{number}", "gate", seconds=0.1) for number in range(count))]
+    plan = await fleet.plans.start(steps)
+    await plan.until_asked("gate")
+    await fleet.plain(ROOT, "new")
+    await plan.approve("gate")
+    view = await plan.ended()
+    calls = [event.activity_task_started_event_attributes.identity for event in await plan.events()]
+    assert len({*filter(None, calls)}) == 2, "both workers have made calls"
+    return [each["id"] for each in view["steps"] if (each.get("result") or {}).get("value") != each["id"]]
 
 
 async def _releases(fleet: Fleet, count: int, ledger: Path) -> dict[str, Any]:
