@@ -40,7 +40,7 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
         await asyncio.to_thread(log.settle, claim, "failed", {"code": failure.code, "message": failure.message})
         raise
     context.fault("after_effect")
-    await asyncio.to_thread(log.settle, claim, "done", done.model_dump(mode="json"))
+    await asyncio.to_thread(log.settle, claim, "done", done.model_dump(mode="json", exclude_defaults=True))
     context.fault("after_done")
     return done
 
