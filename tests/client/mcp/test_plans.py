@@ -18,6 +18,7 @@ from client.web.served import recorded
 from plans.run import Options
 from tests.client.mcp.agents import Agent, agent_of, called, refused
 from tests.driving import terminated
+from tests.waiting import until
 
 PAST = {"id": "past", "tool": "sleep", "args": {"seconds": 0}}
 LOOSE = {
@@ -36,12 +37,12 @@ LOOSE = {
 
 async def asked_of(agent: Agent, plan: str, *steps: str) -> dict[str, dict[str, Any]]:
     """The pending decisions by step, once all of these are pending."""
-    found: dict[str, dict[str, Any]] = {}
-    while not set(steps) <= found.keys():
-        view = await called(agent, "plan_show", planId=plan)
+
+    async def asked() -> dict[str, dict[str, Any]] | None:
         found = {each["stepId"]: each for each in (await called(agent, "plan_pending", planId=plan))["pending"]}
-        if not set(steps) <= found.keys():
-            await called(agent, "plan_show", planId=plan, wait=5, since=view["seq"])
+        return found if set(steps) <= found.keys() else None
+
+    found: dict[str, dict[str, Any]] = await until(asked, f"{', '.join(steps)} are asked for")
     return found
 
 
