@@ -76,6 +76,10 @@ async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], A
                 if await moved(host, step_id) and begun and not policy.repeatable:
                     raise _unknown(host) from None
                 continue
+            if _has_left(run, host) and not is_cancelled_exception(error):
+                if not policy.repeatable:
+                    raise _unknown(host) from None
+                continue  # its directory may be gone: what failed there says nothing about the files that count
             if policy.repeatable or not _is_lost(error) or deaths >= policies.WORKER_DEATHS:
                 raise
             deaths, begun = deaths + 1, True
@@ -159,6 +163,13 @@ async def _asked(request: HostRequest, queue: str | None, patience: timedelta | 
         retry_policy=policies.TAKE_HOST.retry_policy,
     )
     return found
+
+
+def _has_left(run: Run, host: Host) -> bool:
+    """Whether the plan's files are elsewhere than at that host, or about to be."""
+    if run.host is None or (run.host.token == host.token and not run.host.left):
+        return False
+    return run.is_guest or workflow.patched("failures-at-a-host-that-was-left")
 
 
 def _keep(run: Run, checkpoint: Checkpoint | None) -> None:

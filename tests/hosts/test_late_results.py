@@ -48,3 +48,27 @@ async def _moving(plan: Started) -> bool:
 
 async def _ended(plan: Started, name: str) -> bool:
     return bool(step(await plan.handle.query("plan"), name)["status"] == "completed")
+
+
+async def test_a_failure_at_the_old_host_counts_no_more_than_a_result_there(machines: Machines, plans: Plans) -> None:
+    """Its directory may be gone, or have been restored to from before: the step is called again where the files are."""
+    waits = "touch begun; while [ ! -e go.txt ]; do sleep 0.05; done; test -e good.txt"
+    slow = {"id": "b", "tool": "run_command", "args": {"command": waits}, "requiresApproval": False, "dependsOn": ["a"]}
+    gate = {"id": "gate", "tool": "write_file", "args": {"path": "gate.txt", "content": "x"}, "dependsOn": ["a"],
+            "requiresApproval": True}  # fmt: skip
+    async with machines.only_steps("first"):
+        async with machines.up_without_steps("first"):
+            plan = await plans.start([work("a"), slow, gate])
+            await until(lambda: "begun" in machines.files("first"), "b runs")
+            await plan.until_asked("gate")
+        async with machines.up("second"):
+            await plan.approve("gate")
+            await plan.until_logged("warning", "is lost")
+            for path in (machines.folder / "first" / "workspace").iterdir():
+                (path / GO).write_text("")
+            await until(lambda: "begun" in machines.files("second"), "it is called again where the files are")
+            for path in (machines.folder / "second" / "workspace").iterdir():
+                (path / "good.txt").write_text("")
+                (path / GO).write_text("")
+            view = await plan.ended()
+    assert {*statuses(view).values()} == {"completed"}, [each.get("result") for each in view["steps"]]
