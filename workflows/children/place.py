@@ -59,6 +59,7 @@ class Place:
             return await self._asked_above(lost)
         if not self._guests() and not self._handles.starting:
             return await self._move(lost, step_id)
+        run.moving = True  # before the task begins: whoever looks meanwhile must not move as well
         # Not the step's own task: it may be cancelled, and the children have left then.
         return await asyncio.shield(asyncio.create_task(self._move(lost, step_id)))
 
