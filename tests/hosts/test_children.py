@@ -61,7 +61,7 @@ async def test_what_works_on_a_step_works_in_the_directory_of_its_plan(machines:
         plan = await plans.start(steps)
         view = await plan.ended()
         changed = await file_changes(machines.client, plan.id)
-    assert {*statuses(view).values()} == {"completed"}, [e["text"] for e in view["log"]]
+    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
     names = ["a.txt", "b.txt", "inner.json", "of_file.txt", "x.txt", "y.txt"]
     assert step(view, "last")["result"]["value"]["stdout"].split() == names
     assert [*machines.files("first")] == names
@@ -97,7 +97,7 @@ async def test_a_plan_moves_with_all_that_works_for_it(machines: Machines, plans
             await Started(plan.client, waits["agentId"]).approve(waits["stepIds"][0])
             view = await plan.ended()
             end = await nested.view()
-    assert {*statuses(view).values()} == {"completed"}, [e["text"] for e in view["log"]]
+    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
     assert len(moves(view)) == 1
     assert (view["host"]["name"], end["host"]["name"], end["workspace"]) == ("second", "second", view["workspace"])
     assert machines.files("second") == {
@@ -130,7 +130,7 @@ async def test_a_child_that_is_told_to_leave_counts_nothing_more_of_the_old_plac
                 for path in (machines.folder / "second" / "workspace").iterdir():
                     (path / GO).write_text("")
                 view = await plan.ended()
-    assert {*statuses(view).values()} == {"completed"}, [e["text"] for e in view["log"]]
+    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
     assert machines.files("second")["ledger.txt"].split("\n")[:3] == ["start a 1", "end a 1", "start b 1"]
     assert machines.files("second")["gate.txt"] == "gate"
 
@@ -211,7 +211,7 @@ async def test_a_plan_that_is_resumed_has_what_its_children_had_done(
         deeper = await begun(await begun(again, "over"), "one")
         await deeper.approve("gate")
         view = await again.ended()
-    assert {*statuses(view).values()} == {"completed"}, [e["text"] for e in view["log"]]
+    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
     assert machines.files("second") == {"a.txt": "a", "b.txt": "b", "gate.txt": "gate", "c.txt": "ab"}
 
 
