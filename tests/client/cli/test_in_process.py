@@ -46,13 +46,17 @@ def test_another_read_of_the_environment_is_caught(source: str) -> None:
 def state_of_the_process() -> dict[str, Any]:
     """What a command could change for everybody in its process."""
     return {
-        "threads": {thread for thread in threading.enumerate() if thread.name != "command"},
         "environment": dict(os.environ),
         "directory": Path.cwd(),
         "signals": [signal.getsignal(number) for number in WATCHED],
         "streams": (sys.stdin, sys.stdout, sys.stderr),
         "collector": (gc.isenabled(), gc.get_threshold(), gc.get_freeze_count()),
     }
+
+
+def threads() -> set[threading.Thread]:
+    """The threads of the process but that of the command itself; those of an earlier test may still be ending."""
+    return {thread for thread in threading.enumerate() if thread.name != "command"}
 
 
 def test_a_command_leaves_the_process_as_it_was(environ: dict[str, str], tmp_path: Path) -> None:
@@ -66,9 +70,10 @@ def test_a_command_leaves_the_process_as_it_was(environ: dict[str, str], tmp_pat
     )
     run(["list"], alone)  # the SDK's own threads start with the first connection and stay
     gc.unfreeze()  # what the tests froze goes little by little; a command must freeze nothing
-    before = state_of_the_process()
+    running, before = threads(), state_of_the_process()
     for arguments in commands:
         run(arguments, alone)
+        assert not threads() - running, arguments
         assert state_of_the_process() == before, arguments
 
 
