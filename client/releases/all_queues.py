@@ -14,7 +14,7 @@ from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 from temporalio.client import Client
 
-from runtime.versions.routing import BadVersion, asked
+from runtime.versions.routing import BadVersion, asked, described
 from runtime.versions.version import UNVERSIONED, Version
 
 _MISSING = "missing active task queues"
@@ -63,7 +63,7 @@ async def _queues(client: Client, version: Version) -> set[tuple[str, str]]:
         return set()
     on_server = OnServer(deployment_name=version.name, build_id=version.build)
     request = DescribeWorkerDeploymentVersionRequest(namespace=client.namespace, deployment_version=on_server)
-    answer = await asked(client.workflow_service.describe_worker_deployment_version(request, retry=True))
+    answer = await described(lambda: client.workflow_service.describe_worker_deployment_version(request, retry=True))
     prefix = "TASK_QUEUE_TYPE_"
     return {
         (each.name, TaskQueueType.Name(each.type).removeprefix(prefix).lower())

@@ -28,7 +28,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from client.releases.all_queues import with_all_queues
 from client.releases.at_versions import AtVersion, at_version, running_at
-from runtime.versions.routing import BadVersion, Known, Routing, asked, routing
+from runtime.versions.routing import BadVersion, Known, Routing, asked, described, routing
 from runtime.versions.version import UNVERSIONED, Version
 
 WHOLE = 100.0
@@ -164,7 +164,7 @@ async def _was_current(client: Client, known: Known) -> str:
     on_server = OnServer(deployment_name=known.version.name, build_id=known.version.build)
     request = DescribeWorkerDeploymentVersionRequest(namespace=client.namespace, deployment_version=on_server)
     info = (
-        await asked(client.workflow_service.describe_worker_deployment_version(request, retry=True))
+        await described(lambda: client.workflow_service.describe_worker_deployment_version(request, retry=True))
     ).worker_deployment_version_info
     noted = info.metadata.entries.get(MADE_CURRENT)
     return (

@@ -5,7 +5,8 @@ A server without Worker Deployments, or with them turned off, is known by its an
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -29,6 +30,10 @@ T = TypeVar("T")
 _LACKING = (RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.PERMISSION_DENIED)
 _OFF = "disabled", "not enabled"
 """Words in the answer of a server that has versions turned off."""
+_NOT_FOUND = " not found"
+"""Words at the end of the answer of a server that knows no such deployment or version."""
+_PAUSES = 0.05, 0.2
+"""Seconds before what was not found is asked for again: a continue-as-new takes milliseconds."""
 
 
 class NoVersions(PlanError):
@@ -98,6 +103,22 @@ async def asked(answer: Awaitable[T]) -> T:
         raise
 
 
+async def described(describe: Callable[[], Awaitable[T]]) -> T:
+    """The answer to a request that describes a deployment or version. Raises NoVersions, or BadVersion.
+
+    The server keeps each in a workflow of its own and says `not found` while that continues as new
+    (service/worker/workerdeployment/client.go of servers 1.27 to 1.29), so what is not found is asked for again.
+    """
+    for pause in _PAUSES:
+        try:
+            return await asked(describe())
+        except BadVersion as error:
+            if _NOT_FOUND not in str(error):
+                raise
+        await asyncio.sleep(pause)
+    return await asked(describe())
+
+
 async def require(client: Client) -> None:
     """Raise NoVersions unless the server has versions of workers."""
     await names(client)
@@ -118,7 +139,7 @@ async def names(client: Client) -> list[str]:
 async def routing(client: Client, name: str) -> Routing:
     """The versions of a deployment. Raises NoVersions, BadVersion."""
     request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=name)
-    answer = await asked(client.workflow_service.describe_worker_deployment(request, retry=True))
+    answer = await described(lambda: client.workflow_service.describe_worker_deployment(request, retry=True))
     info, config = answer.worker_deployment_info, answer.worker_deployment_info.routing_config
     ramps = config.HasField("ramping_deployment_version") or config.ramping_version_percentage > 0
     return Routing(

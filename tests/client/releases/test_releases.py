@@ -210,6 +210,30 @@ async def test_a_version_gets_new_plans_once_its_workers_listen_to_every_task_qu
 
 
 @pytest.mark.slow
+async def test_a_deployment_is_found_while_the_server_keeps_changing_it(team: Team) -> None:
+    one = await team.worker("1")
+    await ramp(team.client, one, 100)
+    two = await team.worker("2")
+    changing = asyncio.create_task(_changed(team, two))
+
+    async def look() -> int:
+        found = 0
+        while not changing.done():
+            assert (await routing(team.client, team.name)).current == one
+            found += 1
+        return found
+
+    assert sum(await asyncio.gather(*(look() for _ in range(8)))) > 25
+    await changing
+
+
+async def _changed(team: Team, version: Version) -> None:
+    """Ramp a version step by step: each makes the server's own workflow continue as new."""
+    for percent in range(25):
+        await ramp(team.client, version, percent + 1.0)
+
+
+@pytest.mark.slow
 async def test_plans_begun_without_a_version_continue_at_the_first_one(team: Team) -> None:
     plain = build(team.client, team.settings, load_tools([str(ROOT / "tests" / "ledger_tools.py")]), indexed=True)
     async with plain:
