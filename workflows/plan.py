@@ -284,7 +284,7 @@ class PlanWorkflow(WaitingHandlers):
         awaiting = folded_ids(execution.schedule.awaiting)
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.host is not None:
-            self._index.publish_host(run.host.name)
+            self._index.publish_host(run.host.name, guest=run.is_guest)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))
 

@@ -73,9 +73,12 @@ class Index:
             self._timeout = timeout
             workflow.upsert_memo({"timeout": timeout})
 
-    def publish_host(self, name: str) -> None:
-        """Upsert in the memo where the plan's files are, if that changed. Histories from before it was told replay."""
-        if name != self._host and workflow.patched("host-in-memo"):
+    def publish_host(self, name: str, *, guest: bool) -> None:
+        """Upsert in the memo where the plan's files are, if that changed. Histories from before it was told replay.
+
+        A guest is started with it, and may be told of a move in its first turn, where nothing may be patched.
+        """
+        if name != self._host and ((guest and self._host) or workflow.patched("host-in-memo")):
             self._host = name
             workflow.upsert_memo({"host": name})
 

@@ -61,7 +61,9 @@ async def test_what_works_on_a_step_works_in_the_directory_of_its_plan(machines:
         plan = await plans.start(steps)
         view = await plan.ended()
         changed = await file_changes(machines.client, plan.id)
-    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
+        told = await (await child_of(plan, view, "one").handle.describe()).memo()
+    assert told["host"] == "first", "from its start: nothing may be patched in its first turn"
+    assert {*statuses(view).values()} == {"completed"}, "\n".join(map(str, [*view["steps"], *view["log"]]))
     names = ["a.txt", "b.txt", "inner.json", "of_file.txt", "x.txt", "y.txt"]
     assert step(view, "last")["result"]["value"]["stdout"].split() == names
     assert [*machines.files("first")] == names
@@ -97,7 +99,7 @@ async def test_a_plan_moves_with_all_that_works_for_it(machines: Machines, plans
             await Started(plan.client, waits["agentId"]).approve(waits["stepIds"][0])
             view = await plan.ended()
             end = await nested.view()
-    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
+    assert {*statuses(view).values()} == {"completed"}, "\n".join(map(str, [*view["steps"], *view["log"]]))
     assert len(moves(view)) == 1
     assert (view["host"]["name"], end["host"]["name"], end["workspace"]) == ("second", "second", view["workspace"])
     assert machines.files("second") == {
@@ -130,7 +132,7 @@ async def test_a_child_that_is_told_to_leave_counts_nothing_more_of_the_old_plac
                 for path in (machines.folder / "second" / "workspace").iterdir():
                     (path / GO).write_text("")
                 view = await plan.ended()
-    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
+    assert {*statuses(view).values()} == {"completed"}, "\n".join(map(str, [*view["steps"], *view["log"]]))
     assert machines.files("second")["ledger.txt"].split("\n")[:3] == ["start a 1", "end a 1", "start b 1"]
     assert machines.files("second")["gate.txt"] == "gate"
 
@@ -209,9 +211,10 @@ async def test_a_plan_that_is_resumed_has_what_its_children_had_done(
     async with machines.up("second"):
         again = Started(plan.client, (await resume(machines.client, plan.id)).workflow_id)
         deeper = await begun(await begun(again, "over"), "one")
+        await deeper.until_asked("gate")
         await deeper.approve("gate")
         view = await again.ended()
-    assert {*statuses(view).values()} == {"completed"}, [(each["id"], each.get("result")) for each in view["steps"]]
+    assert {*statuses(view).values()} == {"completed"}, "\n".join(map(str, [*view["steps"], *view["log"]]))
     assert machines.files("second") == {"a.txt": "a", "b.txt": "b", "gate.txt": "gate", "c.txt": "ab"}
 
 

@@ -42,7 +42,7 @@ READ = {"id": "read", "tool": "read_file", "args": {"path": "$write.path"}}
 async def test_the_value_and_the_files_of_a_child_plan_are_those_of_its_step(plans: Plans) -> None:
     file = written(
         plans, "child.json", title="Greets", inputs={"name": {"type": "string"}}, steps=[WRITE, READ],
-        outputs={"text": "read", "bytes": "write.bytes", "name": "inputs.name"},
+        outputs={"text": "read", "bytes": "write.bytes", "name": "inputs.name"}, timeout=3600,
     )  # fmt: skip
     steps = [
         sub("greet", file=file, inputs={"name": "a"}),
@@ -58,6 +58,8 @@ async def test_the_value_and_the_files_of_a_child_plan_are_those_of_its_step(pla
     assert view["step_files"] == {"0": ["a.txt"], "1": ["hello.txt"], "2": ["end.txt"]}
     child = step(view, "greet")["child"]
     assert (child["planId"], child["title"], child["status"]) == (f"{plan.id[5:]}-greet", "Greets", "completed")
+    memo = await (await child_of(plan, "greet").handle.describe()).memo()
+    assert memo["timeout"] == 3600, "what a resumed one would add in its first turn, where nothing may be patched"
     assert child["counts"] == {"total": 2, "completed": 2}
     assert (await child_of(plan, "greet").view())["value"]["value"]["bytes"] == 5
 

@@ -30,6 +30,7 @@ from plans.errors import BadReference, InvalidPlan, PlanError
 from plans.execution import approvals
 from plans.execution.schedule import Schedule
 from plans.flow.batches.split import loop_of
+from plans.guards.deadline import timeout_of
 from plans.hosts.host import Host
 from plans.large_value import LargeValue
 from plans.log import LogKind
@@ -257,8 +258,13 @@ def _is_being_cancelled() -> bool:
 
 
 def _memo(child: Run, title: str) -> dict[str, Any]:
-    """The child's memo: its title and number of steps for lists, the ids of its plan and step, and what it resumes."""
-    link = child.parent
+    """The child's memo: its title and number of steps for lists, the ids of its plan and step, and what it resumes.
+
+    Also its time limit and its host, which it would otherwise have to add in its first turn (docs/temporal.md, 10).
+    """
+    link, limit = child.parent, timeout_of(child)
     links = {"planId": link.plan_id, "stepId": link.step_id} if link else {}
     resumes = {"resumes": child.resumes} if child.resumes else {}
-    return {"title": title[:1_000], "steps": len(child.plan.steps), **links, **resumes}
+    place = {"host": child.host.name} if child.host else {}
+    limited = {"timeout": limit} if limit else {}
+    return {"title": title[:1_000], "steps": len(child.plan.steps), **links, **resumes, **place, **limited}

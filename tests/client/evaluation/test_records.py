@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
@@ -17,11 +19,13 @@ from client.cli.evaluation.report_text import total_rows
 from client.evaluation.record import RecordGone
 from plans.errors import PlanError
 from runtime.connect import connect
+from runtime.server import Server
 from runtime.settings import Settings
 from tests.client.cli.command import plan as command
 from tests.client.evaluation.recorded_runs import FIRST, LATER, WORKS, call, lab, says
 from tests.nightly import only_nightly
 from tests.runtime.keys.rings import key, ring_file
+from tests.servers import development_server
 from tests.waiting import until
 
 DEMO = [says(WORKS, FIRST), says({"answer": "Both are written."}, LATER)]
@@ -58,12 +62,19 @@ async def test_as_many_recorded_runs_as_wanted_are_identical_and_their_ledger_st
     assert again.now.tokens == again.was.tokens
 
 
+@pytest_asyncio.fixture
+async def encrypted_server(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[Server]:
+    """A server of its own: what is encrypted on the shared one, tests that prune could not read."""
+    async with development_server(temporal_binary, tmp_path) as running:
+        yield running
+
+
 @pytest.mark.slow
 async def test_an_encrypted_record_is_replayed_with_its_key_and_refused_without(
-    environ: dict[str, str], tmp_path: Path
+    encrypted_server: Server, environ: dict[str, str], tmp_path: Path
 ) -> None:
-    ring = {"PLANS_KEYS": str(ring_file(tmp_path / "keys", key())), "PLANS_EXTERNAL_BYTES": "1024"}
-    settings = Settings.read(environ | ring)
+    environ = environ | {"TEMPORAL_ADDRESS": encrypted_server.address, "PLANS_EXTERNAL_BYTES": "1024"}
+    settings = Settings.read(environ | {"PLANS_KEYS": str(ring_file(tmp_path / "keys", key()))})
     client = await connect(settings)
     writes = {"tool_calls": [call("work", name="canary")]}
     async with lab(client, settings, [says(writes, FIRST), says({"answer": "Written."}, LATER)]) as here:
@@ -74,7 +85,7 @@ async def test_an_encrypted_record_is_replayed_with_its_key_and_refused_without(
     assert found.identical, found
     assert not any(b"canary" in event.SerializeToString() for event in events)
     with pytest.raises(PlanError) as refused:
-        await runs.replay(await connect(Settings.read(environ | {"PLANS_EXTERNAL_BYTES": "1024"})), name)
+        await runs.replay(await connect(Settings.read(environ)), name)
     assert refused.value.code == "KEY_MISSING"
 
 
