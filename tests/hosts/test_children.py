@@ -109,6 +109,30 @@ async def test_a_plan_moves_with_all_that_works_for_it(machines: Machines, plans
 
 
 @pytest.mark.slow
+async def test_children_that_miss_their_host_at_the_same_moment_have_it_moved_once(
+    machines: Machines, plans: Plans
+) -> None:
+    waits = {"id": "waits", "tool": "wait_for", "args": {"event": "go"}}
+    names = ["one", "two", "three"]
+    async with machines.up("first"):
+        plan = await plans.start([inner(name, waits, write(name, "waits")) for name in names])
+        children = [await begun(plan, name) for name in names]
+        for child in children:
+            await child.until_asked("waits")
+        token = (await plan.view())["workspace"].rpartition("@")[2]
+    for child in children:  # no worker takes them yet: they come in one workflow task
+        await plan.signal("place_report", {"child": child.id, "lost": token})
+    async with machines.up("second"):
+        await plan.until(lambda view: view["host"]["name"] == "second", "it has moved")
+        for child in children:
+            await child.signal("event", {"name": "go"})
+        view = await plan.ended()
+    assert {*statuses(view).values()} == {"completed"}, "\n".join(map(str, [*view["steps"], *view["log"]]))
+    assert len(moves(view)) == 1
+    assert machines.files("second") == {f"{name}.txt": name for name in names}
+
+
+@pytest.mark.slow
 async def test_a_child_that_is_told_to_leave_counts_nothing_more_of_the_old_place(
     machines: Machines, plans: Plans
 ) -> None:

@@ -53,6 +53,8 @@ class Place:
         """
         run = self._run
         await workflow.wait_condition(lambda: not run.moving)
+        while run.moving:  # all who waited go on in the same moment, and one of them has begun to move
+            await workflow.wait_condition(lambda: not run.moving)
         if run.host is None or run.host.token != lost.token:
             return True
         if run.is_guest:
