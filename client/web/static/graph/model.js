@@ -88,6 +88,7 @@ export class Model {
       if (!levels.has(level)) levels.set(level, []);
       levels.get(level).push([a, b]);
     }
+    for (const [level, edges] of levels) levels.set(level, withoutImplied(edges));
     return levels;
   }
 
@@ -130,6 +131,30 @@ export class Model {
     }
     return isKnown ? [...changed] : null;
   }
+}
+
+// Where steps are folded, without the lines that a longer way says already: some step of nearly every group may be
+// awaited by the last step, and such lines cross all others. Between steps every line is drawn.
+function withoutImplied(edges) {
+  if (!edges.some((edge) => edge.some((node) => node.kind === FOLD))) return edges;
+  const after = new Map();
+  for (const [from, to] of edges) after.set(from, [...(after.get(from) || []), to]);
+  const further = new Map([...after.keys()].map((node) => [node, beyond(node, after)]));
+  if ([...further].some(([node, reached]) => reached.has(node))) return edges; // a draft may wait for itself
+  return edges.filter(([from, to]) => !further.get(from).has(to) || (from.kind !== FOLD && to.kind !== FOLD));
+}
+
+// What is behind a node on ways of at least two lines.
+function beyond(node, after) {
+  const found = new Set();
+  const left = (after.get(node) || []).flatMap((each) => after.get(each) || []);
+  while (left.length) {
+    const each = left.pop();
+    if (found.has(each)) continue;
+    found.add(each);
+    left.push(...(after.get(each) || []));
+  }
+  return found;
 }
 
 // The items or rounds of a loop that have begun, listed or not.

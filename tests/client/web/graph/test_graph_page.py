@@ -123,6 +123,19 @@ async def test_a_plan_of_thousands_of_steps_opens_folded_and_unfolds_by_key(show
         assert await nodes.count() == before
 
 
+async def test_a_line_to_a_group_is_left_out_where_a_longer_way_says_it_already(show: Show) -> None:
+    first, then = [f"a{at}" for at in range(20)], [f"b{at}" for at in range(20)]
+    steps = [written(name) for name in first] + [written(name, first) for name in then]
+    steps += [written("end", [*first, *then]), written("last", ["end", "b0"]), written("x"), written("y", ["x"])]
+    steps.append(written("z", ["x", "y"]))  # between steps each line is drawn
+    async with show(document_of_plan(plan(steps))) as shown:
+        lines = await shown.page.locator(".edge").evaluate_all(
+            "(all) => all.map(({ edge }) => `${edge.from.label} > ${edge.to.label}`).sort()"
+        )
+    assert lines == ["19 × b > end", "20 × a > 19 × b", "20 × a > b0", "b0 > end", "b0 > last", "end > last",
+                     "x > y", "x > z", "y > z"]  # fmt: skip
+
+
 @pytest.mark.slow
 async def test_every_step_of_a_big_plan_is_laid_out_by_elk_in_a_thread_of_its_own(show: Show) -> None:
     async with show(document_of_plan(plan(layered(8, 40)))) as shown:
