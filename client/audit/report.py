@@ -52,7 +52,7 @@ class AuditReport(Value):
     entries: list[Entry]
     received: list[Act] = Field(
         default_factory=list,
-        description="What became of the signals of a plan that runs, by its own word; not yet part of the record.",
+        description="What became of signals by the word of the workflow, where history does not say it (yet).",
     )
     verification: Verification | None = None
 
@@ -93,8 +93,12 @@ async def audit(client: Client, plan: str, settings: Settings, *, verify: bool =
 
 
 async def _received(client: Client, record: history.Record) -> list[Act]:
-    """What became of the signals of the newest run of a plan that has not ended; none if no worker answers."""
-    if record.ended or not record.sent:
+    """What became of the signals that history says nothing of; nothing if no worker answers.
+
+    Of a plan that runs, was terminated or has been ended by the server, and of an agent's last run: a worker plays
+    their history through to answer.
+    """
+    if not record.sent:
         return []
     handle = client.get_workflow_handle(record.workflow_id)
     try:

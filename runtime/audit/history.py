@@ -32,7 +32,7 @@ class Record:
     form: int = FORM
     """Version of its form."""
     sent: tuple[Sent, ...] = ()
-    """The signals of the newest run of the workflow, in order."""
+    """The signals of the last run of the workflow, in order, if history does not say what became of them."""
 
     @property
     def origin(self) -> str:
@@ -67,4 +67,5 @@ async def read(client: Client, workflow_id: str, form: int = FORM) -> Record:
             reader.of_next_run()
     ended = bool(acts) and acts[-1].action == "ended"
     entries = chained(acts, origin(workflow_id, first, form))
-    return Record(workflow_id, first, entries, ended, form, tuple(reader.signals.sent))
+    untold = () if reader.signals.are_told else tuple(reader.signals.sent)
+    return Record(workflow_id, first, entries, ended, form, untold)

@@ -1,7 +1,7 @@
 """Matches the signals in a workflow's history with what the workflow says became of them (`plans.audit.receipts`).
 
 History has that at two places: in the argument of continue-as-new, and in the result of `record_end`, the local
-activity with which a plan ends. What was terminated, and an agent that has ended, say nothing of their last run.
+activity with which a plan ends. It has nothing of the last run of an agent, or of a plan that was terminated.
 """
 
 from __future__ import annotations
@@ -28,6 +28,11 @@ class Signals:
         self._recorded: Receipts | None = None
         self._decided = dict[str, Sent]()
         """By step, the last decision or answer that a run before this one accepted."""
+
+    @property
+    def are_told(self) -> bool:
+        """Whether history has what became of those of the run that is being read."""
+        return self._recorded is not None
 
     def came(self, name: str, entry: int, action: str = "", step_id: str = "") -> None:
         """A signal. `entry`: number of its entry; 0 if it has none."""

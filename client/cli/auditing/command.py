@@ -66,7 +66,8 @@ def _closing(found: AuditReport) -> list[str]:
     source = "the server's history" if found.source == "history" else "the record kept in the state directory"
     rows = [f"{len(found.entries)} entries from {source}; head {found.head}"]
     if found.received:
-        rows.append("Lines without a number are what the running plan says; they become part of the record later.")
+        later = "are not part of the record" if found.ended else "become part of the record later"
+        rows.append(f"Lines without a number are what the workflow says when it is asked; they {later}.")
     if found.linked:
         rows.append(f"Linked, with records of their own: {', '.join(map(line, found.linked))}")
     checked = found.verification

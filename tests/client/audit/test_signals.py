@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
+from activities.tools.registry import load_tools
 from client import runs
 from client.audit.report import AuditReport
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
 from plans.audit.chain import FORM, chained, head, origin
 from plans.audit.entries import Act, Entry
 from plans.audit.receipts import KEPT
 from runtime.audit import files, history
 from runtime.settings import Settings
+from tests.client.audit.conftest import TOOLS
 from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, work
+from tests.driving import GO, Plans, work
 from tests.replay.signals import signals_continued
+from tests.waiting import until
+from tests.workflows.agents import Agents, call, says
+from worker import build
 
 CANARY = "canary-77d0"
 
@@ -117,16 +125,40 @@ async def test_more_refusals_than_are_kept_leave_the_oldest_signals_as_sent(
     assert outcomes == ["sent"] * 5 + ["refused"] * KEPT + ["accepted"]
 
 
-async def test_a_plan_that_was_terminated_does_not_say_what_became_of_its_last_signals(
-    plans: Plans, client: Client, settings: Settings
+async def test_a_plan_that_was_terminated_is_asked_what_became_of_its_last_signals(
+    plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:
     started = await plans.start([work("a", requiresApproval=True)])
     await started.until_asked("a")
     await started.signal("pause", {"by": "ann"})
     await started.until(lambda view: view["status"] == "paused", "it is paused")
+    await started.approve("a", by="eve", digest="0" * 64)
+    await started.until_logged("refused", "STALE_DIGEST")
     await started.handle.terminate("enough")
     found = await runs.audit(client, started.id, settings, verify=True)
-    assert became(found) == [("pause", "", "ann", "sent", "")]
+    assert [each.outcome for each in found.entries if each.action in ("pause", "approve")] == ["sent", "sent"]
+    assert [each[3:] for each in became(found)] == [("accepted", ""), ("refused", "STALE_DIGEST")]
+    assert "they are not part of the record" in (await command(environ, "audit", started.id)).out
+
+
+async def test_an_agent_that_has_ended_is_asked_what_became_of_its_last_signals(
+    client: Client, settings: Settings, workspace: Path
+) -> None:
+    story = [says({"tool_calls": [call("work", name="a", until=GO)]}), says({"answer": "Done."})]
+    with ScriptedLlm(Script.of(story)) as llm:
+        flags = settings.with_flags(openai_base_url=llm.url, model="demo")
+        async with build(client, flags, load_tools([TOOLS]), indexed=True):
+            agent = await Agents(Plans(client, settings.task_queue, workspace), llm).start("Work")
+            await until((workspace / "ledger.txt").exists, "the call has begun")
+            await agent.signal("pause", {"by": "ann"})
+            await agent.signal("approve", {"stepId": "nowhere", "by": "eve"})
+            await agent.signal("unpause", {"by": "ann"})
+            (workspace / GO).touch()
+            await agent.ended()
+            found = await runs.audit(client, agent.id, settings)
+    assert [(each[0], *each[3:]) for each in became(found)] == [
+        ("pause", "accepted", ""), ("approve", "refused", "UNKNOWN_STEP"), ("unpause", "accepted", ""),
+    ]  # fmt: skip
 
 
 async def test_a_plan_that_has_ended_takes_no_signal(plans: Plans, client: Client, settings: Settings) -> None:
