@@ -98,13 +98,14 @@ def enter(name: str, context: ToolContext) -> str:
 
 
 @tool(effect="keyed")
-async def stamp(name: str, context: ToolContext, seconds: float = 0.0, busy: float = 0.0) -> str:
+async def stamp(name: str, context: ToolContext, seconds: float = 0.0, busy: float = 0.0, until: str = "") -> str:
     """Write `TIME NAME` into the ledger, the time in seconds, wait, and write `TIME -NAME`.
 
     Args:
         name: What to write.
         seconds: How long to wait.
         busy: The first call fails, and asks to be left alone for so many seconds.
+        until: A file that is waited for as well.
 
     Returns:
         The name.
@@ -113,6 +114,8 @@ async def stamp(name: str, context: ToolContext, seconds: float = 0.0, busy: flo
     if busy and activity.info().attempt == 1:
         raise ToolError("BUSY", "too many requests", retryable=True, retry_after=busy)
     await asyncio.sleep(seconds)
+    while until and not Path(context.workspace.root, until).exists():
+        await asyncio.sleep(0.02)
     _write(context, f"{time.time()} -{name}")
     return name
 
