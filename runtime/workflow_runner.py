@@ -156,7 +156,7 @@ class _Sharing(WorkflowInstance):
 
     def __init__(self, inner: WorkflowInstance, neighbours: Neighbours, evictions: Evictions) -> None:
         self._inner, self._neighbours, self._evictions = inner, neighbours, evictions
-        self._early = EarlyEvents()
+        self._early = EarlyEvents(evictions.is_first)
 
     def activate(self, act: Any) -> Any:
         """Carry out an activation; the history does not contain this advice."""
