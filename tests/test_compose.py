@@ -6,7 +6,9 @@ with docker/temporal.yaml, sets up the tables and the namespace with the same sc
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -20,9 +22,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from runtime.browser_guard import BLOCKED_PORTS
-from runtime.server import CLOSED, FAST, SEARCH_ATTRIBUTES
+from runtime.server import CLOSED, FAST, HOST, SEARCH_ATTRIBUTES, free_ports
 from runtime.service.fair_queues import FAIR
 from runtime.settings import PREFIX, Settings
+from runtime.temporal_binary import installed
 from scripts.pin_images import pinned
 
 ROOT = Path(__file__).parent.parent
@@ -214,6 +217,32 @@ def test_the_server_is_tuned_and_indexed_like_the_embedded_one() -> None:
     assert {key: dynamic[key][0]["value"] for key in FAIR} == FAIR
     script = (ROOT / "docker/set-up-namespace.sh").read_text()
     assert dict(re.findall(r"^add (\w+) (\w+)$", script, re.M)) == SEARCH_ATTRIBUTES
+
+
+@pytest.mark.parametrize(
+    ("programs", "said"),
+    [
+        (["date", "sleep"], "temporal: not found"),
+        (["date", "sleep", "temporal"], "No answer from 127.0.0.1:{port} to 'temporal operator cluster health': "),
+    ],
+    ids=["no program", "no server"],
+)
+def test_setting_up_the_namespace_ends_with_the_reason(tmp_path: Path, programs: list[str], said: str) -> None:
+    """It runs before everything else of the stack: while it waited without a word, `docker compose up` did too."""
+    for program in programs:
+        found = shutil.which(program) or installed(Settings.read({"HOME": os.environ["HOME"]}))
+        assert found, "make setup"
+        (tmp_path / program).symlink_to(found)
+    (port,) = free_ports(0)
+    ended = subprocess.run(
+        ["/bin/sh", str(ROOT / "docker/set-up-namespace.sh")],
+        env={"PATH": str(tmp_path), "TEMPORAL_ADDRESS": f"{HOST}:{port}", "TEMPORAL_NAMESPACE": "d", "PATIENCE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert said.format(port=port) in ended.stderr
 
 
 def test_the_image_is_built_from_what_is_not_ignored() -> None:

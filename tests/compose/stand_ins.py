@@ -105,7 +105,8 @@ def _temporal(root: Path) -> None:
     _inside(root, "useradd --uid 1000 --user-group --create-home temporal")
     programs, ui = temporal_programs(), source(*UI)
     for program in (programs / "temporal-server", programs / "temporal-sql-tool", _temporal_cli()):
-        shutil.copy(program, root / "usr/local/bin" / program.name)
+        shutil.copyfile(program, root / "usr/local/bin" / program.name)
+    _inside(root, "chmod 755 /usr/local/bin/temporal*")  # ours is its owner's alone
     shutil.copytree(schema(), root / "etc/temporal/schema/postgresql/v12", copy_function=shutil.copyfile)
     home = root / "home/ui-server"
     (home / "config").mkdir(parents=True)
