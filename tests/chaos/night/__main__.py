@@ -5,8 +5,6 @@
     make chaos ARGS="--seed 7 --rounds 1"      that round again: the same plans, and faults drawn alike
     make chaos ARGS="--controls"               each defence with and without it: without it, the checker must find that
     make chaos ARGS="--waiting 1000"           so many waiting plans through a restart of everything
-    make chaos ARGS="--controls"               each defence with and without it: without it, the checker must find that
-    make chaos ARGS="--waiting 1000"           so many waiting plans through a restart of everything
 
 Seeds are printed. One that found something is added to seeds.txt beside this file, to be run every night from then on;
 its record (histories, files, logs) stays in build/chaos.
