@@ -146,7 +146,7 @@ async def serve(
         served = await of_servers(servers, settings, tools, _say)
         running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
         for each in running:
-            await workers.enter_async_context(each)
+            await workers.enter_async_context(telemetry.counted(each))
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
         _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))

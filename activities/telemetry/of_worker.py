@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 from temporalio.client import Client
+from temporalio.worker import Worker
 
 from activities.attempt.redaction import Secrets
 from runtime.connect import Connection
@@ -58,6 +59,14 @@ class WorkerTelemetry:
         observer = Observer(self._settings, self._spans, self._metrics, self._logs)
         options["interceptors"] = [*options["interceptors"], observer]
         return replace(connection, client=Client(**options))
+
+    def counted(self, worker: Worker) -> Worker:
+        """The worker, of which the workflow tasks that its code fails are counted."""
+        if self._metrics is not None:
+            from runtime.telemetry.failed_tasks import count
+
+            count(worker, self._metrics.failed_task)
+        return worker
 
     @asynccontextmanager
     async def running(self, client: Client, indexed: bool) -> AsyncIterator[None]:

@@ -79,6 +79,9 @@ class Instruments:
         self._plan_seconds = meter.create_histogram_float(
             "plans_plan_duration_seconds", "Time from the start of a plan to its end"
         )
+        self._failed_tasks = meter.create_counter(
+            "plans_workflow_tasks_failed", "Workflow tasks that the code of the worker failed"
+        )
         self._requests = meter.create_counter("plans_llm_requests", "LLM requests that have ended")
         self._request_seconds = meter.create_histogram_float(
             "plans_llm_request_duration_seconds", "Duration of LLM requests"
@@ -93,6 +96,7 @@ class Instruments:
         for status in ENDS:  # a rate is only known of what was there before
             self._plans.add(0, {"status": status})
         self._with_failures.add(0)
+        self._failed_tasks.add(0)
         # What a process counts before it is first asked is in no rate: alerts take its counters as they are at first.
         meter.create_gauge_float("plans_worker_start_time_seconds", "When this process began").set(time.time())
 
@@ -113,6 +117,10 @@ class Instruments:
         if has_failures:
             self._with_failures.add(1)
         self._plan_seconds.record(max(0.0, seconds), {"status": status})
+
+    def failed_task(self) -> None:
+        """The code of the worker has failed a workflow task (`runtime.telemetry.failed_tasks`)."""
+        self._failed_tasks.add(1)
 
     def request(self, model: str, outcome: str, seconds: float) -> None:
         """An LLM request has ended: completed or failed."""
