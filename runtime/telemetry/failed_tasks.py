@@ -1,8 +1,8 @@
 """Counts the workflow tasks that a worker's own code fails; until one succeeds, their plan does not go on.
 
 The SDK counts them too, as `temporal_workflow_task_execution_failed` with the reason `WorkflowError`. With the same
-reason it counts queries that a plan has left behind (sdk-core: `Query expired`). The server asks those again, nothing
-is wrong, but a plan that is much looked at has some. An alert must not take one for the other.
+reason it counts queries that a plan has left behind (sdk-core: `Query expired`). The server asks those again,
+and nothing is wrong; a plan that many look at has some. An alert must not take one for the other.
 """
 
 from __future__ import annotations
