@@ -68,7 +68,10 @@ class Screen:
             await self.pilot.pause()
             return holds()
 
-        return await until(look, f"{what}; on the screen:\n{self.text}")
+        try:
+            return await until(look, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; on the screen:\n{self.text}") from None
 
     async def until_shown(self, text: str) -> None:
         """Wait until a text stands on the screen."""

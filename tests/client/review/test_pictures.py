@@ -41,6 +41,7 @@ async def waiting(screen: Screen) -> None:
     await screen.until(lambda: screen.said == "The review is over; the plan runs.", "the remark")
     await screen.press("w")
     await screen.until_shown("awaiting     ? approval")
+    screen.app.workers.cancel_all()  # nothing newer is drawn over the view below
     view = screen.app.view
     [item] = view.pending
     scope = {"always": "every call of delete_file in the workspace"}  # the real one names a directory of this test
