@@ -70,7 +70,7 @@ def offered(
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
-        _checker(settings, specs, indexed).check_plan,
+        _checker(settings, specs, indexed, servers).check_plan,
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, limits=limits).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
@@ -89,7 +89,9 @@ def offered(
     ]
 
 
-def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool]) -> PlanChecker:
+def _checker(
+    settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool], servers: ServerTools | None
+) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
@@ -102,6 +104,7 @@ def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | 
         state_dir=settings.state_dir,
         targets=read_targets(settings),
         own_files=settings.host is not None,
+        unlisted=(lambda: servers.unlisted) if servers else tuple,
     )
 
 

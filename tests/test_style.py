@@ -244,3 +244,19 @@ def test_programs_that_run_an_event_loop_end_without_interpreter_teardown() -> N
     programs = {name for name, text in texts.items() if '__name__ == "__main__"' in text and "asyncio.run(" in text}
     assert programs & ended
     assert programs - ended == WITHOUT_TEMPORAL
+
+
+def cut_off(source: str) -> list[str]:
+    """The activities in threads that a cancellation may cut off between any two instructions."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            said = [ast.unparse(each) for each in node.decorator_list]
+            found += [node.name for each in said if "activity.defn" in each and "no_thread_cancel" not in each]
+    return found
+
+
+def test_no_activity_is_cut_off_in_the_middle_of_what_it_writes() -> None:
+    """The SDK raises its exception in the activity's thread, wherever that is: in a lock, between two files."""
+    assert not {str(path.relative_to(ROOT)): found for path in SOURCES if (found := cut_off(path.read_text()))}
+    assert cut_off("@activity.defn(name='a')\ndef a(): ...\n@activity.defn\nasync def b(): ...") == ["a"]

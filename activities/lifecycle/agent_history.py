@@ -250,7 +250,7 @@ class AgentTracker:
 
     history: AgentHistory
 
-    @activity.defn(name="track_agent")
+    @activity.defn(name="track_agent", no_thread_cancel_exception=True)
     def track_agent(self, event: AgentEvent) -> str:
         """Record the event; returns a warning, or an empty string."""
         try:

@@ -20,7 +20,7 @@ class FileComparer:
 
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
 
-    @activity.defn(name="compare_files")
+    @activity.defn(name="compare_files", no_thread_cancel_exception=True)
     def compare_files(self, seen: FilesSeen) -> FileDifferences:
         """The files that changed, and those that were deleted or can no longer be read: all, in a refused workspace."""
         try:

@@ -42,7 +42,7 @@ class ChildPlanLoader:
     """Where the templates of the user are."""
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
 
-    @activity.defn(name="load_plan")
+    @activity.defn(name="load_plan", no_thread_cancel_exception=True)
     def load_plan(self, request: LoadRequest) -> LoadedPlan:
         """The content of a plan. Raises ApplicationError with a code, not retryable."""
         try:

@@ -32,7 +32,7 @@ class SummaryWriter:
     rest: AtRest = field(default_factory=AtRest)
     """Encrypts them."""
 
-    @activity.defn(name="write_summary")
+    @activity.defn(name="write_summary", no_thread_cancel_exception=True)
     def write_summary(self, file: SummaryFile) -> str:
         """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
         folder = self.directory / "runs" / Path(file.plan_id).name

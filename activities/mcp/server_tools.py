@@ -60,10 +60,17 @@ class ServerTools:
         found = (self._allowed(spec) for listing in self.listings.values() for spec in listing.tools)
         return {spec.name: spec for spec in found if spec.name not in self._taken}
 
-    async def begin(self) -> None:
-        """List all servers, as a worker starts. None of them can keep it from starting."""
+    async def begin(self, patience: float = START_SECONDS) -> None:
+        """List all servers, as a worker starts. None of them can keep it from starting: it waits `patience` seconds."""
         self._first = asyncio.create_task(self.refresh())
-        await asyncio.wait([self._first], timeout=START_SECONDS)
+        await asyncio.wait([self._first], timeout=patience)
+
+    @property
+    def unlisted(self) -> list[str]:
+        """The servers whose tools are not known yet, as this worker has just started and they have not answered."""
+        if self._first is None or self._first.done():
+            return []
+        return [name for name in self.servers.servers if name not in self.listings]
 
     @property
     def troubles(self) -> list[str]:
@@ -169,13 +176,16 @@ class KnownSpecs(Mapping[str, ToolSpec]):
 
 
 async def of_servers(
-    servers: ToolServers, settings: Settings, own: Collection[str], say: Callable[[str], None]
-) -> ServerTools | None:
+    servers: ToolServers, settings: Settings, own: Collection[str], say: Callable[[str], None],
+    patience: float = START_SECONDS,
+) -> ServerTools | None:  # fmt: skip
     """What the servers of a starting worker offer; None if mcp.toml names none. `say` is given what is missing."""
     if not servers.servers:
         return None
     found = ServerTools(servers, settings, own)
-    await found.begin()
+    await found.begin(patience)
+    for name in found.unlisted:
+        say(f"Tool server {name}: no answer within {patience:g} s; plans that use its tools wait for it")
     for trouble in found.troubles:
         say(f"Tool server {trouble}")
     return found

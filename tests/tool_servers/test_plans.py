@@ -20,6 +20,7 @@ from runtime.settings import Settings
 from tests.driving import Plans
 from tests.tool_servers.real import Name, real_server
 from tests.tool_servers.test_real_servers import a_repository
+from tests.waiting import until
 from tests.workflows.agents import Agents, call, says
 from worker import build
 
@@ -75,11 +76,12 @@ async def test_a_plan_uses_the_tools_of_four_real_servers(plans: Plans, settings
         {"id": "read", "tool": "sqlite.read_query", "args": {"query": "SELECT * FROM t"}, "dependsOn": ["row"]},
     ]  # fmt: skip
     async with working(plans.client, settings) as served:
+        await until(lambda: not served.unlisted, "all servers are listed")
         assert len(served.specs) > 20
         assert not served.troubles
         plan = await plans.start(steps, {"approveAll": True})
         view = await plan.ended()
-    assert view["status"] == "completed", [each.get("result") for each in view["steps"]]
+    assert view["status"] == "completed", view["log"]
     assert "first" in (plans.workspace / "note.txt").read_text()
     assert "ann" in json.dumps(view["steps"][-1]["result"]["value"])
 

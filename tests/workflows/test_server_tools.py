@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,34 @@ async def test_a_tool_that_changes_between_approval_and_call_is_asked_about_agai
         view = await plan.ended()
     assert view["status"] == "completed"
     assert any(entry.get("code") == "TOOL_CHANGED" for entry in view["log"])
+
+
+async def test_a_plan_waits_for_a_server_that_is_slow_to_start_and_others_do_not(idle: Plans, scene: Scene) -> None:
+    scene.sleeps()
+    async with scene.worker(patience=0.1) as served:
+        assert served.unlisted == ["notes"]
+        plan = await idle.start([step("k", "notes.keep", args={"text": "hi"})])
+        other = await idle.start([step("s", "sleep", args={"seconds": 0.01})])
+        assert (await other.ended())["status"] == "completed"
+        assert served.unlisted == ["notes"]
+        scene.says(NOTE, KEEP)
+        view = await plan.ended()
+        assert served.unlisted == []
+    assert view["status"] == "completed", view["log"]
+
+
+async def test_an_agent_waits_for_the_tools_of_a_server_that_is_slow_to_start(idle: Plans, scene: Scene) -> None:
+    scene.sleeps()
+    script = [says({"tool_calls": [call("notes.keep", text="x")]}), says({"answer": "done"})]
+    with ScriptedLlm(Script.of(script)) as llm:
+        async with scene.worker(patience=0.1, openai_base_url=llm.url, model="demo"):
+            agent = asyncio.create_task(Agents(idle, llm).run("keep x"))
+            other = await idle.start([step("s", "sleep", args={"seconds": 0.01})])
+            await other.ended()
+            assert llm.play.seen == []
+            scene.says(NOTE, KEEP)
+            await agent
+        assert '"text": "x"' in str(llm.play.seen[1].body["messages"][-1]["content"])
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 from temporalio.client import Client
 
 from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import ServerTools, of_servers
+from activities.mcp.server_tools import START_SECONDS, ServerTools, of_servers
 from activities.tools.registry import load_tools
 from runtime.settings import Settings
 from worker import build
@@ -61,13 +61,17 @@ class Scene:
         """From now on the server has these tools, with these texts as results."""
         say(self.said, *tools, **results)
 
+    def sleeps(self) -> None:
+        """The server does not answer until it `says` something."""
+        self.said.write_text("")
+
     @asynccontextmanager
-    async def worker(self, **changed: object) -> AsyncIterator[ServerTools]:
-        """A running worker; keyword arguments change settings."""
+    async def worker(self, patience: float = START_SECONDS, **changed: object) -> AsyncIterator[ServerTools]:
+        """A running worker that waits `patience` seconds for the server; other arguments change settings."""
         settings, tools = self.settings.with_flags(**changed), load_tools(())
         said = list[str]()
         async with tool_servers(settings) as servers:
-            served = await of_servers(servers, settings, tools, said.append)
+            served = await of_servers(servers, settings, tools, said.append, patience)
             assert served is not None, said
             async with build(self.client, settings, tools, indexed=True, servers=served):
                 yield served

@@ -1,13 +1,14 @@
 """A tool server that says what a file tells it to: its tools and their results, read anew for each request.
 
 Speaks the protocol of 2025-06-18 on standard input and output. Standard library only, so it starts fast. The file has
-`tools`, as `tools/list` gives them, and `results`: a text by tool.
+`tools`, as `tools/list` gives them, and `results`: a text by tool. While it is empty, there is no answer.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ INFO = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverI
 
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     """The result of a request; None: there is no such method."""
-    said = json.loads(SAID.read_text())
+    while not (text := SAID.read_text()):
+        time.sleep(0.05)
+    said = json.loads(text)
     if method == "initialize":
         return INFO
     if method == "ping":
