@@ -28,6 +28,7 @@ from activities.limits.limiter_client import limits_of
 from activities.llm.ask_llm import AskLlm
 from activities.llm.model import LanguageModel
 from activities.mcp.server_tools import KnownSpecs, ServerTools
+from activities.mcp.waiting_check import WaitingChecker
 from activities.notify.deliver import Notifier
 from activities.notify.targets import read_targets
 from activities.provenance.journal import Journal
@@ -70,7 +71,7 @@ def offered(
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
-        _checker(settings, specs, indexed, servers).check_plan,
+        _check(_checker(settings, specs, indexed), servers),
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, limits=limits).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
@@ -89,9 +90,11 @@ def offered(
     ]
 
 
-def _checker(
-    settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool], servers: ServerTools | None
-) -> PlanChecker:
+def _check(checker: PlanChecker, servers: ServerTools | None) -> Callable[..., object]:
+    return WaitingChecker(checker.check_plan, servers).check_plan if servers else checker.check_plan
+
+
+def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool]) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
@@ -104,7 +107,6 @@ def _checker(
         state_dir=settings.state_dir,
         targets=read_targets(settings),
         own_files=settings.host is not None,
-        unlisted=(lambda: servers.unlisted) if servers else tuple,
     )
 
 

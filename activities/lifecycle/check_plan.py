@@ -7,12 +7,11 @@ recorded in history and is everything a workflow ever learns about its worker.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
 from activities.notify.targets import Targets
 from activities.workspace.allowed import REFUSED, WorkspaceRules
@@ -49,16 +48,10 @@ class PlanChecker:
     """Whom notifications reach, and who is notified of all plans."""
     own_files: bool = False
     """PLANS_HOST: the workers have a workspace each, and a plan has a directory of its own in one of them."""
-    unlisted: Callable[[], Collection[str]] = tuple
-    """The tool servers that this worker is still waiting for, so that it cannot tell which tools they have."""
 
     @activity.defn(name="check_plan", no_thread_cancel_exception=True)
     def check_plan(self, request: CheckRequest) -> Facts:
-        """All problems of a plan on this worker, and the facts for its run.
-
-        Raises ApplicationError MCP_UNAVAILABLE, to be retried, while a server with tools that are needed starts.
-        """
-        self._wait_for_servers(request)
+        """All problems of a plan on this worker, and the facts for its run."""
         if request.plan is None:
             return self._facts(request, [], self.tools)
         plan = request.plan
@@ -78,16 +71,6 @@ class PlanChecker:
             called[PLAN] = None  # its batches run as plan steps
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
-
-    def _wait_for_servers(self, request: CheckRequest) -> None:
-        """Servers of which there is no list of tools yet; where no plan says what it needs, all of them."""
-        if starting := self.unlisted():
-            steps = [step for _, step in walk(request.plan)] if request.plan else []
-            needed = {call.tool.partition(".")[0] for step in steps for call in calls_of(step) if "." in call.tool}
-            needed |= {part.partition(".")[0] for step in steps for part in _given(step)}
-            if missing := [name for name in starting if request.plan is None or name in needed]:
-                text = f"tool server {', '.join(missing)} has not answered since this worker started; asked again"
-                raise ApplicationError(text, type="MCP_UNAVAILABLE")
 
     def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
         """The problems of the steps that run templates, if they can run in this workspace at all."""
@@ -132,12 +115,6 @@ class PlanChecker:
             return visible(str(path.resolve())), [_bad(trouble)]
         refused = self.rules.refusal(str(path), _granted(request)) if self.rules else ""
         return str(path.resolve()), [_bad(refused, REFUSED)] if refused else []
-
-
-def _given(step: Step) -> list[str]:
-    """The tools that a step gives to an agent, as far as they are named."""
-    named = step.args.get("tools")
-    return [each for each in named if isinstance(each, str)] if isinstance(named, list) else []
 
 
 def _granted(request: CheckRequest) -> list[str]:

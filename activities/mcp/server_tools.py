@@ -51,7 +51,7 @@ class ServerTools:
         self.earlier: dict[str, ToolSpec] = {}
         """All that were ever listed: a check that runs in a thread may ask for one that has just gone."""
         self._written: dict[str, datetime] = {}
-        self._first: asyncio.Task[None] | None = None
+        self._first: dict[str, asyncio.Task[None]] = {}
         self.listings: Mapping[str, Listing] = read_listings(state, servers.servers)
 
     @property
@@ -62,15 +62,17 @@ class ServerTools:
 
     async def begin(self, patience: float = START_SECONDS) -> None:
         """List all servers, as a worker starts. None of them can keep it from starting: it waits `patience` seconds."""
-        self._first = asyncio.create_task(self.refresh())
-        await asyncio.wait([self._first], timeout=patience)
+        self._first = {name: asyncio.create_task(self._refresh(name)) for name in self.servers.servers}
+        await self.first_look(self._first, patience)
 
     @property
     def unlisted(self) -> list[str]:
         """The servers whose tools are not known yet, as this worker has just started and they have not answered."""
-        if self._first is None or self._first.done():
-            return []
-        return [name for name in self.servers.servers if name not in self.listings]
+        return [name for name, look in self._first.items() if not look.done() and name not in self.listings]
+
+    async def first_look(self, names: Collection[str], seconds: float) -> None:
+        """Wait until these servers have been listed, or could not be, since the worker started; at most so long."""
+        await asyncio.wait([self._first[name] for name in names], timeout=seconds)
 
     @property
     def troubles(self) -> list[str]:
