@@ -324,7 +324,7 @@ async def test_a_strict_worker_lets_no_time_limit_approve(idle: Plans, make_work
 
 
 async def test_an_edit_may_take_the_time_limit_of_an_approval_away(plans: Plans) -> None:
-    plan = await plans.start([gate(approval={"timeout": 1.0}), work("long", seconds=1.5)])
+    plan = await plans.start([gate(approval={"timeout": 4.0}), work("long", seconds=4.5)])
     await plan.until_asked("gate")
     change = {"op": "set", "stepId": "gate", "path": "approval", "value": None}
     await plan.handle.execute_update("edit", {"edits": [change]})

@@ -21,18 +21,21 @@ from tests.driving import terminated
 from tests.waiting import until
 
 PAST = {"id": "past", "tool": "sleep", "args": {"seconds": 0}}
-LOOSE = {
-    "owns": ["**"],
-    "defaults": {"approval": {"timeout": 1, "onTimeout": "approve"}},
-    "steps": [
-        {"id": "delete", "tool": "delete_file", "requiresApproval": False, "args": {"path": "old.txt"}},
-        {"id": "replace", "tool": "write_file", "args": {"path": "mine.txt", "content": "theirs"}},
-        {"id": "child", "tool": "plan", "args": {"steps": [
-            {"id": "inner", "tool": "delete_file", "requiresApproval": False, "args": {"path": "old.txt"}},
-        ]}},
-    ],
-}  # fmt: skip
-"""Everything that a plan can say so that nobody is asked."""
+REMOVE = {"tool": "delete_file", "requiresApproval": False, "args": {"path": "old.txt"}}
+
+
+def loose(seconds: float) -> dict[str, Any]:
+    """Everything that a plan can say so that nobody is asked; what is asked all the same, time is to approve."""
+    rule = {"timeout": seconds, "onTimeout": "approve"}
+    return {
+        "owns": ["**"],
+        "defaults": {"approval": rule},
+        "steps": [
+            {"id": "delete", **REMOVE},
+            {"id": "replace", "tool": "write_file", "args": {"path": "mine.txt", "content": "theirs"}},
+            {"id": "child", "tool": "plan", "args": {"steps": [{"id": "inner", **REMOVE, "approval": rule}]}},
+        ],
+    }
 
 
 async def asked_of(agent: Agent, plan: str, *steps: str) -> dict[str, dict[str, Any]]:
@@ -52,7 +55,7 @@ async def test_what_an_agent_starts_waives_nothing(
     (workspace / "old.txt").write_text("old")
     (workspace / "mine.txt").write_text("mine")
     async with agent_of(host) as agent:
-        started = await called(agent, "plan_start", plan=LOOSE | {"timeout": 600.0}, timeout=7_200)
+        started = await called(agent, "plan_start", plan=loose(3_600) | {"timeout": 600.0}, timeout=7_200)
         assert any("delete" in each for each in started["warnings"])
         assert any("owns" in each for each in started["warnings"])
         found = await asked_of(agent, started["planId"], "delete", "replace", "inner")
@@ -62,6 +65,22 @@ async def test_what_an_agent_starts_waives_nothing(
     assert (workspace / "old.txt").exists()
     assert (workspace / "mine.txt").read_text() == "mine"
     await terminated(temporal_client, f"plan-{started['planId']}")
+
+
+async def test_time_approves_nothing_that_an_agent_starts(host: Host, worker: Worker, workspace: Path) -> None:
+    (workspace / "old.txt").write_text("old")
+    (workspace / "mine.txt").write_text("mine")
+    async with agent_of(host) as agent:
+        plan = (await called(agent, "plan_start", plan=loose(1)))["planId"]
+
+        async def ended() -> dict[str, Any] | None:
+            shown = await called(agent, "plan_show", planId=plan, wait=20)
+            return shown if shown["hasEnded"] else None
+
+        shown = await until(ended, "the time of all three is over")
+    assert [each["status"] for each in shown["steps"]] == ["skipped", "skipped", "failed"]
+    assert (workspace / "old.txt").read_text() == "old"
+    assert (workspace / "mine.txt").read_text() == "mine"
 
 
 async def test_a_draft_in_review_says_how_a_person_begins_it_and_an_ended_plan_how_to_see_values(
@@ -88,7 +107,8 @@ async def test_the_control_a_person_who_starts_the_same_is_not_asked(
     (workspace / "old.txt").write_text("old")
     (workspace / "mine.txt").write_text("mine")
     options = Options(workspace=str(workspace))
-    plan = {**LOOSE, "steps": LOOSE["steps"][:2]}  # type: ignore[index]
+    plan = loose(1)
+    plan["steps"] = plan["steps"][:2]
     started = await runs.start(temporal_client, plan, options=options, queue=queue)
     assert (await runs.wait(temporal_client, started.plan_id)).is_completed
     assert (workspace / "mine.txt").read_text() == "theirs"
@@ -98,7 +118,7 @@ async def test_what_an_agent_repeats_of_a_persons_plan_waives_nothing(
     host: Host, temporal_client: Client, worker: Worker, workspace: Path, queue: str
 ) -> None:
     (workspace / "old.txt").write_text("old")
-    plan = {"steps": [LOOSE["steps"][0]]}  # type: ignore[index]
+    plan = {"steps": [{"id": "delete", **REMOVE}]}
     options = Options(workspace=str(workspace), approve_all=True)
     mine = await runs.start(temporal_client, plan, options=options, queue=queue)
     await runs.wait(temporal_client, mine.plan_id)

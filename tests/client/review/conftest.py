@@ -23,7 +23,7 @@ from client.review.app import ReviewApp
 from plans.edits import Edit
 from plans.run import Options
 from runtime.settings import Settings
-from tests.driving import terminated
+from tests.driving import Started, terminated
 from tests.waiting import until
 
 WRITE = {
@@ -169,13 +169,9 @@ async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -
         options = Options(workspace=str(workspace), review=review)
         plan = {"title": title, "steps": list(steps or STEPS)}
         begun.append(await runs.start(temporal_client, plan, options=options, queue=queue))
-        name = begun[-1].plan_id
-
-        async def open_for_review() -> bool:
-            return (await runs.show(temporal_client, name)).status != "draft"
-
-        await until(open_for_review, "plan in review")
-        return name
+        opened = Started(temporal_client, begun[-1].workflow_id)
+        await opened.until(lambda view: view["status"] != "draft", "a worker has checked the plan")
+        return begun[-1].plan_id
 
     yield start_plan
     for started in begun:

@@ -25,7 +25,7 @@ from runtime.server import Server
 from runtime.settings import Settings
 from runtime.task_queues import listeners
 from tests.client.web.page_client import access_of, browsing, csrf_of
-from tests.driving import terminated
+from tests.driving import Started, terminated
 from tests.waiting import until
 from worker import build
 
@@ -110,13 +110,9 @@ async def start_unserved(temporal_client: Client, queue: str, workspace: Path) -
         options = Options(workspace=str(workspace), review=review)
         given = {"title": "Notes", **plan, "steps": list(steps or (WRITE, READ, LIST))}
         begun.append(await runs.start(temporal_client, given, options=options, queue=queue))
-        name = begun[-1].plan_id
-
-        async def is_open() -> bool:
-            return (await runs.show(temporal_client, name)).status != "draft"
-
-        await until(is_open, "the plan is in review")
-        return name
+        opened = Started(temporal_client, begun[-1].workflow_id)
+        await opened.until(lambda view: view["status"] != "draft", "a worker has checked the plan")
+        return begun[-1].plan_id
 
     yield start_plan
     for started in begun:
