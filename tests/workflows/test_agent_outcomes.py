@@ -22,7 +22,7 @@ from worker import build
 
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Sign it."}}
 ANSWER = says({"answer": "done", "confidence": "high"})
-SLOW = {"reply": {"json": {"answer": "too late", "confidence": "high"}, "delay": 1.5}}
+SLOW = {"reply": {"json": {"answer": "too late", "confidence": "high"}, "delay": 4.0}}
 SIGN = says({"tool_calls": [call("sign", text="it")]})
 
 

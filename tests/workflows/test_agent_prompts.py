@@ -167,7 +167,7 @@ async def test_an_agent_whose_prompt_cannot_be_made_to_fit_fails_and_says_what_t
 
 
 async def test_an_answer_that_came_after_an_interrupt_is_not_in_the_next_prompt(serve: Serving) -> None:
-    late = {"reply": {"json": {"tool_calls": [call("work", name="late")]}, "delay": 1.0}}
+    late = {"reply": {"json": {"tool_calls": [call("work", name="late")]}, "delay": 4.0}}
     async with serve([says({"tool_calls": [call("work", name="one")]}), late, ANSWER]) as agents:
         agent = await agents.start("Work.")
         await until(lambda: len(agents.llm.play.seen) == 2, "the model is asked again")

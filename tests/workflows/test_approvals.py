@@ -13,7 +13,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from runtime.server import Server
-from tests.driving import Plans, refusals, statuses, step, work
+from tests.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
 WORKFLOW_TASKS = (
@@ -53,9 +53,10 @@ async def test_an_approval_that_comes_before_there_is_a_worker_counts(idle: Plan
 
 @pytest.mark.crosses_runs
 async def test_an_approval_that_comes_before_the_step_is_ready_counts(plans: Plans) -> None:
-    plan = await plans.start([work("a", seconds=0.5), gate("gate", "a")])
+    plan = await plans.start([work("a", args=WAITS), gate("gate", "a")])
     await plan.until_status("a", "running")
     await plan.approve("gate", by="early")
+    plans.go()
     view = await plan.ended()
     assert view["status"] == "completed"
     assert "early" in next(entry["text"] for entry in view["log"] if entry["kind"] == "approved")

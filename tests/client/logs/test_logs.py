@@ -80,7 +80,7 @@ async def test_what_a_command_wrote_before_its_time_was_over_or_before_the_limit
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
     slow = command("slow", "echo before; sleep 60", retry={"attempts": 1})
-    slow["args"]["timeout"] = 0.3
+    slow["args"]["timeout"] = 1.5
     # An attempt may be over before the command began, on a busy machine: then there is another.
     again = {"attempts": 20, "delay": 0.05, "factor": 1.0}
     late = command("late", "[ ! -e said ] || exit 0; echo late; touch said; sleep 60", retry=again, timeout=0.3)
