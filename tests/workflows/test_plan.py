@@ -10,6 +10,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from tests.driving import WAITS, Plans, statuses, step, work
+from tests.waiting import until
 
 
 @pytest.mark.modes("plain", "uncached")
@@ -26,9 +27,10 @@ async def test_a_chain_of_quick_steps_ends_long_before_the_slow_step_beside_it(p
 
 
 async def test_independent_steps_run_at_the_same_time_up_to_the_limit(plans: Plans) -> None:
-    steps = [work(f"s{number}", seconds=0.4) for number in range(9)]
-    view = await plans.run(steps, maxParallel=3)
-    assert set(statuses(view).values()) == {"completed"}
+    plan = await plans.start([work(f"s{number}", args=WAITS) for number in range(9)], maxParallel=3)
+    await until(lambda: len(plans.ledger) == 3, "as many as may have begun")
+    plans.go()
+    assert set(statuses(await plan.ended()).values()) == {"completed"}
     assert _most_at_once(plans.ledger) == 3
 
 
@@ -43,9 +45,12 @@ async def test_a_step_waits_for_all_it_depends_on_and_all_it_refers_to(plans: Pl
         work("last", "b", args={"value": "$c"}),
         work("a", seconds=0.1),
         work("b", "a"),
-        work("c", "a", seconds=1.5),
+        work("c", "a", args=WAITS),
     ]
-    view = await plans.run(steps)
+    plan = await plans.start(steps)
+    await plan.until_status("b", "completed")
+    plans.go()
+    view = await plan.ended()
     ends = [name for what, name, _ in plans.ledger if what == "end"]
     assert ends == ["a", "b", "c", "last"]
     assert step(view, "last")["result"]["value"] == "c"
@@ -143,8 +148,10 @@ async def test_a_failed_step_blocks_what_depends_on_it_and_nothing_else(plans: P
 @pytest.mark.crosses_runs
 async def test_a_critical_step_that_fails_stops_the_plan_and_lets_running_steps_end(plans: Plans) -> None:
     refuse = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}, "critical": True, "dependsOn": ["first"]}
-    steps = [work("first"), refuse, work("slow", "first", seconds=1.0), work("after", "slow"), work("other", "after")]
+    steps = [work("first"), refuse, work("slow", "first", args=WAITS), work("after", "slow"), work("other", "after")]
     plan = await plans.start(steps)
+    await plan.until_status("bad", "failed")
+    plans.go()
     view = await plan.ended()
     assert statuses(view) == {
         "first": "completed", "bad": "failed", "slow": "completed", "after": "blocked", "other": "blocked"
