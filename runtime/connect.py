@@ -19,13 +19,14 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
-from temporalio.service import RPCError, RPCStatusCode, ServiceClient
+from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient
 
 from runtime import server as embedded
 from runtime.errors import NotConnected
 from runtime.keys.codec import Seal
 from runtime.keys.of_settings import codec_of, ring_of
 from runtime.service.connection import KEEP_ALIVE, Following
+from runtime.setting_groups.web import is_loopback
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter, s3_driver
 from runtime.telemetry.of_settings import carriers
@@ -60,7 +61,7 @@ class Connection:
     @property
     def is_on_this_machine(self) -> bool:
         """Whether the server listens on a loopback address."""
-        return _host(self.address) in ("localhost", "127.0.0.1", "::1")
+        return is_loopback(_host(self.address))
 
     def workflow_link(self, workflow_id: str) -> str | None:
         """URL of a workflow in the Temporal UI; None if the UI's address is unknown."""
@@ -167,6 +168,17 @@ async def _is_found(request: Awaitable[object]) -> bool:
     return True
 
 
+def compression(settings: Settings, address: str, usual: GrpcCompression = GrpcCompression.GZIP) -> GrpcCompression:
+    """How messages to and from the server at HOST:PORT are compressed, by PLANS_GRPC_COMPRESSION.
+
+    With `auto`, messages that never leave this machine are not compressed: that costs more time than it saves. `usual`
+    is for all other servers; the SDK's own default is gzip.
+    """
+    if settings.grpc_compression == "auto":
+        return GrpcCompression.NONE if is_loopback(_host(address)) else usual
+    return GrpcCompression.NONE if settings.grpc_compression == "none" else GrpcCompression.GZIP
+
+
 def _config(settings: Settings) -> Mapping[str, Any]:
     """Connection options from the TEMPORAL_* variables and the profile. Raises SettingError if they cannot be read."""
     try:
@@ -209,6 +221,7 @@ async def _client(
     identity = f"{_user()}@{socket.gethostname()}"
     data_converter = converter(storage(settings), settings.external_bytes, codec_of(settings))
     options: dict[str, Any] = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
+    options["grpc_compression"] = compression(settings, address)
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE
     options["interceptors"] = carriers(settings)

@@ -89,6 +89,8 @@ class Settings(Groups):
     """Patterns of names that file tools write with approval only, beside the built-in list; `!` takes away."""
     server: Literal["auto", "embedded"] = "auto"
     """embedded: ignore a server that already runs on localhost:7233."""
+    grpc_compression: Literal["auto", "gzip", "none"] = "auto"
+    """Compression of messages between our processes and the server. auto: gzip, none for a server on this machine."""
     auto_worker: bool = True
     """Whether commands start a background worker on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from temporalio.client import Client
+from temporalio.service import GrpcCompression
 
 from runtime.connect import healthy, is_ready
 
@@ -30,6 +31,7 @@ async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENC
 
 async def connected(address: str, **options: Any) -> Client:
     """A client of a server that has just started: it listens before it is healthy and knows its namespace."""
+    options = {"grpc_compression": GrpcCompression.NONE, **options}  # as our own clients do on this machine
     client = await healthy(PATIENCE * 2, target_host=address, **options)
     await until(lambda: is_ready(client), "the server knows the namespace")
     return client

@@ -18,6 +18,7 @@ from pathlib import Path
 from temporalio.client import ClientConfig
 from temporalio.converter import DataConverter
 from temporalio.plugin import SimplePlugin
+from temporalio.service import ConnectConfig, ServiceClient
 from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
@@ -27,7 +28,7 @@ from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
 from runtime import search_attributes
-from runtime.connect import storage
+from runtime.connect import compression, storage
 from runtime.keys.of_settings import codec_of
 from runtime.settings import Settings
 from runtime.storage import converter
@@ -63,6 +64,13 @@ class PlansPlugin(SimplePlugin):
             problem = "the client has a data converter of its own, and plans need theirs"
             raise PlanError(f"{problem}; leave it out, or use a second client. PLANS_KEYS encrypts", "CONVERTER_TAKEN")
         return super().configure_client(config)
+
+    async def connect_service_client(
+        self, config: ConnectConfig, next: Callable[[ConnectConfig], Awaitable[ServiceClient]]
+    ) -> ServiceClient:
+        """Connect, without compression to a server on this machine: see PLANS_GRPC_COMPRESSION."""
+        config.grpc_compression = compression(self._settings, config.target_host, config.grpc_compression)
+        return await super().connect_service_client(config, next)
 
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
         """Add our workflows, activities and tools to a worker."""

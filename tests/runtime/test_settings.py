@@ -55,6 +55,7 @@ def test_temporal_variables_are_kept_as_they_are(tmp_path: Path) -> None:
         ("PLANS_INLINE_BYTES", "3"),
         ("PLANS_APPROVALS", "lax"),
         ("PLANS_SERVER", "cloud"),
+        ("PLANS_GRPC_COMPRESSION", "zstd"),
         ("PLANS_AUTO_WORKER", "perhaps"),
         ("PLANS_MODEL", ""),
         ("PLANS_WORKSPACE", "/"),
