@@ -20,6 +20,8 @@ from plans.model.caching import CacheNote
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
+ITEMS_DENIED = "ITEMS_DENIED"
+"""Code of a loop of which people denied more items than `tolerate` allows."""
 SKIPPED = "SKIPPED"
 """Code of a step skipped by a person or by recovery."""
 
@@ -157,6 +159,11 @@ class StepState(State):
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
         return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
+
+    @property
+    def counts_as_denied(self) -> bool:
+        """Whether its loop counts it as denied: a person denied it, or too many items of a loop inside it."""
+        return self.is_denied or (self.result is not None and self.result.code == ITEMS_DENIED)
 
     @property
     def began(self) -> datetime | None:

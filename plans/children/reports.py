@@ -12,7 +12,7 @@ from plans.children.files import placed
 from plans.children.state import MAX_ASKED, Asked, ChildPlan, ChildReport, ParentLink
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import files_of_run
-from plans.run import DONE, Run, Status
+from plans.run import DONE, ENDED, Run, Status
 
 REPORTS = 10
 """Reports of a child plan that are about progress alone."""
@@ -31,7 +31,17 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     counts = {"total": len(run.steps), **{name: number for name, number in counts.items() if number}}
     opened = run.opened.get(run.batch.step_id) if run.batch is not None else None
     failed = opened.failed if opened is not None else 0
-    return ChildReport(status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed)
+    return ChildReport(
+        status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed,
+        denied_items=_denied_items(run),
+    )  # fmt: skip
+
+
+def _denied_items(run: Run) -> int:
+    """Of an ended batch, the number of items that were denied."""
+    if run.batch is None or run.batch.step_id not in run.opened or run.status not in ENDED:
+        return 0
+    return sum(run.steps[name].counts_as_denied for name in run.outline.nodes[run.batch.step_id].children)
 
 
 def asked_of(run: Run, standing: ReadinessIndex) -> tuple[list[Asked], int]:

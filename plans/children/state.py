@@ -54,6 +54,7 @@ class ChildReport(Value):
     pending: list[Asked] = Field(default_factory=list, max_length=MAX_ASKED, description="Decisions that it awaits.")
     more: int = Field(default=0, ge=0, le=10**9, description="Number of further ones.")
     failed_items: int = Field(default=0, ge=0, le=10**9, description="Of a batch of a loop: how many items failed.")
+    denied_items: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: how many were denied.")
 
 
 class ChildPlan(Value):

@@ -29,6 +29,7 @@ from plans.log import LogKind
 from plans.model import Plan, Step
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plans.server_tools.listed_tools import definitions
+from plans.step_state import SKIPPED
 from plans.waiting import answers
 
 INTERRUPTED = "interrupted"
@@ -51,7 +52,7 @@ def run_id(base: str, number: int) -> str:
 
 def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """A run of the steps that are not done; their agents continue. Raises Refused, also if all steps are done."""
-    again = _open(run)
+    again = _not_done(run)
     if not again.names:
         raise Refused(
             "every step is done; there is nothing to resume. Use `plan rerun` to run steps again", "NOTHING_TO_DO"
@@ -61,7 +62,7 @@ def resumed(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequenc
 
 def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Sequence[Replacement] = ()) -> Run:
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
-    again = _open(run)
+    again = _not_done(run)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
     new = _next(run, changed(run, _plan_of(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
@@ -81,7 +82,7 @@ def rerun_from(
     """A run of a step, all its dependents, and the steps that are not done. Raises Refused."""
     _require(run, step_id)
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
-    again = joined(following(run, [step_id], relisted), _open(run))
+    again = joined(following(run, [step_id], relisted), _not_done(run))
     plan = changed(run, _plan_of(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
     return _next(run, plan, again, new_id, sentence, now, fresh=True)
@@ -117,6 +118,21 @@ def was_cut_short(run: Run) -> bool:
     return run.interrupted and not all(
         state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values() if not state.closes
     )
+
+
+def _not_done(run: Run) -> Again:
+    """What runs again: what `_open` has, and what used the value of a loop of which an item is decided anew.
+
+    Within `tolerate` a denied item did not keep the steps behind its loop from running, with null in its place. A step
+    that a person skipped stays skipped.
+    """
+    rest = _open(run)
+    reopened = [name for name in rest.within if run.steps[name].status is Status.COMPLETED]
+    if not reopened:
+        return rest
+    behind = following(run, sorted(reopened))
+    skipped = {name for name in behind.whole if _code(run.steps[name]) == SKIPPED}
+    return joined(rest, Again(behind.whole - skipped, behind.within))
 
 
 def _open(run: Run) -> Again:

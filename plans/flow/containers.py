@@ -78,8 +78,10 @@ class Containers:
             return
         self._unfinished[parent] -= 1
         node, opened = self._outline.nodes[parent], self._opened[parent]
-        if node.kind == "each" and self._steps[step_id].status is Status.FAILED:
-            opened.failed += failures_in(self._steps[step_id]) if is_split(node.source.for_each) else 1
+        state = self._steps[step_id]
+        # A denial is counted when the loop ends: it keeps no item from beginning.
+        if node.kind == "each" and state.status is Status.FAILED and not state.counts_as_denied:
+            opened.failed += failures_in(state) if is_split(node.source.for_each) else 1
             if not may_begin_more(node.source, opened):
                 self._hungry.pop(parent, None)
         self._check(parent)

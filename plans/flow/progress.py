@@ -3,7 +3,8 @@
 Rules (DESIGN 2.8)
 - A block ends when its steps have ended or can never start: failed if one failed, denied if one was denied.
 - `forEach`: more failures than `tolerate` fail the step once the items in progress have ended; none is begun after
-  that. A skipped or denied item has the value null.
+  that. Denials count as well, but only when all items have ended: each of them begins, and people decide about each.
+  An item that was skipped, or failed or was denied within `tolerate`, has the value null.
 - `repeat`: rounds follow each other until `until` holds; a failed round fails the step; REPEAT_LIMIT after the last.
 - `catch`: the first handler that names the code, or none, runs; then the step counts as completed with its value.
 - `finally`: runs last, whatever happened; its own failure fails the block. When the plan is interrupted it does not:
@@ -32,7 +33,7 @@ from plans.flow.opened import Opened
 from plans.flow.outline import Node, Outline
 from plans.flow.values import Composer, output_of
 from plans.model import MAX_STEPS, Case, ForEach, Step
-from plans.step_state import DENIED, Outcome, Result, Status, StepState
+from plans.step_state import DENIED, ITEMS_DENIED, Outcome, Result, Status, StepState
 
 MAX_ITEMS = MAX_STEPS
 """Maximum number of items of one `forEach` in one plan; more run as child plans (`mode: plans`)."""
@@ -43,7 +44,8 @@ CANCELLED = "CANCELLED"
 """Code of a step that was running when the plan was cancelled."""
 WAS_CANCELLED = "the plan was cancelled"
 """Why such a plan starts nothing more."""
-_NEVER_CAUGHT = frozenset((CANCELLED,))
+_NEVER_CAUGHT = frozenset((CANCELLED, ITEMS_DENIED))
+"""A `catch` is for errors: what a person refuses, like a single denied step, is none."""
 
 
 class Further(NamedTuple):
@@ -90,7 +92,7 @@ def case_of(cases: list[Case], loaded: Callable[[str], Mapping[str, Any]], budge
 
 
 def tolerated(rule: ForEach, items: int) -> int:
-    """How many items may fail."""
+    """How many items may fail or be denied."""
     if isinstance(rule.tolerate, str):
         return items * int(rule.tolerate[:-1]) // 100
     return rule.tolerate
@@ -160,15 +162,22 @@ class Progress:
 
     def _items(self, node: Node, opened: Opened, now: datetime) -> Outcome:
         rule, total = node.step.for_each or ForEach(items=[]), len(opened.items or [])
-        failed, first_failed, lost = self._failures(node, rule)
-        begun = begun_items(rule, opened.began, total)
+        failed, denied, first_lost, lost = self._failures(node, rule)
+        begun, allowed = begun_items(rule, opened.began, total), 0 if opened.part else tolerated(rule, total)
         if lost and self._stopped:
             return self._unfinished(now)
-        if lost or failed > (0 if opened.part else tolerated(rule, total)):
-            first = self._steps[first_failed or ""].result
-            why = f"'{first_failed}' {first.code}: {first.error}" if first is not None else f"'{first_failed}'"
+        if lost or failed + denied > allowed:
+            first = self._steps[first_lost or ""].result
+            why = f"'{first_lost}' {first.code}: {first.error}" if first is not None else f"'{first_lost}'"
             left = f"; {total - begun} were not begun" if begun < total else ""
-            return _failed(ITEMS_FAILED, f"{failed} of {total} items failed{left}; the first: {why}"[:2_000], now)
+            if not lost and failed <= allowed:
+                also = f", {failed} failed" if failed else ""
+                text = (
+                    f"{denied} of {total} items were denied{also}; `tolerate` allows {allowed}{left}; the first: {why}"
+                )
+                return _failed(ITEMS_DENIED, text[:2_000], now)
+            also = f", {denied} were denied" if denied else ""
+            return _failed(ITEMS_FAILED, f"{failed} of {total} items failed{also}{left}; the first: {why}"[:2_000], now)
         if begun < total or any(self._steps[child].status is Status.BLOCKED for child in node.children):
             return self._unfinished(now)
         return _completed(now)
@@ -176,8 +185,10 @@ class Progress:
     def _failures(self, node: Node, rule: ForEach) -> Failures:
         if is_split(rule):
             return failures_of(node.children, self._steps)
+        denied = [child for child in node.children if self._steps[child].counts_as_denied]
         failed = [child for child in node.children if self._steps[child].status is Status.FAILED]
-        return Failures(len(failed), failed[0] if failed else None, lost=False)
+        failed = [child for child in failed if not self._steps[child].counts_as_denied]
+        return Failures(len(failed), len(denied), next(iter([*failed, *denied]), None), lost=False)
 
     def _rounds(self, node: Node, opened: Opened, now: datetime) -> Outcome | Further:
         rule, last = node.step.repeat, node.children[-1]
@@ -205,7 +216,7 @@ class Progress:
     def _worst(self, children: list[str], now: datetime) -> Outcome | None:
         """How a block ends that has not completed; None if it has."""
         states = [(child, self._steps[child]) for child in children]
-        for child, state in states:
+        for child, state in sorted(states, key=lambda pair: pair[1].counts_as_denied):  # an error counts for more
             if state.status is Status.FAILED and state.result is not None:
                 text = f"step '{child}' failed: {state.result.error}"
                 return _failed(state.result.code or "STEP_FAILED", text[:2_000], now)

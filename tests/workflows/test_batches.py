@@ -119,7 +119,7 @@ async def test_failures_are_tolerated_over_all_batches_and_their_values_are_null
 
 @pytest.mark.slow
 async def test_items_in_child_plans_are_approved_and_denied_by_their_path(plans: Plans) -> None:
-    plan = await plans.start([batched(["a", "b", "c"], batch=2) | {"requiresApproval": True}])
+    plan = await plans.start([batched(["a", "b", "c"], batch=2, tolerate=1) | {"requiresApproval": True}])
     first = await until_asked(plan, "each[0..1]/each[0]")
     await first.approve("each[0]", by="ann")
     await first.deny("each[1]", by="ann")
@@ -133,6 +133,27 @@ async def test_items_in_child_plans_are_approved_and_denied_by_their_path(plans:
     view = await again.ended()
     assert (view["status"], step(view, "each")["result"]["value"]) == ("completed", ["a", "b", "c"])
     assert entered(plans) == ["a", "b", "c"]
+
+
+@pytest.mark.slow
+async def test_a_denial_in_a_child_plan_counts_towards_what_the_whole_loop_tolerates(plans: Plans) -> None:
+    end = {"id": "end", "tool": "write_file", "args": {"path": "end.json", "content": "{{each}}"}}
+    plan = await plans.start([batched(["a", "b", "c"], batch=2) | {"requiresApproval": True}, end])
+    first = await until_asked(plan, "each[0..1]/each[0]")
+    await first.deny("each[0]", by="ann")
+    await first.approve("each[1]", by="ann")
+    last = await until_asked(plan, "each[2..2]/each[2]")
+    await last.approve("each[2]", by="ann")
+    view = await plan.ended()
+    found = step(view, "each")["result"]
+    assert (view["status"], found["code"], step(view, "end")["status"]) == ("partial", "ITEMS_DENIED", "blocked")
+    assert "1 of 3 items were denied" in found["error"]
+    again = Started(plans.client, (await resume.resume(plans.client, plan.id)).workflow_id)
+    child = await until_asked(again, "each[0..1]/each[0]")
+    await child.approve("each[0]", by="ann")
+    assert (await again.ended())["status"] == "completed"
+    assert json.loads((plans.workspace / "end.json").read_text()) == ["a", "b", "c"]
+    assert entered(plans) == ["a", "b", "c"], "each ran once"
 
 
 @pytest.mark.slow

@@ -90,7 +90,8 @@ async def test_of_a_loop_with_one_failed_item_only_that_item_runs_after_the_mend
 
 @pytest.mark.crosses_runs
 async def test_items_are_approved_and_denied_by_raw_signals(plans: Plans) -> None:
-    plan = await plans.start([entry("x", requiresApproval=True) | each(list("abc")), work("after")])
+    loop = entry("x", requiresApproval=True) | each({"items": list("abc"), "key": "@", "tolerate": 1})
+    plan = await plans.start([loop, work("after")])
     await pending(plan, "each[a]", "each[b]", "each[c]")
     await plan.signal("approve", {"stepId": "each[b]"})
     await pending(plan, "each[a]", "each[c]")

@@ -1,7 +1,8 @@
-"""What became of the batches of a loop: how many items failed, and their values.
+"""What became of the batches of a loop: how many items failed or were denied, and their values.
 
-A batch fails if one of its items fails, so that a resumed plan finds it; whether the loop fails follows from the items
-of all batches. One whose child plan ended without a result, cancelled for example, fails the loop in any case.
+A batch fails if one of its items fails or is denied, so that a resumed plan finds it; whether the loop fails follows
+from the items of all batches. One whose child plan ended without a result, cancelled for example, fails the loop in
+any case.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ ITEMS = "items"
 
 
 class Failures(NamedTuple):
-    """The failed items of a loop."""
+    """The items of a loop that failed or were denied."""
 
-    number: int
+    failed: int
+    denied: int
     first: str | None
     """Id of the first instance or batch that has some."""
     lost: bool
@@ -30,6 +32,12 @@ def failures_in(state: StepState) -> int:
     """How many items failed in a batch that failed, as far as its child plan has said."""
     report = state.child.report if state.child is not None else None
     return report.failed_items if report is not None else 0
+
+
+def denied_in(state: StepState) -> int:
+    """How many items were denied in a batch that has ended, as its child plan has said."""
+    report = state.child.report if state.child is not None else None
+    return report.denied_items if report is not None else 0
 
 
 def has_result(state: StepState) -> bool:
@@ -47,17 +55,17 @@ def has_denied(state: StepState) -> bool:
 
 
 def failures_of(names: Iterable[str], steps: Mapping[str, StepState]) -> Failures:
-    """The failed items of the batches named."""
-    number, first, lost = 0, None, False
+    """The items of the batches named that failed or were denied."""
+    failed, denied, first, lost = 0, 0, None, False
     for name in names:
         state = steps[name]
         if state.status is not Status.FAILED:
             continue
-        own = failures_in(state)
-        number, lost = number + own, lost or not has_result(state)
-        if first is None and (own or not has_result(state)):
+        own, refused = failures_in(state), denied_in(state)
+        failed, denied, lost = failed + own, denied + refused, lost or not has_result(state)
+        if first is None and (own or refused or not has_result(state)):
             first = name
-    return Failures(number, first, lost)
+    return Failures(failed, denied, first, lost)
 
 
 def list_of(state: StepState, size: int, place: tuple[str | int, ...], parts: list[Part]) -> list[Any]:

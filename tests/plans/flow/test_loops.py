@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plans.editing.next_run import Replacement
-from plans.execution.resume import rerun_from, resumed
+from plans.execution.resume import rerun_from, rerun_only, resumed
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, code_of, plan
 
@@ -135,7 +135,7 @@ def test_a_condition_about_the_item_skips_items_and_one_about_a_step_skips_the_l
 
 
 def test_items_ask_one_by_one_and_leave_their_place_in_the_window_while_they_wait() -> None:
-    played = Player(plan(each(list("abcd"), maxParallel=1) | {"requiresApproval": True})).play()
+    played = Player(plan(each(list("abcd"), maxParallel=1, tolerate=1) | {"requiresApproval": True})).play()
     assert list(played.schedule.awaiting) == ["each[0]", "each[1]", "each[2]", "each[3]"]
     played.decide("each[2]")
     played.decide("each[0]", False)
@@ -211,3 +211,90 @@ def test_a_denied_item_asks_again_after_a_resume() -> None:
     assert list(again.schedule.awaiting) == ["each[b]"]
     again.decide("each[b]")
     assert (again.play().value("each"), again.run.status) == (["a", "b"], "completed")
+
+
+USES = {"id": "end", "tool": "note", "args": {"text": "$each"}}
+
+
+def asking(items: list[Any], **rule: Any) -> dict[str, Any]:
+    return each(items, key="@", **rule) | {"requiresApproval": True}
+
+
+def test_a_denied_item_counts_towards_what_a_loop_tolerates_but_keeps_none_from_being_decided() -> None:
+    played = Player(plan(asking(["a", "b", "c"], maxParallel=1), USES))
+    for name, approved in (("each[a]", False), ("each[b]", True), ("each[c]", False)):
+        assert name in played.play().schedule.awaiting
+        played.decide(name, approved)
+    played.play()
+    found = played.run.steps["each"].result
+    assert (played.statuses("each", "end"), played.run.status) == (["failed", "blocked"], "partial")
+    assert found is not None
+    assert (found.code, "2 of 3 items were denied; `tolerate` allows 0" in str(found.error)) == ("ITEMS_DENIED", True)
+    again = Player(resumed(played.run, "p-r2", NOW)).play()
+    for name in ("each[a]", "each[c]"):
+        again.decide(name)
+    assert (again.play().value("end"), again.run.status) == (["a", "b", "c"], "completed")
+    assert again.called == ["each[a]", "each[c]", "end"]
+
+
+def test_failures_and_denials_count_together_and_failures_alone_keep_items_from_beginning() -> None:
+    tool = broken("each[b]")
+    allowed = Player(plan(asking(["a", "b", "c"], tolerate=2), USES), tool).play()
+    for name, approved in (("each[a]", False), ("each[b]", True), ("each[c]", True)):
+        allowed.decide(name, approved)
+    assert (allowed.play().value("end"), allowed.run.status) == ([None, None, "c"], "partial")
+
+    beyond = Player(plan(asking(["a", "b", "c"], tolerate=1), USES), tool).play()
+    for name, approved in (("each[a]", False), ("each[b]", True), ("each[c]", True)):
+        beyond.decide(name, approved)
+    assert (code_of(beyond.play(), "each"), beyond.statuses("end")) == ("ITEMS_DENIED", ["blocked"])
+    assert beyond.called == ["each[b]", "each[c]"]
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        {"steps": [{"id": "in", "requiresApproval": True, **NOTE}]},
+        {"switch": [{"steps": [{"id": "in", "requiresApproval": True, **NOTE}]}]},
+        {"steps": [{"id": "in", "steps": [{"id": "at", "requiresApproval": True, **NOTE}]}]},
+        {"steps": [{"id": "in", "forEach": ["{{item}}"], "requiresApproval": True, **NOTE}]},
+        {"repeat": {"until": "length(@) > `0`", "limit": 2}, "requiresApproval": True, **NOTE},
+    ],
+    ids=["block", "switch", "block in a block", "loop", "round"],
+)
+def test_what_is_denied_deep_in_an_item_denies_the_item(inside: dict[str, Any]) -> None:
+    loop = {"id": "each", "forEach": {"items": ["a", "b"], "key": "@", "maxParallel": 1}, **inside}
+    played = Player(plan(loop, USES)).play()
+    for approved in (False, True):
+        first = next(iter(played.schedule.awaiting))
+        assert f"[{'b' if approved else 'a'}]" in first
+        played.decide(first, approved)
+        played.play()
+    assert (code_of(played, "each"), played.statuses("end")) == ("ITEMS_DENIED", ["blocked"])
+    again = Player(resumed(played.run, "p-r2", NOW)).play()
+    assert all("[a]" in name for name in again.schedule.awaiting), "the item that is done does not ask again"
+    again.decide(next(iter(again.schedule.awaiting)))
+    assert (again.play().run.status, again.called[-1]) == ("completed", "end")
+
+
+def test_a_catch_takes_no_denial() -> None:
+    inner = {"id": "in", "forEach": ["x"], "requiresApproval": True, **NOTE}
+    caught = {"catch": [{"steps": [{"id": "mend", "tool": "note", "args": {"text": "mended"}}]}]}
+    played = Player(plan({"id": "block", "steps": [inner], **caught})).play()
+    played.decide("block.in[0]", False)
+    assert (code_of(played.play(), "block"), played.called) == ("ITEMS_DENIED", [])
+
+
+def test_a_resumed_plan_that_gets_the_value_of_a_tolerated_item_runs_again_what_used_the_list() -> None:
+    after = {"id": "after", "tool": "note", "args": {"text": "{{end}}"}}
+    aside = {"id": "aside", "tool": "note", "args": {"text": "x"}}
+    played = Player(plan(asking(["a", "b"], tolerate=1), USES, after, aside)).play()
+    played.decide("each[a]")
+    played.decide("each[b]", False)
+    assert (played.play().value("after"), played.run.status) == ('["a", null]', "partial")
+    again = Player(resumed(played.run, "p-r2", NOW)).play()
+    again.decide("each[b]")
+    assert (again.play().value("after"), again.run.status) == ('["a", "b"]', "completed")
+    assert again.called == ["each[b]", "end", "after"]
+    one = Player(rerun_only(played.run, "aside", "p-r3", NOW)).play()
+    assert (one.called, one.value("after")) == (["aside"], '["a", null]'), "a rerun of one step leaves the rest alone"
