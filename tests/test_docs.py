@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,8 @@ SOURCES = [
 SOURCES += [ROOT / "worker.py"]
 RUN_PAGES = [page for page in PAGES if "```console" in page.read_text()]
 CEILING = 600.0
+NEARLY = 0.72
+"""How much alike two lines are of which one replaced the other."""
 MARK = "@@@ ended with"
 
 
@@ -170,6 +173,40 @@ def test_plans_in_the_documentation_are_sound(page: Path, tmp_path: Path) -> Non
             plan, problems = check(parse_yaml(text), tools)
             assert plan
             assert errors(problems) == [], text
+
+
+def doubled(text: str) -> list[str]:
+    """Entries of lists that a page has twice, and lines that are nearly those a few lines above: merges leave both."""
+    prose = re.sub(r"(?ms)^```.*?^```", "", text)
+    entries = [" ".join(entry.split()) for entry in re.findall(r"(?ms)^- .*?(?=^- |^\n|^#|\Z)", prose)]
+    twice = [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]
+    lines = [line for line in prose.split("\n") if len(line) >= 40 and not line.lstrip().startswith("|")]
+    near = [(line, later) for at, line in enumerate(lines) for later in lines[at + 1 : at + 4]]
+    return twice + [
+        later
+        for line, later in near
+        if line[:15] == later[:15] and SequenceMatcher(None, line, later, autojunk=False).ratio() > NEARLY
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_says_the_same_twice(page: Path) -> None:
+    assert doubled(page.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "- [Operations](operations.md): processes, servers, failures, upgrades.",
+        "- [Dry run](dry-run.md): what a plan would do.",
+    ],
+)
+def test_an_entry_that_a_merge_has_doubled_is_seen(second: str) -> None:
+    first = (
+        "- [Operations](operations.md): processes, servers, failures.\n- [Dry run](dry-run.md): what a plan would do.\n"
+    )
+    assert doubled(first) == []
+    assert doubled(f"{first}- [Web](web.md): plans in a browser.\n{second}\n") != []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
