@@ -19,7 +19,7 @@ SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/te
 	tests/client/cli/test_questions.py tests/hosts/test_moving.py tests/workflows/test_queried_check.py \
 	tests/workflows/test_obedient_agent.py tests/activities/sandbox tests/client/releases tests/upgrades \
 	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
-	tests/runtime/buckets tests/hosts/test_lives.py tests/hosts/test_children.py \
+	tests/runtime/test_gcs.py tests/hosts/test_lives.py tests/hosts/test_children.py \
 	tests/hosts/test_kills.py::test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost \
 	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
 

@@ -22,13 +22,14 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient
 
 from runtime import server as embedded
+from runtime.buckets import gcs_driver, s3_driver
 from runtime.errors import NotConnected
 from runtime.keys.codec import Seal
 from runtime.keys.of_settings import codec_of, ring_of
 from runtime.service.connection import KEEP_ALIVE, Following
 from runtime.setting_groups.web import is_loopback
 from runtime.settings import SettingError, Settings
-from runtime.storage import LocalDirectory, converter, s3_driver
+from runtime.storage import LocalDirectory, converter
 from runtime.telemetry.of_settings import carriers
 from runtime.versions.layout import check as check_layout
 from runtime.wait import until
@@ -207,11 +208,8 @@ def storage(settings: Settings) -> StorageDriver:
     check_layout(settings.state_dir)
     if settings.storage == "local":
         return LocalDirectory(settings.state_dir / "values", seal)
-    if settings.storage.startswith("gs://"):
-        from runtime.buckets.gcs import gcs_driver  # lazily: the modules of one vendor are enough
-
-        return gcs_driver(settings.storage.removeprefix("gs://"), seal)
-    return s3_driver(settings.storage.removeprefix("s3://"), seal)
+    kind, _, bucket = settings.storage.partition("://")
+    return gcs_driver(bucket, seal) if kind == "gs" else s3_driver(bucket, seal)
 
 
 async def _client(

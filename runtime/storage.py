@@ -1,9 +1,8 @@
 """Storage for payloads too large for history, using Temporal's external storage interface.
 
 `LocalDirectory` is our driver: a content-addressed directory, written atomically and verified by hash on read. Every
-worker and client of a task queue must see the same directory. Across machines use the SDK's S3 driver (`s3_driver`,
-PLANS_STORAGE=s3://BUCKET): credentials, region and endpoint come from the environment, as for any AWS program, and
-boto3 from the extra `s3`. `converter` returns the data converter that workers, clients and replayers share.
+worker and client of a task queue must see the same directory; across machines a bucket takes its place
+(`runtime.buckets`). `converter` returns the data converter that workers, clients and replayers share.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from typing import Any, Self
 from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
-from temporalio.contrib.aws.s3driver import S3StorageDriver, S3StorageDriverClient
 from temporalio.converter import (
     DataConverter,
     DefaultFailureConverter,
@@ -46,12 +44,8 @@ EXTERNAL_BYTES = 65_536
 
 KEY_SECONDS = 60
 """Seconds until a step is tried again whose worker lacks the key of its arguments."""
-S3_MAX_BYTES = 256 * 1024 * 1024
-"""Maximum payload size for S3, in bytes."""
 _log = logging.getLogger(__name__)
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_NO_OBJECT = ("404", "NoSuchKey", "NotFound", "KeyTooLongError", "InvalidURI")
-"""Answers of S3 about a key that no retry changes."""
 
 
 class StorageError(PlanError):
@@ -125,77 +119,6 @@ class LocalDirectory(StorageDriver):
     def create(self) -> None:
         """Create the directory: from then on a missing one is a fault of the machine, not of a reference."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-
-class Boto(S3StorageDriverClient):
-    """Adapts a boto3 client to the driver's interface; blocking calls run in threads."""
-
-    def __init__(self, s3: Any) -> None:
-        self._s3 = s3
-
-    async def put_object(self, *, bucket: str, key: str, data: bytes) -> None:
-        """Store an object."""
-        await asyncio.to_thread(self._s3.put_object, Bucket=bucket, Key=key, Body=data)
-
-    async def object_exists(self, *, bucket: str, key: str) -> bool:
-        """Whether the object exists."""
-        try:
-            await asyncio.to_thread(self._s3.head_object, Bucket=bucket, Key=key)
-        except self._s3.exceptions.ClientError as error:
-            if error.response["Error"]["Code"] in ("404", "NoSuchKey", "NotFound"):
-                return False
-            raise
-        return True
-
-    async def get_object(self, *, bucket: str, key: str) -> bytes:
-        """The content of an object. Raises StorageError if S3 says that there is none."""
-        try:
-            found = await asyncio.to_thread(self._s3.get_object, Bucket=bucket, Key=key)
-        except self._s3.exceptions.ClientError as error:
-            if error.response["Error"]["Code"] in _NO_OBJECT:
-                raise StorageError(f"there is no object {key[:200]!r} in {bucket!r}", "VALUE_MISSING") from error
-            raise
-        data: bytes = await asyncio.to_thread(found["Body"].read)
-        return data
-
-
-class Bucket(S3StorageDriver):
-    """The SDK's driver, telling what can never be read (StorageError) from a bucket that is out of reach (OSError)."""
-
-    def __init__(self, s3: Any, bucket: str, seal: Seal | None = None) -> None:
-        super().__init__(Boto(s3), bucket, max_payload_size=S3_MAX_BYTES)
-        self._own, self._seal = bucket, seal or Seal()
-
-    async def store(self, context: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
-        """Store payloads."""
-        sealed = await asyncio.to_thread(lambda: [self._seal.on(payload) for payload in payloads])
-        return await super().store(context, sealed)
-
-    async def retrieve(
-        self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
-    ) -> list[Payload]:
-        """Retrieve payloads. Raises StorageError, or OSError when the same request may succeed later."""
-        try:
-            found = await super().retrieve(context, claims)
-            return await asyncio.to_thread(lambda: [self._seal.off(payload) for payload in found])
-        except (KeyError, ValueError, DecodeError) as error:  # a claim without a hash, or content with another one
-            raise StorageError(f"the stored value is not what its reference says: {error}", "VALUE_CORRUPT") from error
-        except RuntimeError as error:  # the SDK's, with the reason as its cause
-            if isinstance(error.__cause__, StorageError):
-                raise error.__cause__ from None
-            if any(claim.claim_data["bucket"] != self._own for claim in claims):
-                raise StorageError(f"the stored value is in another bucket: {error}", "VALUE_MISSING") from error
-            raise ConnectionError(f"{error}: {error.__cause__}") from error
-
-
-def s3_driver(bucket: str, seal: Seal | None = None) -> StorageDriver:
-    """The driver for a bucket. Raises StorageError BAD_SETTING:PLANS_STORAGE when boto3 is not installed."""
-    try:
-        import boto3
-    except ImportError as error:
-        text = "PLANS_STORAGE: S3 needs one more package; install plans-that-survive[s3]"
-        raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
-    return Bucket(boto3.client("s3"), bucket, seal)
 
 
 def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, codec: Codec | None = None) -> DataConverter:

@@ -27,7 +27,7 @@ from scripts.private_members import foreign_private
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
 MOST_FILES = 13
-LIMITS = {"runtime": 22, "workflows": 25, "client": 25, "client/cli": 25}
+LIMITS = {"runtime": 23, "workflows": 25, "client": 25, "client/cli": 25}
 """Maximum number of files per folder, not counting `__init__.py` and `__main__.py`; MOST_FILES for others."""
 NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
 PARTICLES = {"back", "by", "off", "on", "out", "up"}

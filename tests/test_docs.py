@@ -176,11 +176,14 @@ def test_plans_in_the_documentation_are_sound(page: Path, tmp_path: Path) -> Non
 
 
 def doubled(text: str) -> list[str]:
-    """Entries of lists that a page has twice, and lines that are nearly those a few lines above: merges leave both."""
+    """Entries of lists that a page has twice, and lines that are nearly those a few lines above: merges leave both.
+
+    Tables and the dates below them may repeat.
+    """
     prose = re.sub(r"(?ms)^```.*?^```", "", text)
     entries = [" ".join(entry.split()) for entry in re.findall(r"(?ms)^- .*?(?=^- |^\n|^#|\Z)", prose)]
     twice = [entry for entry in dict.fromkeys(entries) if entries.count(entry) > 1]
-    lines = [line for line in prose.split("\n") if len(line) >= 40 and not line.lstrip().startswith("|")]
+    lines = [line for line in prose.split("\n") if len(line) >= 40 and not line.lstrip().startswith(("|", "*20"))]
     near = [(line, later) for at, line in enumerate(lines) for later in lines[at + 1 : at + 4]]
     return twice + [
         later

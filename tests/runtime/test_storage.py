@@ -17,8 +17,9 @@ from temporalio.converter import (
 
 from plans.errors import ToolError
 from plans.large_value import LargeValue
+from runtime.buckets import s3_driver
 from runtime.conversion.payloads import OnePayloadConverter
-from runtime.storage import LocalDirectory, StorageError, converter, s3_driver
+from runtime.storage import LocalDirectory, StorageError, converter
 from runtime.value_store import ValueStore
 from tests.s3_server import bucket as bucket
 

@@ -10,7 +10,8 @@ from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
 
 from plans.errors import PlanError
-from runtime.storage import LocalDirectory, StorageError, StorageGone, converter, s3_driver
+from runtime.buckets import s3_driver
+from runtime.storage import LocalDirectory, StorageError, StorageGone, converter
 from tests.fuzz.shapes import UNDECODABLE
 from tests.runtime.test_storage import bucket  # noqa: F401
 

@@ -28,7 +28,8 @@ from plans.errors import ToolError
 from plans.large_value import LargeValue
 from plans.model import Retry
 from plans.views.progress.logs import LoggedAttempt
-from runtime.storage import LocalDirectory, s3_driver
+from runtime.buckets import s3_driver
+from runtime.storage import LocalDirectory
 from runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until

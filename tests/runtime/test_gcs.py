@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage as google
 from temporalio.api.common.v1 import Payload
-from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
+from temporalio.converter import (
+    StorageDriverClaim,
+    StorageDriverRetrieveContext,
+    StorageDriverStoreContext,
+    StorageDriverWorkflowInfo,
+)
 
-from runtime.buckets.gcs import PREFIX, gcs_driver
+from runtime.buckets import gcs_driver
 from runtime.connect import storage
 from runtime.settings import Settings
 from runtime.storage import StorageError
@@ -37,9 +43,20 @@ async def test_what_is_stored_comes_back_and_the_same_content_is_one_object(gcs_
     claims = await driver.store(STORE, [payload("a"), payload("b"), payload("a")])
     assert [item.data for item in await driver.retrieve(RETRIEVE, claims)] == [b"a", b"b", b"a"]
     assert len(objects(gcs_bucket)) == 2
+    assert (driver.name(), driver.type()) == ("plans-gcs", "plans.gcs"), "histories name the driver"
     values = ValueStore(driver, 10)
     large = await values.put('{"text": "' + "x" * 3_000_000 + '"}')
     assert len((await values.get(large))["text"]) == 3_000_000
+
+
+async def test_equal_content_of_two_plans_stored_at_once_is_one_object(gcs_bucket: str) -> None:
+    driver = gcs_driver(gcs_bucket)
+    plans = [StorageDriverWorkflowInfo(namespace="default", type="PlanWorkflow", id=name) for name in ("a", "b")]
+    stored = await asyncio.gather(
+        *(driver.store(StorageDriverStoreContext(target=plan), [payload("x" * 100_000)]) for plan in plans * 4)
+    )
+    assert len({claim.claim_data["hash_value"] for (claim,) in stored}) == 1
+    assert len(objects(gcs_bucket)) == 1
 
 
 async def test_gcs_tells_what_is_missing_from_what_is_out_of_reach(
@@ -48,16 +65,19 @@ async def test_gcs_tells_what_is_missing_from_what_is_out_of_reach(
     driver = gcs_driver(gcs_bucket)
     (stored,) = await driver.store(STORE, [payload("a")])
     for wrong in (
-        {"bucket": gcs_bucket, "sha256": "0" * 64},
-        {"bucket": gcs_bucket, "sha256": "../../other"},
-        {"bucket": "other", "sha256": stored.claim_data["sha256"]},
+        {**stored.claim_data, "object_name": "v0/d/sha256/" + "0" * 64},
+        {**stored.claim_data, "object_name": "../../other"},
+        {**stored.claim_data, "object_name": ""},
+        {**stored.claim_data, "hash_value": "0" * 64},
+        {**stored.claim_data, "bucket": "other"},
+        {**stored.claim_data, "bucket": "!"},
         {"bucket": gcs_bucket},
         {},
     ):
         with pytest.raises(StorageError):
             await driver.retrieve(RETRIEVE, [StorageDriverClaim(wrong)])
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
-    with pytest.raises(OSError, match="bucket 'plans'"):
+    with pytest.raises(OSError, match="bucket=plans"):
         await gcs_driver(gcs_bucket, seconds=0.5).retrieve(RETRIEVE, [stored])
 
 
@@ -65,7 +85,7 @@ async def test_an_object_that_was_replaced_is_refused(gcs_bucket: str) -> None:
     driver = gcs_driver(gcs_bucket)
     (stored,) = await driver.store(STORE, [payload("a")])
     (blob,) = objects(gcs_bucket)
-    assert blob.name == PREFIX + stored.claim_data["sha256"]
+    assert blob.name.endswith(stored.claim_data["hash_value"])
     blob.upload_from_string(b"something else")
     with pytest.raises(StorageError) as caught:
         await driver.retrieve(RETRIEVE, [stored])
