@@ -61,7 +61,7 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	$(BIN)/python -m scripts.shape --check
 
-# The tree in figures: folders, modules, functions, imports, names. ARGS="--beside REV" adds those of a git revision.
+# The tree in figures: sizes, comments, imports, names. ARGS="--beside REV" adds those of a git revision.
 shape:
 	$(PYTHON) -m scripts.shape $(ARGS)
 

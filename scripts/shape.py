@@ -1,12 +1,13 @@
-"""Measures the structure of the source tree: folders, modules, functions, imports, names. Prints Markdown tables.
+"""Measures the structure of the source tree: modules, functions, comments, imports, names. Prints Markdown tables.
 
     python -m scripts.shape                     the working tree
     python -m scripts.shape --rev REV           a git revision
     python -m scripts.shape --beside REV        the working tree, compared with a revision
-    python -m scripts.shape --check             only the broken limits
+    python -m scripts.shape --check             only the broken rules
 
-Exit code 1 if a limit is broken: files per folder, import cycles, worker.py -> client, workflows -> activities.
-Imports inside functions count; imports for type checking only do not.
+Sizes are reported and never enforced: a module has one subject, however long that is. Exit code 1 if a rule about
+imports is broken: no cycles, worker.py never imports client/, workflows/ never activities/. Imports inside functions
+count. Those for type checking only count in the figures, and for no rule.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import ast
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import median
 
 from scripts.private_members import foreign_private
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
-MOST_FILES = 13
-LIMITS = {"runtime": 23, "workflows": 25, "client": 25, "client/cli": 25}
-"""Maximum number of files per folder, not counting `__init__.py` and `__main__.py`; MOST_FILES for others."""
+SHORT = 5
+"""Lines, from `def` to its end, of a private function that may as well stand in the one place where it is called."""
+LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
+BRANCHES = (*LOOPS, ast.If, ast.IfExp, ast.ExceptHandler, ast.BoolOp, ast.match_case)
 NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
 PARTICLES = {"back", "by", "off", "on", "out", "up"}
 
@@ -40,14 +41,20 @@ class Module:
     name: str
     """Its import name, such as `plans.execution.schedule`."""
     folder: str
-    lines: int
+    text: str
     tree: ast.Module
     imports: frozenset[str] = frozenset()
-    """Modules of this tree that it imports, excluding their parent packages."""
+    """Modules of this tree that it imports when it runs, excluding their parent packages."""
+    named: frozenset[str] = frozenset()
+    """Those, and the ones that it imports for type checking only."""
 
     @property
     def base(self) -> str:
         return self.name.rpartition(".")[2]
+
+    @property
+    def lines(self) -> int:
+        return self.text.count("\n")
 
 
 @dataclass
@@ -55,9 +62,20 @@ class Shape:
     """The figures of one tree."""
 
     modules: list[Module]
-    folders: dict[str, int] = field(default_factory=dict)
     functions: list[tuple[int, str]] = field(default_factory=list)
+    """Lines and name of each function."""
+    branches: list[tuple[int, str]] = field(default_factory=list)
+    """Branches and name of each function."""
+    dwarfs: list[str] = field(default_factory=list)
+    """Private functions of at most SHORT lines that are used once."""
+    comment_lines: int = 0
+    """Lines that are a comment and nothing else."""
     cycles: list[list[str]] = field(default_factory=list)
+    """Modules that import each other when they run."""
+    named_cycles: list[list[str]] = field(default_factory=list)
+    """The same, with imports for type checking."""
+    folder_cycles: list[list[str]] = field(default_factory=list)
+    """Folders whose modules import each other, with imports for type checking."""
     worker_to_client: list[str] = field(default_factory=list)
     workflows_to_activities: list[str] = field(default_factory=list)
     gerunds: list[str] = field(default_factory=list)
@@ -65,21 +83,18 @@ class Shape:
     any_uses: int = 0
     foreign_private: list[str] = field(default_factory=list)
 
+    @property
+    def lines(self) -> int:
+        return sum(module.lines for module in self.modules)
+
     def breaches(self) -> list[str]:
-        """One message for each broken limit."""
-        found = [
-            f"{folder}/ has {count} files; at most {limit_of(folder)} are allowed"
-            for folder, count in self.folders.items()
-            if count > limit_of(folder)
+        """One message for each broken rule."""
+        enforced = self.cycles  # named_cycles, as soon as there are none
+        problems = [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in enforced]
+        problems += [f"worker.py imports {name}, directly or indirectly" for name in self.worker_to_client]
+        return problems + [
+            f"workflows/ imports {name}, directly or indirectly" for name in self.workflows_to_activities
         ]
-        found += [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.cycles]
-        found += [f"worker.py imports {name}, directly or indirectly" for name in self.worker_to_client]
-        return found + [f"workflows/ imports {name}, directly or indirectly" for name in self.workflows_to_activities]
-
-
-def limit_of(folder: str) -> int:
-    """Maximum number of files in a folder."""
-    return LIMITS.get(folder, MOST_FILES)
 
 
 def measure(root: Path) -> Shape:
@@ -89,10 +104,15 @@ def measure(root: Path) -> Shape:
     counted = [module for module in modules if not module.base.startswith("__")]
     shape = Shape(counted)
     for module in counted:
-        if module.folder:
-            shape.folders[module.folder] = shape.folders.get(module.folder, 0) + 1
-        shape.functions += [(length, f"{module.name}.{name}") for name, length in functions(module.tree)]
+        for function in functions(module.tree):
+            name = f"{module.name}.{function.name}"
+            shape.functions.append((length(function), name))
+            shape.branches.append((sum(isinstance(node, BRANCHES) for node in ast.walk(function)), name))
+        shape.dwarfs += [f"{module.name}.{name}" for name in dwarfs(module.tree)]
+        shape.comment_lines += sum(line.lstrip().startswith("#") for line in module.text.splitlines())
     shape.cycles = cycles(graph)
+    shape.named_cycles = cycles({module.name: module.named for module in modules})
+    shape.folder_cycles = cycles(folder_graph(modules))
     shape.worker_to_client = sorted(name for name in reached(graph, {"worker"}) if name.startswith("client."))
     workflows = {name for name in graph if name.startswith("workflows.")}
     shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if name.startswith("activities."))
@@ -112,14 +132,21 @@ def read_modules(root: Path) -> list[Module]:
         relative = path.relative_to(root)
         text = path.read_text(encoding="utf-8")
         folder = relative.parent.as_posix().removeprefix(".")
-        found.append(Module(".".join(relative.with_suffix("").parts), folder, text.count("\n"), ast.parse(text)))
+        found.append(Module(".".join(relative.with_suffix("").parts), folder, text, ast.parse(text)))
     names = {module.name for module in found}
-    return [replace(each, imports=frozenset(imports(each, names))) for each in found]
+    return [
+        replace(
+            module,
+            imports=frozenset(imports(executed(module.tree), names)),
+            named=frozenset(imports(ast.walk(module.tree), names)),
+        )
+        for module in found
+    ]
 
 
-def imports(module: Module, names: set[str]) -> Iterator[str]:
-    """The modules among `names` that a module imports; a package counts as its `__init__`."""
-    for node in executed(module.tree):
+def imports(statements: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
+    """The modules among `names` that these statements import; a package counts as its `__init__`."""
+    for node in statements:
         if isinstance(node, ast.Import):
             wanted = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -143,6 +170,15 @@ def executed(tree: ast.AST) -> Iterator[ast.AST]:
             continue
         yield node
         yield from executed(node)
+
+
+def folder_graph(modules: list[Module]) -> dict[str, frozenset[str]]:
+    """Which folders the modules of each folder import from, other than itself."""
+    folders = {module.name: module.folder or "." for module in modules}
+    graph: dict[str, set[str]] = defaultdict(set)
+    for module in modules:
+        graph[module.folder or "."] |= {folders[name] for name in module.named}
+    return {folder: frozenset(others - {folder}) for folder, others in graph.items()}
 
 
 def cycles(graph: dict[str, frozenset[str]]) -> list[list[str]]:
@@ -187,11 +223,32 @@ def reached(graph: dict[str, frozenset[str]], start: set[str]) -> set[str]:
     return seen
 
 
-def functions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """Name and number of lines of every function and method."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    """Every function and method."""
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def length(function: Function) -> int:
+    """Lines of a function, from `def` to its end."""
+    return (function.end_lineno or function.lineno) - function.lineno + 1
+
+
+def dwarfs(tree: ast.AST) -> list[str]:
+    """Names of the private functions of at most SHORT lines that their module uses in one place."""
+    uses = Counter(
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name | ast.Attribute)
+    )
+    return [
+        function.name
+        for function in functions(tree)
+        if function.name.startswith("_") and not function.name.startswith("__")
+        and length(function) <= SHORT and uses[function.name] == 1
+    ]  # fmt: skip
 
 
 def is_gerund(base: str) -> bool:
@@ -228,29 +285,38 @@ def measure_revision(revision: str, repository: Path = ROOT) -> Shape:
 
 def figures(shape: Shape) -> dict[str, str]:
     """The first table's cells for a tree, by row title."""
-    lines = [(module.lines, module.name) for module in shape.modules]
+    per_thousand = 1_000 / max(shape.lines, 1)
     return {
         "modules": f"{len(shape.modules)}",
-        "lines": f"{sum(count for count, _ in lines):,}",
-        "module, median / longest": _median_and_longest(lines),
+        "lines": f"{shape.lines:,}",
+        "lines of a module, p50 / p90 / most": _percentiles([(m.lines, m.name) for m in shape.modules], 50, 90),
         "functions": f"{len(shape.functions):,}",
-        "function, median / longest": _median_and_longest(shape.functions),
-        "folders over their limit": f"{sum(count > limit_of(name) for name, count in shape.folders.items())}",
-        "import cycles": f"{len(shape.cycles)}",
+        "lines of a function, p50 / p90 / p99 / most": _percentiles(shape.functions, 50, 90, 99),
+        "branches of a function, p50 / p90 / p99 / most": _percentiles(shape.branches, 50, 90, 99),
+        "lines that are a comment": f"{shape.comment_lines:,} ({shape.comment_lines * per_thousand / 10:.2f} %)",
+        f"private functions of <= {SHORT} lines used once, per 1,000 lines":
+            f"{len(shape.dwarfs):,} ({len(shape.dwarfs) * per_thousand:.1f})",
+        "uses of `Any`, per 1,000 lines": f"{shape.any_uses:,} ({shape.any_uses * per_thousand:.1f})",
+        "import cycles of modules": f"{len(shape.cycles)}",
+        "import cycles of modules, with type checking": f"{len(shape.named_cycles)}",
+        "import cycles of folders, with type checking": f"{len(shape.folder_cycles)}",
+        "folders in such a cycle": f"{sum(map(len, shape.folder_cycles))}",
         "worker.py -> client, modules reached": f"{len(shape.worker_to_client)}",
         "workflows -> activities, modules reached": f"{len(shape.workflows_to_activities)}",
         "gerund file names": f"{len(shape.gerunds)}",
         "base names in several folders": f"{len(shape.shared_names)}",
-        "uses of `Any`": f"{shape.any_uses}",
         "private members of libraries": f"{len(shape.foreign_private)}",
-    }
+    }  # fmt: skip
 
 
-def _median_and_longest(lengths: list[tuple[int, str]]) -> str:
-    if not lengths:
+def _percentiles(sizes: Sequence[tuple[int, str]], *percents: int) -> str:
+    """The smallest size that so many percent do not exceed, for each; then the largest, with its name."""
+    if not sizes:
         return "-"
-    length, name = max(lengths)
-    return f"{median(count for count, _ in lengths):g} / {length} ({name})"
+    counts = sorted(count for count, _ in sizes)
+    at = [counts[-(-len(counts) * percent // 100) - 1] for percent in percents]
+    most, name = max(sizes)
+    return " / ".join(map(str, (*at, most))) + f" ({name})"
 
 
 def report(shapes: dict[str, Shape]) -> str:
@@ -258,17 +324,14 @@ def report(shapes: dict[str, Shape]) -> str:
     rows = {title: figures(shape) for title, shape in shapes.items()}
     text = [*_head("figure", *shapes)]
     text += [f"| {name} | {' | '.join(row[name] for row in rows.values())} |" for name in next(iter(rows.values()))]
-    text += ["", *_head("folder", "limit", *(f"files, {title}" for title in shapes))]
-    for folder in sorted({folder for shape in shapes.values() for folder in shape.folders}):
-        counts = [str(shape.folders.get(folder, "-")) for shape in shapes.values()]
-        text.append(f"| {folder} | {limit_of(folder)} | {' | '.join(counts)} |")
     for title, shape in shapes.items():
         text += ["", f"**{title}**", ""]
+        text += [f"- imports in a cycle: {', '.join(cycle)}" for cycle in (*shape.named_cycles, *shape.folder_cycles)]
         text.append(f"- gerund file names: {', '.join(shape.gerunds) or 'none'}")
         shared = [f"{base} ({', '.join(folders)})" for base, folders in shape.shared_names.items()]
         text.append(f"- base names in several folders: {'; '.join(shared) or 'none'}")
         text.append(f"- private members of libraries: {'; '.join(shape.foreign_private) or 'none'}")
-        text += [f"- over a limit: {breach}" for breach in shape.breaches()]
+        text += [f"- broken rule: {breach}" for breach in shape.breaches()]
     return "\n".join(text)
 
 
@@ -277,18 +340,18 @@ def _head(*titles: str) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the tables; returns 1 if the first tree breaks a limit."""
+    """Print the tables; returns 1 if the first tree breaks a rule."""
     parser = argparse.ArgumentParser(description="Print the structure of the source tree as Markdown tables.")
     parser.add_argument(
         "--root", type=Path, default=ROOT, help="the checkout to measure (default: that of this script)"
     )
     parser.add_argument("--rev", help="measure this git revision instead of the working tree")
     parser.add_argument("--beside", metavar="REV", help="compare with this git revision")
-    parser.add_argument("--check", action="store_true", help="print only the broken limits")
+    parser.add_argument("--check", action="store_true", help="print only the broken rules")
     options = parser.parse_args(arguments)
     shape = measure_revision(options.rev, options.root) if options.rev else measure(options.root)
     if options.check:
-        print("\n".join(shape.breaches()) or "The tree is within its limits.")
+        print("\n".join(shape.breaches()) or "The tree keeps its rules.")
     else:
         shapes = {options.rev or "working tree": shape}
         if options.beside:
