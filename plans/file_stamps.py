@@ -1,9 +1,7 @@
 """File stamps: files as a run last saw them, and which agents.md it has been shown. A value; content is passed in.
 
-A stamp is the xxh3-128 hash of the whole content plus the size. Modification times do not count, so `touch` is not a
-change. Files above SAMPLED_FROM (64 MiB) are sampled: the stamp hashes the first and the last MiB and the first 64 KiB
-of every MiB, and records the file's identity (inode and change time). Equal samples alone never prove a file unchanged;
-the identity must be the same too, so any doubt counts as a conflict (seed 003).
+A stamp is the xxh3-128 hash of the whole content plus the size, however large the file is: a part of the content proves
+nothing about the rest of it, and times and inodes nothing about the content. So `touch` is not a change.
 
 A `FileTracker` belongs to one run or session; it is serialised with it and there is no other state.
 """
@@ -11,7 +9,7 @@ A `FileTracker` belongs to one run or session; it is serialised with it and ther
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal
 
 import xxhash
@@ -20,11 +18,6 @@ from pydantic.alias_generators import to_camel
 
 from plans.model import Value
 
-MIB = 1024 * 1024
-SAMPLED_FROM = 64 * MIB
-"""Files larger than this many bytes are sampled."""
-SAMPLE = 64 * 1024
-"""Bytes hashed per MiB of a sampled file."""
 NOTE_NAMES = ("AGENTS.md", "agents.md")
 """File names of a directory's instructions for agents; the first one present wins."""
 NOTES_BYTES = 32 * 1024
@@ -34,21 +27,20 @@ NOTES_BYTES = 32 * 1024
 class Stamp(Value):
     """A file as last seen. `stale`: reported as changed since; `deleted`: deleted by the run itself."""
 
-    hash: str = Field(description="xxh3-128 of the content, in hex; of its samples for a file above 64 MiB.")
+    hash: str = Field(description="xxh3-128 of the content, in hex.")
     size: int = Field(ge=0, description="Bytes.")
     state: Literal["known", "stale", "deleted"] = "known"
     linked: bool = Field(default=False, description="The path is a symbolic link to the file.")
-    identity: str = Field(default="", description="Inode and change time, for sampled files only.")
 
     @model_serializer(mode="wrap")
     def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Omit defaults: a run may track thousands of files."""
-        unsaid = {"state": "known", "linked": False, "identity": ""}
+        unsaid = {"state": "known", "linked": False}
         return {name: value for name, value in handler(self).items() if unsaid.get(name) != value}
 
     def is_same_as(self, other: Stamp) -> bool:
         """Whether both stamps prove the same content."""
-        return (self.hash, self.size, self.identity) == (other.hash, other.size, other.identity)
+        return (self.hash, self.size) == (other.hash, other.size)
 
     def has_changed(self, now: Stamp | None) -> bool:
         """Whether the file differs from this stamp; `now` None: it is no longer a regular file.
@@ -62,42 +54,9 @@ class Stamp(Value):
         return not self.is_same_as(now)
 
 
-class Fingerprint:
-    """Computes a stamp incrementally: feed it the content in order. `size` is the file's size as reported by stat."""
-
-    def __init__(self, size: int, identity: str = "", linked: bool = False) -> None:
-        self._hasher, self._size, self._length, self._linked = xxhash.xxh3_128(), size, 0, linked
-        self._identity = identity if size > SAMPLED_FROM else ""
-
-    def add(self, piece: bytes | bytearray | memoryview) -> None:
-        """Feed the next piece of the content."""
-        if self._size <= SAMPLED_FROM:
-            self._hasher.update(piece)
-        else:
-            view = memoryview(piece)
-            for start, end in self._samples(len(view)):
-                self._hasher.update(view[start:end])
-        self._length += len(piece)
-
-    def stamp(self) -> Stamp:
-        """The stamp of the content fed so far."""
-        return Stamp(hash=self._hasher.hexdigest(), size=self._length, linked=self._linked, identity=self._identity)
-
-    def _samples(self, length: int) -> Iterator[tuple[int, int]]:
-        """Ranges to hash within the next `length` bytes, relative to their start."""
-        first, last = self._length, self._length + length
-        for block in range(first // MIB * MIB, last, MIB):
-            whole = block == 0 or block + 2 * MIB > self._size
-            start, end = max(block, first), min(block + (MIB if whole else SAMPLE), last)
-            if start < end:
-                yield start - first, end - first
-
-
 def stamp_of(content: bytes, *, linked: bool = False) -> Stamp:
     """The stamp of content held in memory."""
-    fingerprint = Fingerprint(min(len(content), SAMPLED_FROM), linked=linked)
-    fingerprint.add(content)
-    return fingerprint.stamp()
+    return Stamp(hash=xxhash.xxh3_128_hexdigest(content), size=len(content), linked=linked)
 
 
 class FileTracker(BaseModel):

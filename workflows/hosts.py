@@ -20,7 +20,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError,
 from plans.activity_io import Facts
 from plans.definition.validation import errors
 from plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
-from plans.hosts.moving import moved_stamps, newest
+from plans.hosts.moving import newest
 from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
@@ -100,7 +100,6 @@ def arrived(run: Run, lost: Host, step_id: str | None) -> None:
     if run.host is None:
         return
     run.facts = run.facts.model_copy(update={"workspace": run.host.workspace})
-    run.files.stamps = moved_stamps(run.files.stamps)
     text = f"host '{lost.name}' is lost: the plan continues at '{run.host.name}' with the files of its last checkpoint"
     run.note(LogKind.WARNING, text, workflow.now(), step_id)
 

@@ -76,7 +76,7 @@ class ResultStore:
 
     def put(self, entry: Entry) -> str:
         """Keep an entry; returns its id. Raises OSError."""
-        files = {path: stamp and [stamp.hash, stamp.size, stamp.identity] for path, stamp in entry.reads.items()}
+        files = {path: stamp and [stamp.hash, stamp.size] for path, stamp in entry.reads.items()}
         folder, name = self._folder(entry.key), digest(self.secret, "files", files)[:32]
         self._write(folder / name, entry.model_dump_json(exclude_defaults=True))
         with suppress(OSError):

@@ -18,27 +18,27 @@ from plans.errors import ToolError
 from plans.files.undo import FOLDER
 
 MAX_HASHED = 64 * 1024 * 1024
-"""Files larger than this many bytes are not hashed."""
+"""Files that commands leave are not hashed if they are larger than this many bytes: there may be many of them."""
 
 
-def state_of(workspace: Workspace, path: str) -> str | None:
-    """The state of a path; empty if it does not exist, None if it cannot be determined."""
+def state_of(workspace: Workspace, path: str, most: int | None = None) -> str | None:
+    """The state of a path; empty if nothing is there, None if it cannot be determined or has more than `most` bytes."""
     try:
         with workspace.recorded(path) as place:
-            return state_at(place)
+            return state_at(place, most)
     except ToolError as error:
         return "" if error.code in ("NOT_FOUND", "NOT_REGULAR") else None
     except OSError:
         return None
 
 
-def state_at(place: Place) -> str | None:
-    """The state of an opened place; None if it is too large. Raises OSError when it cannot be read."""
+def state_at(place: Place, most: int | None = None) -> str | None:
+    """The state of an opened place; None if it has more than `most` bytes. Raises OSError when it cannot be read."""
     if place.status is None:
         return ""
     if stat.S_ISDIR(place.status.st_mode):
         return FOLDER
-    if place.status.st_size > MAX_HASHED:
+    if most is not None and place.status.st_size > most:
         return None
     return token(place.name, place.directory)
 
@@ -47,7 +47,7 @@ def kept_state(workspace: Workspace, path: str, preimages: ContentStore) -> str 
     """The state of a path, with its content saved in the store if it fits."""
     data = content_of(workspace, path, preimages.max_file)
     if data is None or not preimages.keep(data):
-        return state_of(workspace, path)
+        return state_of(workspace, path, MAX_HASHED)
     return xxhash.xxh3_128_hexdigest(data)
 
 

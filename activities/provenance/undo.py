@@ -158,8 +158,9 @@ class FileChanges:
 
     def _after(self, workspace: str, change: FileChange) -> bytes | None:
         content = self._content(change.after)
-        if content is None and change.after and state_of(Workspace(workspace), change.path) == change.after:
-            return content_of(Workspace(workspace), change.path, MAX_COMPARED)
+        place = Workspace(workspace), change.path, MAX_COMPARED
+        if content is None and change.after and state_of(*place) == change.after:
+            return content_of(*place)
         return content
 
     def _content(self, state: str | None) -> bytes | None:

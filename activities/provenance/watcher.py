@@ -22,14 +22,14 @@ from activities.provenance.attribution import SLACK_NS, Attribution, Watch, attr
 from activities.provenance.declared_writes import named_by
 from activities.provenance.journal import Journal
 from activities.provenance.known_states import KnownStates, mark_at
-from activities.provenance.path_state import kept_state, state_of
+from activities.provenance.path_state import MAX_HASHED, kept_state, state_of
 from activities.provenance.protected_files import guarded, running_later, warning
 from activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
 from activities.tools.tool import ToolContext
 from activities.tracing import under_way
 from activities.workspace.file_names import native
 from plans.errors import ToolError
-from plans.file_stamps import SAMPLED_FROM, Stamp
+from plans.file_stamps import Stamp
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from plans.files.undo import FOLDER, CallChanges, FileChange
 
@@ -228,7 +228,9 @@ class Watcher:
         earlier = watch.before.marks.get(path) or watch.named.get(path)
         before = self._known.of(watch.root, path, earlier) if earlier else ""
         keeping, preimages = self._undo != "off", context.effects.preimages
-        after = kept_state(context.workspace, path, preimages) if keeping else state_of(context.workspace, path)
+        after = (
+            kept_state(context.workspace, path, preimages) if keeping else state_of(context.workspace, path, MAX_HASHED)
+        )
         self._known.remember(watch.root, path, mark, after)
         if before is not None and before == after and path not in watch.named:
             return None
@@ -293,6 +295,6 @@ def _without_implied(changes: list[FileChange]) -> Iterator[FileChange]:
 def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
     """A stamp for files the call created; files it modified must be read again before they are edited."""
     is_file = change.after and change.after != FOLDER and ":" not in change.after
-    if change.kind != "created" or change.shared or not is_file or mark[1] > SAMPLED_FROM:
+    if change.kind != "created" or change.shared or not is_file:
         return None
     return Stamp(hash=change.after or "", size=mark[1])

@@ -193,7 +193,8 @@ class Change:
         return effect
 
     def _before(self) -> str:
-        if self.data is not None and self.now is not None:
+        """What is to be replaced: exactly the content that was checked, so that a save since then is noticed."""
+        if self.now is not None:
             return self.now.hash
         return token(self.place.name, self.place.directory) if self.place.status is not None else ""
 
@@ -232,8 +233,12 @@ class Change:
         self.context.fault("after_done")
 
     def _keep_preimage(self) -> None:
+        preimages = self.context.effects.preimages
         if self.data is not None:
-            self.context.effects.preimages.keep(self.data)
+            preimages.keep(self.data)
+        if self.now is not None and self.now.size > preimages.max_file:
+            text = f"{shown(self.place.path)} had {self.now.size} bytes, too many to keep: plan undo cannot restore it"
+            self.context.warn(text)
 
     def _temporary(self) -> str:
         return f"{self._prefix()}{secrets.token_hex(6)}.tmp"

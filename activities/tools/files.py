@@ -21,7 +21,7 @@ from activities.workspace.effect_log import Effect
 from activities.workspace.paths import shown
 from activities.workspace.workspace import Place, not_found
 from plans.errors import ToolError
-from plans.file_stamps import SAMPLED_FROM, Stamp, stamp_of
+from plans.file_stamps import Stamp, stamp_of
 from plans.files.owned import is_owned
 from runtime.value_store import StoredText
 
@@ -129,7 +129,7 @@ def write_file(path: str, content: str | StoredText, context: ToolContext) -> Wr
             check_replaceable(place)
             _check_known(change)
             stamp = change.write(new, value)
-    _record_write(context, path, stamp)
+    context.wrote(path, stamp)
     return value
 
 
@@ -237,13 +237,8 @@ def _lines(text: str, offset: int, limit: int | None) -> str:
 def _done(change: Change, effect: Effect) -> Any:
     """The value of an earlier attempt, which made the change and died before it could report it."""
     stamp = Stamp(hash=effect.after, size=effect.size, linked=change.place.linked) if effect.kind == "write" else None
-    _record_write(change.context, change.place.path, stamp)
+    change.context.wrote(change.place.path, stamp)
     return effect.value
-
-
-def _record_write(context: ToolContext, path: str, full: Stamp | None) -> None:
-    """Record a change. `full`: hash of the full content; the stamp of a very large file is another, of its samples."""
-    context.wrote(path, full if full is None or full.size <= SAMPLED_FROM else None)
 
 
 def _check_known(change: Change) -> None:

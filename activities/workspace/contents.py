@@ -19,12 +19,12 @@ from activities.workspace.file_names import visible
 from activities.workspace.paths import shown
 from activities.workspace.workspace import Place, not_found
 from plans.errors import ToolError
-from plans.file_stamps import SAMPLED_FROM, Fingerprint, Stamp, stamp_of
+from plans.file_stamps import Stamp
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Largest file that a tool reads or writes as a whole."""
 
-_PIECE = 256 * 1024
+_PIECE = 1024 * 1024
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -65,31 +65,23 @@ def text_of(place: Place, data: bytes) -> str:
 def read_lines(place: Place, offset: int, limit: int) -> tuple[bytes, Stamp]:
     """`limit` lines from line `offset` on, and the stamp of the whole file; works on files of any size."""
     chosen, line = bytearray(), 0
+    hasher, size = xxhash.xxh3_128(), 0
     with _opened(place) as file:
-        fingerprint = _fingerprint(place, file)
         for piece in _pieces(file):
-            fingerprint.add(piece)
+            hasher.update(piece)
+            size += len(piece)
             if line < offset + limit:
                 start, line = _skip(piece, line, offset)
                 end, line = _skip(piece, line, offset + limit, start)
                 chosen += piece[start:end]
             if len(chosen) > MAX_FILE_BYTES:
                 raise too_large(place.path)
-    return bytes(chosen), fingerprint.stamp()
+    return bytes(chosen), Stamp(hash=hasher.hexdigest(), size=size, linked=place.linked)
 
 
 def stamp_at(place: Place) -> Stamp | None:
-    """The file's stamp; None unless it is a regular file."""
-    if not place.is_regular:
-        return None
-    if place.status is not None and place.status.st_size <= MAX_FILE_BYTES:
-        with suppress(ToolError):  # it has grown past the limit since: read it in pieces
-            return stamp_of(read_bytes(place), linked=place.linked)
-    with _opened(place) as file:
-        fingerprint = _fingerprint(place, file)
-        for piece in _pieces(file):
-            fingerprint.add(piece)
-    return fingerprint.stamp()
+    """The file's stamp, for which all of it is read; None unless it is a regular file."""
+    return read_lines(place, 0, 0)[1] if place.is_regular else None
 
 
 def token(name: str, directory: int) -> str:
@@ -194,12 +186,6 @@ def _read(file: BinaryIO, length: int) -> bytes:
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
     while piece := file.read(_PIECE):
         yield piece
-
-
-def _fingerprint(place: Place, file: BinaryIO) -> Fingerprint:
-    status = os.fstat(file.fileno())
-    identity = f"{status.st_ino}:{status.st_ctime_ns}" if status.st_size > SAMPLED_FROM else ""
-    return Fingerprint(status.st_size, identity, place.linked)
 
 
 def _skip(piece: bytes, line: int, wanted: int, start: int = 0) -> tuple[int, int]:

@@ -56,7 +56,7 @@ class Entry(Value):
 
 
 def same_files(before: Mapping[str, Stamp | None], now: Mapping[str, Stamp | None]) -> bool:
-    """Whether all files are proved to be the same. A large one is not, once it was written or copied."""
+    """Whether all files are the same."""
     return before.keys() == now.keys() and all(_is_same(before[path], now[path]) for path in before)
 
 

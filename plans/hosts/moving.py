@@ -1,4 +1,4 @@
-"""What a run knows of its files after a move to another host, and of the newest checkpoint when it is resumed."""
+"""What a run knows of the newest checkpoint of its files when it is resumed at another host."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.file_stamps import Stamp
 from plans.hosts.host import Host
-
-
-def moved_stamps(stamps: Mapping[str, Stamp]) -> dict[str, Stamp]:
-    """The stamps that still mean something: a large file's names its inode, which is another one now.
-
-    The checkpoint has the content that the run saw last; a large file counts as one that it has not seen.
-    """
-    return {path: stamp for path, stamp in stamps.items() if not stamp.identity}
 
 
 def left_behind(host: Host | None) -> dict[str, Any]:

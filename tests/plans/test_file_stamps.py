@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import random
-
-import pytest
-
-from plans.file_stamps import MIB, SAMPLED_FROM, FileTracker, Fingerprint, Stamp, new_notes, note_paths, stamp_of
+from plans.file_stamps import FileTracker, Stamp, new_notes, note_paths, stamp_of
 
 PATH = "src/tools/read-file.ts"
 NOTES = {"src/agents.md": "outer", "src/tools/agents.md": "inner"}
@@ -126,40 +122,6 @@ def test_a_stamp_is_short_where_nothing_is_to_be_said() -> None:
     assert len(stamp.hash) == 32
     stale = stamp.model_copy(update={"state": "stale"})
     assert Stamp.model_validate(stale.model_dump(mode="json")) == stale
-
-
-def fingerprint(content: bytes | bytearray, identity: str, piece: int) -> Stamp:
-    """The stamp of a content given in pieces."""
-    found = Fingerprint(len(content), identity)
-    for start in range(0, len(content), piece):
-        found.add(memoryview(content)[start : start + piece])
-    return found.stamp()
-
-
-def test_a_stamp_does_not_depend_on_the_pieces_the_content_comes_in() -> None:
-    content = random.Random(1).randbytes(300_000)
-    assert {fingerprint(content, "", piece) for piece in (1_000, 77_777, 300_000)} == {stamp_of(content)}
-    long = random.Random(2).randbytes(MIB) * (SAMPLED_FROM // MIB) + b"end"
-    stamps = {fingerprint(long, "1:2", piece) for piece in (100_003, MIB, 7 * MIB)}
-    assert len(stamps) == 1
-    assert next(iter(stamps)).identity == "1:2"
-
-
-@pytest.mark.parametrize("at", [0, MIB - 1, 5 * MIB, 5 * MIB + 65_535, SAMPLED_FROM - MIB, SAMPLED_FROM + 2])
-def test_samples_see_a_change_in_them(at: int) -> None:
-    content = bytearray(SAMPLED_FROM + 3)
-    before = fingerprint(content, "1:2", 4 * MIB)
-    content[at] = 1
-    assert fingerprint(content, "1:2", 4 * MIB).hash != before.hash
-
-
-def test_samples_alone_never_prove_a_long_file_unchanged() -> None:
-    content = bytearray(SAMPLED_FROM + 3)
-    before = fingerprint(content, "1:2", 4 * MIB)
-    content[5 * MIB + 70_000] = 1
-    after = fingerprint(content, "1:3", 4 * MIB)
-    assert after.hash == before.hash
-    assert not before.is_same_as(after)
 
 
 def test_both_spellings_of_agents_md_count_once_per_directory() -> None:

@@ -25,7 +25,7 @@ from plans.execution.schedule import Schedule
 from plans.hosts.host import UNSUPPORTED, Checkpoint, Host
 from plans.hosts.host import elsewhere as unsupported_workspace
 from plans.hosts.messages import PlaceNews, PlaceReport
-from plans.hosts.moving import left_behind, moved_stamps
+from plans.hosts.moving import left_behind
 from plans.model import Step
 from plans.run import Run
 from workflows import hosts
@@ -73,14 +73,12 @@ class Place:
 
     def give(self, step: Step, child: Run) -> None:
         """Let a child work at the place, if the step does. Raises Refused if it names a directory of its own."""
-        host, earlier = self._run.host_of(step), child.host
+        host = self._run.host_of(step)
         if host is None:
-            child.host = None if child.is_guest else earlier
+            child.host = None if child.is_guest else child.host
             return
         if posixpath.normpath(child.plan.workspace or ".") != ".":
             raise Refused(unsupported_workspace(child.plan.workspace or ""), UNSUPPORTED)
-        if earlier is not None and earlier.token != host.token:
-            child.files.stamps = moved_stamps(child.files.stamps)
         child.host = host.for_child()
 
     def told(self, news: PlaceNews) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.file_stamps import Stamp
 from plans.hosts.host import Checkpoint, Host
-from plans.hosts.moving import left_behind, moved_stamps, newest
+from plans.hosts.moving import left_behind, newest
 
 HOST = Host(name="a", queue="plans@a", workspace="/w/plan-x~1", token="1")
 
@@ -28,11 +27,6 @@ def test_a_checkpoint_of_a_directory_that_the_plan_has_left_counts_for_nothing()
     assert moved.after(checkpoint(8)).checkpoint == checkpoint(7)
     assert moved.after(checkpoint(1, token="2")).checkpoint == checkpoint(1, token="2")
     assert moved.after(None) == moved
-
-
-def test_a_large_file_counts_as_unseen_after_a_move_since_its_stamp_names_an_inode() -> None:
-    small, large = Stamp(hash="a", size=1), Stamp(hash="b", size=10**9, identity="5:6")
-    assert moved_stamps({"small": small, "large": large}) == {"small": small}
 
 
 def test_the_newest_checkpoint_may_be_that_of_a_child_of_a_child() -> None:
