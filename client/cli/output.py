@@ -14,9 +14,9 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.text import Text
 
+from client.cli.console import SafeConsole
 from client.cli.environment import default, environ
 from plans.errors import InvalidPlan, PlanError
 from plans.views.safe_text import json_text, line, safe
@@ -29,19 +29,19 @@ PIPE_WIDTH = 240
 """Width in columns of a table written to a file or a pipe."""
 
 
-def out() -> Console:
+def out() -> SafeConsole:
     """Console for results (standard output). Lines are not wrapped in a file or a pipe."""
     return _console(sys.stdout.isatty(), stderr=False)
 
 
-def err() -> Console:
+def err() -> SafeConsole:
     """Console for remarks and errors (standard error)."""
     return _console(sys.stderr.isatty(), stderr=True)
 
 
-def _console(terminal: bool, *, stderr: bool) -> Console:
+def _console(terminal: bool, *, stderr: bool) -> SafeConsole:
     width = None if terminal else PIPE_WIDTH
-    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=not terminal, width=width)
+    return SafeConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=not terminal, width=width)
 
 
 def say(sentence: str) -> None:

@@ -5,6 +5,8 @@ Decides nothing: `plans.execution.approvals` does. The sentences are about the r
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 
 from plans.execution import approvals
@@ -16,6 +18,8 @@ from plans.step_call import StepCall, carries
 
 ASKED_BY_TOOL = "APPROVAL_REQUIRED"
 """Code of an attempt whose tool reported that a person must approve it."""
+_PLAIN_NAME = re.compile(r"[\w.@+-]+")
+"""A name of a person that needs no quotes in a sentence."""
 CUT = 400
 """Characters of what a tool said."""
 
@@ -82,8 +86,11 @@ def _origin(run: Run, step: Step) -> Iterator[str]:
 def asker(run: Run) -> str:
     """Who asks: the plan or agent, who started it, and for which step of which plan it works."""
     kind = "agent" if run.literal else "plan"
-    text = f"{kind} {run.plan.id}" + (f" ({run.plan.title})" if run.plan.title else "")
-    text += f", started by {run.options.by}" if run.options.by else ""
+    text = f"{kind} {run.plan.id}" + (f" ({json.dumps(run.plan.title, ensure_ascii=False)})" if run.plan.title else "")
+    # Quoted, so that a title or a name such as `x), started by ann` is not taken for the sentence around it
+    by = run.options.by
+    if by:
+        text += f", started by {by if _PLAIN_NAME.fullmatch(by) else json.dumps(by, ensure_ascii=False)}"
     return text + (f", for step '{run.parent.step_id}' of plan {run.parent.plan_id}" if run.parent else "")
 
 

@@ -109,4 +109,10 @@ def test_the_scope_of_always_is_spelled_out() -> None:
     run.facts = run.facts.model_copy(update={"strict_approvals": True})
     assert remembered_scope(run, one, upcoming(run, one).call) == "", "nothing is remembered there"
     run.options = run.options.model_copy(update={"by": "ann"})
-    assert asker(run) == "plan p (Nightly), started by ann"
+    assert asker(run) == 'plan p ("Nightly"), started by ann'
+
+
+def test_a_title_or_a_name_is_not_taken_for_the_sentence_that_says_who_asks() -> None:
+    run = begun(file(), title='x"), started by alice').run
+    run.options = run.options.model_copy(update={"by": "bob, for step 's' of plan q"})
+    assert asker(run) == """plan p ("x\\"), started by alice"), started by "bob, for step 's' of plan q\""""
