@@ -14,6 +14,7 @@ from client.listing import Listed, list_plans
 from client.rpc import STUCK, ask_view, describe
 from plans.errors import PlanError
 from plans.flow.ids import pattern_of
+from plans.identities import identity
 from plans.views.call_text import warnings_of
 from plans.views.models import BriefView, PendingView
 from plans.views.pending import QUESTION
@@ -61,7 +62,7 @@ async def pending(
 def is_for(item: Pending, name: str) -> bool:
     """Whether a pending decision is a question to this person."""
     whom = item.args.get("to")
-    return item.kind == QUESTION and isinstance(whom, str) and whom.strip().casefold() == name.strip().casefold()
+    return item.kind == QUESTION and isinstance(whom, str) and identity(whom.strip()) == identity(name.strip())
 
 
 async def _pending_in_all(

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from plans.identities import identity
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
@@ -31,7 +33,7 @@ class Receiver:
     @classmethod
     def of(cls, entry: str) -> Receiver:
         """Parse an entry. Raises ValueError, naming the forms."""
-        host, port = _split(entry.strip().lower())
+        host, port = _split(identity(entry.strip()))
         try:
             return cls(network=ip_network(host.strip("[]"), strict=False), port=port)
         except ValueError:
@@ -75,7 +77,7 @@ def receives(url: object, entries: Iterable[str]) -> bool:
 
 def normal(host: str) -> str:
     """A host's name as it is compared: in lower case, without the dot at its end."""
-    return host.lower().removesuffix(".")
+    return identity(host).removesuffix(".")
 
 
 def _address(host: str) -> Address | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from client.web.access.people import Role
+from plans.identities import identity
 from runtime.settings import SettingError
 
 LOG = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ _SETTING = "PLANS_WEB_ROLES"
 
 @dataclass(frozen=True)
 class Rules:
-    """Rules by whom they are about: a name, `@domain`, `group:NAME`, `*`. Names and domains in any case."""
+    """Rules by whom they are about: a name, `@domain`, `group:NAME`, `*`. ASCII names and domains in any case."""
 
     given: Mapping[str, Role | None] = field(default_factory=dict)
 
@@ -41,6 +42,8 @@ class Rules:
             if word not in ROLES:
                 raise _problem(f"{word!r} is not a role; the roles are {', '.join(ROLES)}")
             name = _key(who)
+            if name.startswith(GROUP) and not who.startswith(GROUP):
+                raise _problem(f"{who!r} is neither a group nor a name; write {GROUP} in lower case")
             if name in found and found[name] is not ROLES[word]:
                 raise _problem(f"{who!r} has two roles; keep one")
             if not name or name in (GROUP, "@"):
@@ -52,15 +55,15 @@ class Rules:
 
     def role(self, name: str, groups: Collection[str]) -> Role | None:
         """The role of a person; None: may not use the page."""
-        given = self.given
-        if _key(name) in given and not name.startswith((GROUP, "@", EVERYBODY)):
-            return given[_key(name)]
+        given, key = self.given, _key(name)
+        if key in given and not key.startswith((GROUP, "@", EVERYBODY)):
+            return given[key]
         of_groups = [given[GROUP + each] for each in groups if GROUP + each in given]
         if of_groups:
             return max(of_groups, key=lambda role: role or 0)
-        domain = "@" + name.rpartition("@")[2]
-        if "@" in name and _key(domain) in given:
-            return given[_key(domain)]
+        domain = _key("@" + name.rpartition("@")[2])
+        if "@" in name and domain in given:
+            return given[domain]
         return given.get(EVERYBODY)
 
 
@@ -124,8 +127,8 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _key(who: str) -> str:
-    """Groups are compared as they are written; names and domains in any case."""
-    return who if who.startswith(GROUP) else who.casefold()
+    """Groups are compared as they are written; ASCII names and domains in any case."""
+    return who if who.startswith(GROUP) else identity(who)
 
 
 def _problem(text: str) -> SettingError:

@@ -13,7 +13,8 @@ from runtime.settings import SettingError
 
 RULES = (
     "*=viewer, @example.org=approver, group:ops=operator, group:all=viewer, bob@example.org=none,"
-    " group:cn=a=approver, Carl=operator"
+    " group:cn=a=approver, Carl=operator, Boss@other.example=operator, straße=operator, karl=operator,"
+    " ren\u00e9=operator, @kr.example=operator"
 )
 
 
@@ -35,6 +36,17 @@ RULES = (
         ("group:ops", [], Role.VIEWER),
         ("@example.org", [], Role.APPROVER),
         ("*", [], Role.VIEWER),
+        ("GROUP:ops", [], Role.VIEWER),
+        # Names that are one only after folding letters beyond ASCII are names of different people.
+        ("boſſ@other.example", [], Role.VIEWER),
+        ("boss@other.example", [], Role.OPERATOR),
+        ("strasse", [], Role.VIEWER),
+        ("STRAßE", [], Role.VIEWER),
+        ("straße", [], Role.OPERATOR),
+        ("\u212aarl", [], Role.VIEWER),
+        ("karl", [], Role.OPERATOR),
+        ("rene\u0301", [], Role.OPERATOR),
+        ("ann@\u212ar.example", [], Role.VIEWER),
     ],
 )
 def test_the_most_specific_rule_decides(name: str, groups: list[str], role: Role | None) -> None:
@@ -46,7 +58,9 @@ def test_somebody_whom_no_rule_names_may_do_nothing() -> None:
     assert RoleSource("").role("bob", []) is None
 
 
-@pytest.mark.parametrize("text", ["ann", "ann=king", "=viewer", "group:=viewer", "@=viewer", "a=viewer,A=operator"])
+@pytest.mark.parametrize(
+    "text", ["ann", "ann=king", "=viewer", "group:=viewer", "@=viewer", "a=viewer,A=operator", "GROUP:ops=viewer"]
+)
 def test_rules_that_cannot_be_meant_are_refused(text: str) -> None:
     with pytest.raises(SettingError) as caught:
         RoleSource(text)
