@@ -19,6 +19,7 @@ from temporalio.worker import Worker
 from tests.driving import CEILING
 from tests.host import has_crashed
 from tests.nightly import only_nightly
+from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
 
@@ -90,11 +91,11 @@ async def test_a_running_step_may_finish_within_the_grace(
         await line(process)
         command = "touch begun; while [ ! -e go ]; do sleep 0.05; done; echo done > end"
         plan = await start_plan(temporal_client, queue, tool="run_command", args={"command": command})
-        await until(lambda: (workspace / "begun").exists())
+        await until((workspace / "begun").exists, "the step runs")
         process.terminate()
         assert "30 s to finish" in await line(process)
         (workspace / "go").touch()
-        assert await asyncio.wait_for(process.wait(), 60) == 0
+        assert await process.wait() == 0
         assert (workspace / "end").read_text() == "done\n"
     history = json.loads((await plan.fetch_history()).to_json())
     assert "EVENT_TYPE_ACTIVITY_TASK_COMPLETED" in [event["eventType"] for event in history["events"]]
@@ -108,11 +109,11 @@ async def test_a_second_signal_ends_it_at_once(
     async with worker_process(environ, "--grace", "600") as process:
         await line(process)
         plan = await start_plan(temporal_client, queue, tool="run_command", args={"command": "touch begun; sleep 600"})
-        await until(lambda: (workspace / "begun").exists())
+        await until((workspace / "begun").exists, "the step runs")
         process.terminate()
         await line(process)
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 60) == 130
+        assert await process.wait() == 130
     await plan.terminate()
 
 
@@ -142,16 +143,10 @@ async def test_what_it_cannot_start_with_is_named_and_has_its_exit_code(
     environ: dict[str, str], flags: list[str], variables: dict[str, str], code: int, name: str
 ) -> None:
     async with worker_process(environ | variables, *flags) as process:
-        _, errors = await asyncio.wait_for(process.communicate(), 60)
+        _, errors = await process.communicate()
         assert name in errors.decode()
         assert "Traceback" not in errors.decode()
         assert process.returncode == code
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def test_the_environment_of_these_tests_leaves_no_setting_to_chance(environ: dict[str, str]) -> None:

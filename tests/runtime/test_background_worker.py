@@ -20,6 +20,7 @@ from runtime.connect import Connection, reach
 from runtime.errors import WorkerFailed
 from runtime.settings import Settings
 from runtime.task_queues import listeners
+from tests.waiting import until
 
 
 @pytest_asyncio.fixture
@@ -85,20 +86,16 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
     running = await connection.client.start_workflow(
         "PlanWorkflow", {"plan": plan, "options": {"approveAll": True}}, id="plan-kept", task_queue=settings.task_queue
     )
-    async with asyncio.timeout(60):
-        while not (workspace / "begun").exists():
-            await asyncio.sleep(0.02)
+    await until((workspace / "begun").exists, "the step runs")
     second = await ensure_worker(settings.with_flags(approvals="strict"), connection)
     assert first
     assert second
     assert first.pid != second.pid
     assert {worker.pid for worker in recorded(settings)} == {first.pid, second.pid}
     (workspace / "go").touch()
-    summary = await asyncio.wait_for(running.result(), 60)
+    summary = await running.result()
     assert summary["status"] == "completed"
-    async with asyncio.timeout(60):
-        while first.is_alive():
-            await asyncio.sleep(0.05)
+    await until(lambda: not first.is_alive(), "the worker with the other settings ends")
 
 
 def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings) -> None:
@@ -113,9 +110,7 @@ def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings
 async def test_none_is_started_where_somebody_listens_already(
     settings: Settings, connection: Connection, worker: Worker, temporal_client: Client
 ) -> None:
-    async with asyncio.timeout(60):
-        while not await listeners(temporal_client, settings.task_queue):
-            await asyncio.sleep(0.05)
+    await until(lambda: listeners(temporal_client, settings.task_queue), "the worker polls")
     assert await ensure_worker(settings, connection) is None
 
 

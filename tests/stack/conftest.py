@@ -86,7 +86,7 @@ async def postgresql(server_version: str, tmp_path_factory: pytest.TempPathFacto
         yield port
     finally:
         process.terminate()  # PostgreSQL waits for its clients, and they are gone by now
-        await asyncio.wait_for(process.wait(), 60)
+        await process.wait()
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -124,7 +124,7 @@ async def stack(
     finally:
         if process.returncode is None:
             process.terminate()
-        await asyncio.wait_for(process.wait(), 60)
+        await process.wait()
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -54,7 +54,7 @@ async def test_waiting_pausing_and_continue_as_new_do_not_stop_the_clock(plans: 
 
 
 async def test_a_plan_in_review_has_all_the_time_and_one_that_ends_in_time_is_completed(plans: Plans) -> None:
-    started = await plans.start([work("a")], {"review": True}, timeout=30.0)
+    started = await plans.start([work("a")], {"review": True}, timeout=600.0)
     view = await started.until(lambda view: view["status"] == "review", "it is in review")
     assert "deadline" not in view
     await started.signal("begin", {})

@@ -87,9 +87,9 @@ async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path)
 
     async def watch() -> None:
         while True:
-            before = time.monotonic()
+            before = time.process_time()  # not of the clock: other programs may take the processor meanwhile
             await asyncio.sleep(0.02)
-            gaps.append(time.monotonic() - before)
+            gaps.append(time.process_time() - before)
 
     with asking([{"reply": {"json": {"answer": json.dumps(value)}}, "times": 2}], tmp_path, tools=SPECS) as scene:
         await scene.once(agent())  # imports what is imported once

@@ -27,6 +27,7 @@ from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
 from tests.host import a_nap, running
 from tests.lacking import require_sandbox
+from tests.waiting import PATIENCE
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable
@@ -289,7 +290,7 @@ async def test_a_command_cannot_end_processes_of_the_host(host: Host, level: Mod
         await host.run(host.at(level), f"kill -9 {bystander.pid} $PPID")
         assert is_running(bystander.pid)
         await host.run(host.at("off"), f"kill -9 {bystander.pid}")
-        assert await asyncio.wait_for(bystander.wait(), 60) == -9
+        assert await bystander.wait() == -9
     finally:
         with suppress(ProcessLookupError):
             bystander.kill()
@@ -391,7 +392,7 @@ class Listening:
     def heard(self, awaited: int) -> int:
         """How many have connected; so many are waited for."""
         with self._changed:
-            self._changed.wait_for(lambda: self._count >= awaited, 10)
+            self._changed.wait_for(lambda: self._count >= awaited, PATIENCE)
         return self._count
 
     def _accept(self) -> None:
