@@ -31,7 +31,7 @@ def workflow_id(plan_id: str) -> str:
 
     A text that begins with `plan-` or `agent-` is taken as a workflow id.
     """
-    if not _ALLOWED.fullmatch(plan_id):
+    if not _ALLOWED.fullmatch(plan_id.removeprefix(PREFIX)):
         shown = plan_id if len(plan_id) <= 60 else plan_id[:57] + "..."
         text = f"{shown!r} is not a plan id: use 1 to 200 letters, digits, '_', '-' or '.'; `plan list` shows the plans"
         raise BadPlanId(text)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from google.protobuf.message import DecodeError
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.converter import (
@@ -31,7 +32,7 @@ from temporalio.converter import (
 )
 from temporalio.worker._command_aware_visitor import current_command_info
 
-from plans.errors import PlanError
+from plans.errors import PlanError, Undecodable
 from runtime.atomic_file import write_whole
 from runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
 from runtime.conversion.query_failures import EncryptedFailures
@@ -133,6 +134,18 @@ def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, codec: Cod
     return kind(OnePayloadConverter, codec, failures, external_storage=storage)
 
 
+_DECODING = "Failed decoding arguments"
+"""The SDK's message for an activity whose arguments could not be decoded; the reason is its cause."""
+_NEWER = frozenset(("extra_forbidden", "literal_error", "enum", "union_tag_invalid"))
+"""Pydantic's types of errors in values of a version that has more fields or choices than this one."""
+
+
+def _is_malformed(reason: BaseException | None) -> bool:
+    return isinstance(reason, ValidationError) and any(
+        error["type"] not in _NEWER for error in reason.errors(include_url=False, include_context=False)
+    )
+
+
 _PERMANENT = (
     StorageError,
     Unauthentic,
@@ -164,8 +177,15 @@ class TolerantConverter(DataConverter):
             strict.reset(token)
 
     async def encode_failure(self, exception: BaseException, failure: Failure) -> None:
-        """Encode a failure. That an activity's worker lacks a key is none of the step: it is tried again, later."""
+        """Encode a failure.
+
+        An activity whose arguments are not of its input type fails for good: no retry changes them. A worker of the
+        version before may lack a field or a choice that this one sends, or a key: those are tried again.
+        """
         await super().encode_failure(exception, failure)
+        if str(exception) == _DECODING and _is_malformed(exception.__cause__):
+            failure.application_failure_info.type = Undecodable.code
+            failure.application_failure_info.non_retryable = True
         lacking = exception if isinstance(exception, KeyMissing) else exception.__cause__
         if isinstance(lacking, KeyMissing) and failure.HasField("application_failure_info"):
             failure.application_failure_info.type = lacking.code

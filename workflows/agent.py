@@ -34,7 +34,7 @@ from plans.views.summary import summary_of
 from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
 from workflows.children.place_handlers import PlaceHandlers
 from workflows.execution import Execution
-from workflows.inputs import REFUSED, AgentRequest, invalid, read_agent_request
+from workflows.inputs import REFUSED, AgentRequest, agent_of_workflow, invalid, read_agent_request, require_own_id
 from workflows.llm import AgentReply, agent_answered
 from workflows.notify.telling import Teller
 from workflows.worker_facts import facts_about
@@ -78,10 +78,11 @@ class AgentWorkflow(PlaceHandlers):
         return await self._end()
 
     def _open(self, request: AgentRequest) -> None:
-        order, name = request.order, workflow.info().workflow_id
+        order, name = request.order, agent_of_workflow()
         agent = request.agent or (AgentRun.of(order, name, request.options) if order else None)
         if agent is None:
             raise InvalidPlan([])
+        require_own_id(agent.run.plan.id or "", name)
         self._agent = agent
         self._execution = Execution(agent.run)
 

@@ -147,5 +147,6 @@ async def _record(run: Run) -> EndRecord:
         summary="store the record and SUMMARY.md",
         start_to_close_timeout=policies.SUMMARY.start_to_close,
         retry_policy=policies.SUMMARY.retry_policy,
+        local_retry_threshold=policies.LOCAL_WAIT,
     )
     return record

@@ -6,23 +6,26 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans.agents.order import AgentOrder
+from plans.agents.order import AGENT_PREFIX, AgentOrder
 from plans.agents.run import AgentRun
 from plans.audit.receipts import Receipts
 from plans.definition.validation import bounded
 from plans.errors import InvalidPlan, PlanError, Undecodable
 from plans.files.undo import ChangesRequest
-from plans.model import Problem, Value
+from plans.model import PlanId, Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
 from plans.signatures import Signature
 from workflows import run_check
 
 REFUSED = "its workers refuse it"
 """Why a plan or an agent ended that never began."""
+PLAN_PREFIX = "plan-"
+"""What the workflow id of a plan begins with; the rest is the plan's id."""
+_ID: TypeAdapter[str] = TypeAdapter(PlanId)
 
 
 class PlanRequest(Value):
@@ -108,6 +111,39 @@ def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
     if request.agent is not None:
         request.agent.run.receipts = Receipts()
     return request
+
+
+def plan_of_workflow() -> str:
+    """The id of the plan that this workflow runs: its own id without PLAN_PREFIX. Raises InvalidPlan (BAD_PLAN_ID).
+
+    Whoever starts a workflow chooses its id, and file names, records and pages go by it.
+    """
+    return _own_id(PLAN_PREFIX, PLAN_PREFIX)
+
+
+def agent_of_workflow() -> str:
+    """The id of the agent that this workflow runs: the workflow's own. Raises InvalidPlan (BAD_PLAN_ID)."""
+    return _own_id(AGENT_PREFIX, "")
+
+
+def _own_id(begins: str, without: str) -> str:
+    name = workflow.info().workflow_id
+    try:
+        if not name.startswith(begins):
+            raise ValueError
+        return _ID.validate_python(name.removeprefix(without))
+    except ValueError:  # pydantic's ValidationError is one
+        text = f"{name[:100]!r} is not '{begins}' and letters, digits, '_', '-', '.' or ':', 200 at most"
+        problem = Problem(code="BAD_PLAN_ID", message=f"the workflow id {text}; start it under such an id")
+        raise InvalidPlan([problem]) from None
+
+
+def require_own_id(given: str | None, own: str) -> None:
+    """Raises InvalidPlan (BAD_PLAN_ID) if what was sent has an id, and that is not the one the workflow's id gives."""
+    if given not in (None, own):
+        name = workflow.info().workflow_id
+        text = f"it has the id '{given}', but the workflow '{name}' is of '{own}'; leave the id out, or use this one"
+        raise InvalidPlan([Problem(code="BAD_PLAN_ID", field="id", message=text)])
 
 
 def is_carried() -> bool:

@@ -43,7 +43,7 @@ from workflows.completion import carried, failure_of, recorded
 from workflows.execution import Execution
 from workflows.guards.deadline import DeadlineTimer
 from workflows.guards.workspace_lock import WorkspaceLock
-from workflows.inputs import REFUSED, PlanRequest, invalid, read_request
+from workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
 from workflows.notify.telling import Teller
 from workflows.waiting.handlers import WaitingHandlers
 from workflows.worker_facts import facts_about
@@ -102,28 +102,31 @@ class PlanWorkflow(WaitingHandlers):
         await self._execute()
 
     def _open(self, request: PlanRequest) -> None:
+        own = plan_of_workflow()
         if request.run is not None:
+            require_own_id(request.run.plan.id or "", own)
             self._execution = Execution(request.run)
             return
         if request.request is not None:
-            self._execution = Execution(self._requested(request, request.request))
+            self._execution = Execution(self._requested(request, request.request, own))
             return
         plan = read_plan(request.plan)
         problems = plan if isinstance(plan, list) else condition_problems(plan)
         if isinstance(plan, list) or problems:
             raise InvalidPlan(problems)
-        plan = plan.model_copy(update={"id": plan.id or workflow.info().workflow_id.removeprefix("plan-")})
+        require_own_id(plan.id, own)
+        plan = plan.model_copy(update={"id": own})
         self._execution = Execution(Run.of(plan, request.options, Facts(), {}))
         # A plan that a step starts may have been written by an LLM: it owns what the plan of the step owns. One that an
         # agent starts over MCP waives nothing, so it owns nothing.
         counts = workflow.info().parent is None and request.options.waivers
         self._execution.run.owns = plan.owns if counts else request.options.owns
 
-    def _requested(self, request: PlanRequest, text: str) -> Run:
+    def _requested(self, request: PlanRequest, text: str, own: str) -> Run:
         """A Run without steps, for a plan that the LLM will write."""
         fields = request.plan if isinstance(request.plan, dict) else {}
-        name = fields.get("id") or workflow.info().workflow_id.removeprefix("plan-")
-        plan = Plan.model_validate({**fields, "id": name, "steps": []})
+        plan = Plan.model_validate({**fields, "id": fields.get("id") or own, "steps": []})
+        require_own_id(plan.id, own)
         run = Run.of(plan, request.options, Facts(), {})
         run.request = text
         return run

@@ -25,6 +25,12 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=5)
 BEAT = timedelta(seconds=1)
 """Longest interval between a worker's heartbeats to the server: how late a step notices its cancellation."""
 
+LOCAL_WAIT = timedelta(seconds=0.5)
+"""Longest pause of a local activity between two attempts in which it keeps the worker's slot for workflow tasks.
+
+There are few slots: plans whose local activities failed over and over would take all of them. Longer pauses are timers.
+"""
+
 
 @dataclass(frozen=True)
 class Policy:

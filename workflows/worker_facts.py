@@ -131,6 +131,7 @@ async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> F
             start_to_close_timeout=policies.CHECK.start_to_close,
             schedule_to_close_timeout=None if first else policies.UNSERVED,
             retry_policy=policies.CHECK.retry_policy,
+            local_retry_threshold=policies.LOCAL_WAIT,
         )
         return facts
     return await _ask_bound(request, queue, first)

@@ -15,7 +15,13 @@ def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:
     assert plan_id("plan-a") == plan_id("a") == "a"
 
 
-@pytest.mark.parametrize("text", ["", "a b", "a\n", "x" * 1_001, "../a", "ä", "-a"])
+def test_the_longest_id_names_its_plan_with_and_without_the_prefix() -> None:
+    longest = "x" * 200
+    assert checked(longest) == longest
+    assert workflow_id(longest) == workflow_id(f"plan-{longest}") == f"plan-{longest}"
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a\n", "x" * 201, "plan-" + "x" * 201, "../a", "ä", "-a"])
 def test_a_text_that_can_name_no_plan_is_refused(text: str) -> None:
     with pytest.raises(BadPlanId):
         workflow_id(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+import re
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
@@ -44,6 +45,8 @@ GOOD: dict[str, Any] = {
     "ChangesWorkflow": {"planId": "fuzz"},
 }  # fmt: skip
 """By workflow, an argument that is accepted."""
+_STATES_ID = re.compile(r'(\\?"id\\?": ?\\?")(?:agent-)?fuzz(?:-r2)?(\\?")')
+"""The id of a plan or an agent in a state of `states`, which must be that of the workflow it is sent to."""
 PLACES = ("argument", "second argument", "memo", "header", "signal with start")
 SIGNALS = (
     "approve",
@@ -58,6 +61,11 @@ SIGNALS = (
 )
 UPDATES = ("decide", "control", "edit", "regenerate", "nonsense")
 QUERIES = ("plan", "events", "stamps", "text", "summary", "state", "file", "tools", "nonsense")
+
+
+def named(kind: str) -> str:
+    """A new workflow id for the kind."""
+    return {"PlanWorkflow": "plan-", "AgentWorkflow": "agent-"}.get(kind, "fuzz-") + f"fuzz-{uuid.uuid4().hex[:12]}"
 
 
 async def unharmed(plans: Plans, verdict: Verdict, count: int, seed: int) -> None:
@@ -76,9 +84,10 @@ def starts(plans: Plans) -> Any:
 
     async def start(given: tuple[str, Any]) -> str:
         kind, argument = given
-        name = f"fuzz-{uuid.uuid4().hex[:12]}"
-        data = json.dumps(argument).encode()  # with NaN and lone surrogates, which a typed client would not send
-        raw = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=data))
+        name = named(kind)
+        text = json.dumps(argument)  # with NaN and lone surrogates, which a typed client would not send
+        own = _STATES_ID.sub(rf"\g<1>{name.removeprefix('plan-')}\g<2>", text)
+        raw = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=own.encode()))
         await plans.client.start_workflow(kind, raw, id=name, task_queue=plans.queue, execution_timeout=CEILING)
         return name
 
@@ -105,15 +114,16 @@ async def test_states_made_by_hand(plans: Plans, serving: Serving, count: int, f
 
 
 INCONSISTENT: list[dict[str, Any]] = [
-    {"status": "running", "steps": {"s": {"status": "running"}}, "plan": {"id": "x", "steps": [work("s")]}},
-    {"status": "running", "steps": {}, "plan": {"id": "x", "steps": [work("s")]}},
+    {"status": "running", "steps": {"s": {"status": "running"}}, "plan": {"id": "fuzz", "steps": [work("s")]}},
+    {"status": "running", "steps": {}, "plan": {"id": "fuzz", "steps": [work("s")]}},
 ]
 """States that the workflow itself never writes."""
 
 
 async def test_such_states_would_be_stuck_unchecked(plans: Plans, serving: Serving) -> None:
     async def carried(given: Any) -> str:
-        name = f"fuzz-{uuid.uuid4().hex[:12]}"
+        name = named("PlanWorkflow")
+        given = {**given, "plan": {**given["plan"], "id": name.removeprefix("plan-")}}
         await plans.client.start_workflow(
             "Carry", args=["PlanWorkflow", {"run": given}], id=name, task_queue=plans.queue, execution_timeout=CEILING
         )
@@ -130,7 +140,7 @@ async def start_raw(client: Client, queue: str, kind: str, place: str, payload: 
     """Start a workflow with a payload at some place, as a client of another kind would."""
     good = Payload(metadata={"encoding": b"json/plain"}, data=json.dumps(GOOD[kind]).encode())
     arguments = {"argument": [payload], "second argument": [good, payload]}.get(place, [good])
-    name = f"fuzz-{uuid.uuid4().hex[:12]}"
+    name = named(kind)
     timeout = {"seconds": int(CEILING.total_seconds())}
     common: dict[str, Any] = {
         "namespace": client.namespace, "workflow_id": name, "workflow_type": WorkflowType(name=kind),

@@ -284,10 +284,11 @@ async def test_a_hand_made_run_cannot_bring_its_own_rule(
         run = await plan.handle.query("state")
         run["facts"].pop("decisionKey")
         run["decisions"] = {"gate": {"approved": True, "time": "2026-01-01T00:00:00Z"}}
+        run["plan"]["id"] = f"hand-{queue}"
         forged = await started(idle, idle.client, queue, {"run": run}, f"plan-hand-{queue}")
         with pytest.raises(Exception, match="failed"):
             await forged.handle.result()
-        draft = {**run, "status": "draft", "steps": {"gate": {}}}
+        draft = {**run, "plan": {**run["plan"], "id": f"draft-{queue}"}, "status": "draft", "steps": {"gate": {}}}
         second = await started(idle, idle.client, queue, {"run": draft}, f"plan-draft-{queue}")
         assert (await second.until_asked("gate"))["unsigned"] is True
         assert not (idle.workspace / "made").exists()
@@ -314,6 +315,7 @@ async def test_a_hand_made_run_that_the_server_repeats_cannot_bring_its_own_rule
         await plan.handle.terminate()
     run["facts"].pop("decisionKey")
     run["decisions"] = {"gate": {"approved": True, "digest": digest, "time": "2026-01-01T00:00:00Z"}}
+    run["plan"]["id"] = f"{how}-{queue}"
     name = f"plan-{how}-{queue}"
     first = await idle.client.start_workflow("PlanWorkflow", {"run": run}, id=name, task_queue=queue, **REPEATED[how])
     if how == "retry":  # nobody answers the first run in time

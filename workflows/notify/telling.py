@@ -22,6 +22,7 @@ from plans.model import Problem
 from plans.model.notify import NotifyRule
 from plans.notify.news import News, effective, handed_over, with_news
 from plans.run import Run
+from workflows import policies
 from workflows.completion import of_json
 
 _TIMEOUT = timedelta(seconds=5)
@@ -89,6 +90,7 @@ class Teller:
                 start_to_close_timeout=_TIMEOUT,
                 schedule_to_close_timeout=_IN_ALL,
                 retry_policy=_RETRY,
+                local_retry_threshold=policies.LOCAL_WAIT,
             )
         except FailureError as error:
             if is_cancelled_exception(error):

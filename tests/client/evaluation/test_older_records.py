@@ -21,8 +21,9 @@ NAMES = sorted(
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_agent_recorded_by_an_older_version_is_played(name: str, tmp_path: Path) -> None:
     plain = converter(LocalDirectory(tmp_path))
-    reader = Reader(plain, name)
-    for path in sorted(HISTORIES.glob(f"{name}.*.json")):
+    paths = sorted(HISTORIES.glob(f"{name}.*.json"))
+    reader = Reader(plain, json.loads(paths[0].read_text())["workflowId"])
+    for path in paths:
         data = json.loads(path.read_text())
         for event in WorkflowHistory.from_json(data.pop("workflowId"), data).events:
             await reader.take(event)
