@@ -7,22 +7,16 @@ await edits.regenerate(client, "p", "write the tests first")
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from pydantic import Field
-from temporalio.client import Client, RPCTimeoutOrCancelledError, WorkflowUpdateFailedError, WorkflowUpdateStage
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client
 
 from client.differences.plan_diff import PlanDiff, plan_diff, plan_of
-from client.errors import NoWorker, PlanClosed
-from client.ids import plan_id, workflow_id
-from client.rpc import RPC_TIMEOUT, about, ask
-from plans.edits import MAX_BYTES, Edit, EditPlan, Regenerate
-from plans.errors import InvalidPlan, PlanError, Refused
-from plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
-from plans.execution.messages import check_size
-from plans.model import Problem, Value
+from client.rpc import ask
+from client.updates import update
+from plans.edits import Edit, EditPlan, Regenerate
+from plans.model import Value
 
 
 class Edited(Value):
@@ -84,40 +78,3 @@ async def regenerated(
 async def plan_file(client: Client, plan: str) -> dict[str, Any]:
     """The current version of the plan as the data of a plan file, without statuses and results."""
     return dict(await ask(client, plan, "file"))
-
-
-async def update(
-    client: Client, plan: str, name: str, message: dict[str, Any], patience: float = RPC_TIMEOUT.total_seconds()
-) -> dict[str, Any]:
-    """Send an update and wait for its result, without a time limit once a worker has accepted it.
-
-    `patience`: seconds until a worker must have accepted it. Raises Refused, InvalidPlan with every problem,
-    PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time. What is too large is refused without sending it.
-    """
-    check_size(message, MAX_BYTES if name == "edit" else MESSAGE_BYTES)
-    handle = client.get_workflow_handle(workflow_id(plan))
-    try:
-        with about(plan):
-            # Accepted first, with a deadline; the result may take as long as an LLM, so it has none.
-            accepted = await handle.start_update(
-                name, message, wait_for_stage=WorkflowUpdateStage.ACCEPTED, rpc_timeout=timedelta(seconds=patience)
-            )
-            return dict(await accepted.result())
-    except WorkflowUpdateFailedError as error:
-        raise _refusal(error.cause) from error
-    except RPCTimeoutOrCancelledError as error:
-        text = f"no worker accepted the message for plan '{plan_id(plan)}' within {patience:g} s"
-        raise NoWorker(f"{text}; `plan doctor` shows the workers, `plan worker` starts one") from error
-
-
-def _refusal(cause: BaseException | None) -> PlanError:
-    if not isinstance(cause, ApplicationError):
-        return PlanError(str(cause), "REFUSED")
-    detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
-    problems = [Problem.model_validate(each) for each in detail.get("problems", [])]
-    if problems:
-        return InvalidPlan(problems)
-    if cause.type == "AcceptedUpdateCompletedWorkflow":
-        return PlanClosed("the plan ended before the message was handled; `plan summary` shows how it ended")
-    kind = PlanClosed if cause.type == "PLAN_CLOSED" else Refused
-    return kind(cause.message, cause.type)

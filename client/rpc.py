@@ -153,9 +153,9 @@ async def _answer(
             if error.status not in _UNANSWERED:
                 raise translated(error, plan) from error
             if time.monotonic() > began + patience:
-                raise await _unanswered(client, plan, patience) from error
+                raise await unanswered(client, plan, patience) from error
         if time.monotonic() > began + UNSERVED_SECONDS:
-            await _require_worker(client, plan)
+            await require_worker(client, plan)
             seconds = QUERY_SECONDS[1]
         await asyncio.sleep(0.1)
 
@@ -183,7 +183,7 @@ async def has_ended(client: Client, plan: str) -> bool:
     return (await describe(client, plan)).status is not WorkflowExecutionStatus.RUNNING
 
 
-async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
+async def unanswered(client: Client, plan: str, patience: float) -> PlanError:
     """Why a plan did not answer in time: no connection, a workflow task that keeps failing, or a busy worker."""
     try:
         description = await describe(client, plan)
@@ -200,7 +200,8 @@ async def _unanswered(client: Client, plan: str, patience: float) -> PlanError:
     )
 
 
-async def _require_worker(client: Client, plan: str) -> None:
+async def require_worker(client: Client, plan: str) -> None:
+    """Raise NoWorker unless a worker polls the plan's task queue. Raises PlanNotFound, NotConnected."""
     queue = (await describe(client, plan)).task_queue
     with about(plan):
         if await listeners(client, queue):

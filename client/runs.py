@@ -66,6 +66,7 @@ from client.summary import wait
 from client.undo.compensations import compensate, compensations
 from client.undo.files import file_changes, undo
 from plans.errors import PlanError
+from plans.execution.approvals import sentence
 from plans.execution.messages import Via
 from plans.file_stamps import Stamp
 from plans.files.undo import ChangesReport
@@ -168,25 +169,22 @@ async def approve(client: Client, plan: str, choice: Choice) -> str:
 
     `choice.digest` (of `pending` or `call`) says what was decided on; without it, an approval is refused once an edit
     has changed the step. Raises Refused if the plan rejects the decision (its `code` says why), PlanClosed if the plan
-    has ended. NoWorker: the decision was delivered and takes effect as soon as a worker serves the plan.
+    has ended. NoWorker: no worker has taken the decision yet; its message says what becomes of it.
     """
     plan, choice = await _located(client, plan, choice)
-    return await decisions.send_decision(client, plan, "approve", choice)
+    return sentence(choice.step_id, await decisions.decide(client, plan, choice, approved=True))
 
 
 async def deny(client: Client, plan: str, choice: Choice) -> str:
     """Deny a step: it is skipped and its dependents are blocked. Returns and raises as `approve`."""
     plan, choice = await _located(client, plan, choice)
-    return await decisions.send_decision(client, plan, "deny", choice)
+    return sentence(choice.step_id, await decisions.decide(client, plan, choice, approved=False))
 
 
 async def decide(client: Client, plan: str, choice: Choice, *, approved: bool) -> Decision:
-    """Approve or deny a step; returns the decision as the plan recorded it.
-
-    Raises Refused and PlanClosed as `approve`. NoWorker: nothing was decided; unlike `approve`, nothing was delivered.
-    """
+    """Approve or deny a step; returns the decision as the plan recorded it. Raises as `approve`."""
     plan, choice = await _located(client, plan, choice)
-    return await decisions.decide(client, plan, choice, approved)
+    return await decisions.decide(client, plan, choice, approved=approved)
 
 
 async def pause(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:

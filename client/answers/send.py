@@ -1,4 +1,4 @@
-"""Sends answers and events to a plan: as updates, which it answers, or as signals where that is not possible."""
+"""Sends answers and events to a plan."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client import decisions
-from client.decisions import Signal, authored
+from client.decisions import authored
+from client.updates import update
 from plans.execution.messages import Via
 
 
@@ -19,12 +19,11 @@ async def answer(
 
     `value`: any JSON value that the question asks for; `digest` (`Pending.digest`): refuse if the question is another
     one; `via` and `verified`: as in `Choice`. Raises Refused with the reason (INVALID_ANSWER: the question stays;
-    ALREADY_DECIDED, STALE_DIGEST, ...), PlanClosed. NoWorker: the answer was delivered and counts as soon as a worker
-    serves the plan.
+    ALREADY_DECIDED, STALE_DIGEST, ...), PlanClosed, and NoWorker as `client.updates.update`.
     """
     message: dict[str, Any] = {"stepId": step_id, "value": value}
     message |= authored(by, via, verified=verified) | ({"digest": digest} if digest else {})
-    return await _sent(client, plan, "answer", message, step_id)
+    return str((await update(client, plan, "answer", message))["text"])
 
 
 async def event(
@@ -36,9 +35,4 @@ async def event(
     Raises Refused, PlanClosed; NoWorker as `answer`.
     """
     message = {"name": name, **({"data": data} if data is not None else {}), **authored(by, via, verified=verified)}
-    return await _sent(client, plan, "event", message, None)
-
-
-async def _sent(client: Client, plan: str, name: Any, message: dict[str, Any], step_id: str | None) -> str:
-    found = await decisions.delivered(client, plan, name, message, Signal(name, message, step_id))
-    return found if isinstance(found, str) else str(found["text"])
+    return str((await update(client, plan, "event", message))["text"])

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from temporalio.client import Client
 
 from client.decisions import Choice
-from client.edits import update
 from client.ids import plan_id
 from client.rpc import ask_view
+from client.updates import update
 from plans.errors import Refused
 from plans.flow.ids import covers, matches, pattern_of
 from plans.views.models import BriefView, PendingView

@@ -87,7 +87,7 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         assert said == "paused by the boss (web)"
         await decisions.control(owner, plan.id, "unpause")
         choice = Choice(step_id="gate", by="ann@example.org", via="web", verified=True)
-        said = await decisions.send_decision(owner, plan.id, "approve", choice)
+        said = await runs.approve(owner, plan.id, choice)
         assert said == "step 'gate' approved by ann@example.org (web, verified)"
         assert (await plan.ended())["status"] == "completed"
 

@@ -81,10 +81,8 @@ async def _one(client: Client, ask: Ask, response: Any, author: Author, before: 
         return (said, before.settled()) if said else (f"{what}: to be decided later", before.put_off())
     except (NotAccepted, Unreadable) as error:
         return f"{what}: {error}", before.refused(str(error))
-    except NoWorker as error:
-        if error.code != NoWorker.code:
-            raise
-        return error.message, before.settled()  # it was delivered, and counts as soon as a worker serves the plan
+    except NoWorker as error:  # it may be lost before a worker takes it: then the person is asked again
+        return f"{what}: {error.message}", before.refused(error.message)
     except (Refused, PlanClosed) as error:
         if error.code in _GONE:
             return "", before.settled()

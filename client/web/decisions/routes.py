@@ -107,7 +107,7 @@ async def answer(request: Request) -> Response:
         author = person_of(request).author
         said = await runs.answer(client, plan, step, found.value, digest=digest or None, **author)
     except NoWorker as error:
-        said = delivered(error)
+        said = error.message
     except (Refused, PlanClosed) as error:
         return await _shown(request, plan, step, Typed(error.message, answer=found.field, code=REFUSED))
     return _done(request, form, plan, said)
@@ -131,12 +131,12 @@ async def _decided(request: Request, *, approved: bool) -> Response:
 
 
 async def _sent(request: Request, plan: str, choice: Choice, *, approved: bool) -> str:
-    """The plan's sentence about the decision; where no worker serves it, that the decision waits for one."""
+    """The plan's sentence about the decision; where no worker has taken it, what becomes of it."""
     client = await service_of(request).client()
     try:
         return await (runs.approve if approved else runs.deny)(client, plan, choice)
     except NoWorker as error:
-        return delivered(error)
+        return error.message
 
 
 async def _with_other_args(request: Request, form: FormData, choice: Choice) -> Response:
@@ -164,13 +164,6 @@ async def _with_other_args(request: Request, form: FormData, choice: Choice) -> 
     except (Refused, PlanClosed, InvalidPlan) as error:
         return await _shown(request, plan, step, replace(typed, notice=error.message, code=REFUSED))
     return _done(request, form, plan, said)
-
-
-def delivered(error: NoWorker) -> str:
-    """What is said of a decision that waits for a worker. Raises the error if it was not delivered."""
-    if error.code != NoWorker.code:
-        raise error
-    return error.message
 
 
 def _about(form: FormData) -> dict[str, Any]:

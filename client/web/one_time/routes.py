@@ -41,7 +41,7 @@ async def opened(request: Request) -> Response:
     link = Links(service.settings).verify(request.path_params["token"])
     card = await _card(request, link)
     became = "" if card else await outcome(await service.client(), link.plan_id, link.step_id)
-    return page(request, "link.html", link=link, card=card, became=became, until=link.until, done=False)
+    return _page(request, link, "Nothing to decide", became, card)
 
 
 @public
@@ -66,12 +66,17 @@ async def decided(request: Request) -> Response:
         used = await _taken(links, link, held)
         try:
             said = await (runs.approve if verb == "approve" else runs.deny)(client, link.plan_id, choice)
-        except NoWorker as error:
-            if error.code != NoWorker.code:
-                raise
-            said = error.message  # it was delivered, and counts as soon as a worker serves the plan
+        except NoWorker as error:  # it may be lost before a worker takes it, so that the link stays valid
+            return _page(request, link, "Not decided yet", error.message)
         used(f"{said} ({datetime.now(UTC):%Y-%m-%d %H:%M UTC})")
-    return page(request, "link.html", link=link, card=None, became=said, until=link.until, done=True)
+    return _page(request, link, "Thank you", said, done=True)
+
+
+def _page(
+    request: Request, link: Link, heading: str, became: str, card: Card | None = None, *, done: bool = False
+) -> Response:
+    """The card of the link's call; without one, the heading and what became of the call."""
+    return page(request, "link.html", link=link, until=link.until, heading=heading, became=became, card=card, done=done)
 
 
 async def _card(request: Request, link: Link) -> Card | None:

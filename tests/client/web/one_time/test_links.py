@@ -13,6 +13,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from activities.tools.registry import load_tools
 from client import runs
 from client.runs import Choice
 from client.web.app import application
@@ -22,6 +23,7 @@ from runtime.links import Links
 from runtime.settings import Settings
 from tests.client.web.page_client import ORIGIN, service_for
 from tests.waiting import until
+from worker import build
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "<b>x.txt"}}
 
@@ -150,6 +152,27 @@ async def test_a_link_that_comes_too_late_says_what_was_decided(
         late = await browser.post(f"/decide/{token}", data={"decision": "approve", "csrf": csrf})
         assert late.status_code == 409
         assert "bob" in (await browser.get(f"/decide/{token}")).text
+
+
+@pytest.mark.slow
+async def test_without_a_worker_the_page_says_what_becomes_of_the_decision_and_the_link_stays_good(
+    temporal_client: Client, settings: Settings
+) -> None:
+    options = Options(workspace=str(settings.workspace))
+    started = await runs.start(temporal_client, {"steps": [STEP]}, options=options, queue=settings.task_queue)
+
+    async def pending() -> list[PendingView]:
+        return (await runs.brief(temporal_client, started.plan_id)).pending
+
+    async with browsing(settings, temporal_client) as browser:
+        async with build(temporal_client, settings, load_tools(()), indexed=True):
+            await until(pending, "the step asks")
+            token = token_for(settings, started.plan_id, (await pending())[0], person="ann")
+            csrf = csrf_on(await browser.get(f"/decide/{token}"))
+        said = await browser.post(f"/decide/{token}", data={"decision": "approve", "csrf": csrf})
+    assert (said.status_code, "Not decided yet" in said.text, "cannot be used again" in said.text) == (200, True, False)
+    assert "takes effect when a worker serves the plan" in said.text
+    assert Links(settings).verify(token).person == "ann"
 
 
 async def test_without_a_server_nothing_is_decided_and_the_link_stays_good(settings: Settings) -> None:
