@@ -24,7 +24,12 @@ and a cancellation only after it has run: a run that continued as new because of
 that came with it, and Temporal does not carry one over to the next run.
 
 The deadlock detector allows a workflow as long as its workflow task may take. The SDK's two seconds would fail the task
-and start over: on a busy machine a plan of 10,000 steps would never reach its first step.
+and start over: on a busy machine a plan of 10,000 steps would never reach its first step. Past the limit the task
+fails, and the workflow leaves the cache once its thread is done. The SDK would also raise an exception in that thread,
+wherever it is. In a callback of the garbage collector nobody catches it: the state of the workflow is half changed, and
+its eviction is retried for ever. A worker that got no processor for ten seconds (a busy machine, a suspended laptop)
+lost plans that way until it was restarted. So nothing is raised in the threads of our workflows, which have no endless
+loops.
 """
 
 from __future__ import annotations
@@ -89,11 +94,14 @@ class SharingRunner(SandboxedWorkflowRunner):
 
     neighbours: Neighbours = field(default_factory=Neighbours)
     evictions: Evictions = field(default_factory=Evictions)
+    ours: frozenset[str] = frozenset()
+    """Types of the workflows whose threads are never interrupted; other people's are as the SDK does it."""
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         """Create a sandboxed workflow instance."""
         self.evictions.began()
-        return _Sharing(super().create_instance(_with_ours(det)), self.neighbours, self.evictions)
+        inner, is_ours = super().create_instance(_with_ours(det)), det.info.workflow_type in self.ours
+        return _Sharing(inner, self.neighbours, self.evictions, is_interruptible=not is_ours)
 
 
 @dataclass(frozen=True)
@@ -154,8 +162,11 @@ def _with_ours(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
 class _Sharing(WorkflowInstance):
     """A workflow instance that leaves steps and next runs to the neighbours, and the cache if it is ahead."""
 
-    def __init__(self, inner: WorkflowInstance, neighbours: Neighbours, evictions: Evictions) -> None:
+    def __init__(
+        self, inner: WorkflowInstance, neighbours: Neighbours, evictions: Evictions, *, is_interruptible: bool = False
+    ) -> None:
         self._inner, self._neighbours, self._evictions = inner, neighbours, evictions
+        self._is_interruptible = is_interruptible
         self._early = EarlyEvents(evictions.is_first)
 
     def activate(self, act: Any) -> Any:
@@ -181,7 +192,8 @@ class _Sharing(WorkflowInstance):
         return self._inner.get_info()
 
     def get_thread_id(self) -> int | None:
-        return self._inner.get_thread_id()
+        """The thread in which the SDK may raise an exception past the deadlock timeout; None: in none."""
+        return self._inner.get_thread_id() if self._is_interruptible else None
 
 
 def _continues(commands: Iterable[Any]) -> bool:

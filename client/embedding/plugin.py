@@ -120,7 +120,8 @@ def _runner(found: WorkflowRunner | None) -> WorkflowRunner:
     if not isinstance(found, SandboxedWorkflowRunner):
         return found
     restrictions = found.restrictions.with_passthrough_modules(*passed_through(WORKFLOWS), "client", "runtime")
-    return SharingRunner(restrictions=restrictions, runner_class=found.runner_class)
+    ours = frozenset(each.__name__ for each in WORKFLOWS)  # our types are named like their classes
+    return SharingRunner(restrictions=restrictions, runner_class=found.runner_class, ours=ours)
 
 
 def _name(function: Callable[..., object]) -> str:
