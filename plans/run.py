@@ -180,6 +180,8 @@ class Run(State):
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
+    nonce: str = Field(default="", description="What messages are signed for: of the first run, or of the last reset.")
+    reset: bool = Field(default=False, description="The run was reset, and what was decided before is still in it.")
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
     told: Told = Field(default_factory=Told, description="What people were notified of (`plans.notify`).")

@@ -1,8 +1,9 @@
 """Signed starts and decisions: what is signed, and whether a signature is good (PLANS_DECISIONS=signed).
 
-A signature covers the whole message, the workflow's id, for a message also its run (so that nothing can be replayed to
-a plan that was started again under the same id), a random id and the time. Only the public key enters a workflow, as a
-fact of its worker. Verification is a pure function, the same on every replay (Ed25519, RFC 8032).
+A signature covers the whole message, the workflow's id, a random id and the time; that of a message to a plan also the
+plan's nonce, which is another one after every start and every reset, so that nothing can be replayed to a later run.
+Only the public key enters a workflow, as a fact of its worker. Verification is a pure function, the same on every
+replay (Ed25519, RFC 8032).
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ FIELD = "signature"
 START = "start"
 SCHEDULE = "schedule"
 """Kind of the signature of all starts of a schedule: by its id, and good as long as the key is."""
+NONCE = "nonce"
+"""Entry of a workflow's memo with what messages to it are signed for, if its worker asks for signatures."""
+SEED_OF_START = "plans_seed_of_start"
+"""External function of workflows on our workers: the random seed that the run began with. A reset changes the seed."""
 START_MINUTES = 10
 """How long a signed start may be used: later it is a replay. Longer than any client waits for the server."""
 REMEMBERED = 1_000
@@ -59,17 +64,17 @@ class Signatures(Value):
 def signed_bytes(
     kind: str,
     workflow_id: str,
-    run_id: str,
+    nonce: str,
     message: Mapping[str, Any],
     id: str,
     time: int,
 ) -> bytes:
     """What is signed.
 
-    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `run_id`: empty for the
+    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `nonce`: empty for the
     first two; `workflow_id` of a schedule: without the time that the server adds.
     """
-    return content_of(kind, workflow_id, run_id, message_digest(message), id, time)
+    return content_of(kind, workflow_id, nonce, message_digest(message), id, time)
 
 
 def message_digest(message: Mapping[str, Any]) -> str:
@@ -79,9 +84,9 @@ def message_digest(message: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def content_of(kind: str, workflow_id: str, run_id: str, digest: str, id: str, time: int) -> bytes:
+def content_of(kind: str, workflow_id: str, nonce: str, digest: str, id: str, time: int) -> bytes:
     """What is signed of a message with this digest."""
-    return json.dumps([_DOMAIN, kind, workflow_id, run_id, id, time, digest], ensure_ascii=True).encode()
+    return json.dumps([_DOMAIN, kind, workflow_id, nonce, id, time, digest], ensure_ascii=True).encode()
 
 
 def signature_of(message: Any) -> Signature | None:
@@ -126,14 +131,16 @@ def start_problem(key: str, signature: Signature | None, content: bytes, started
     return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
 
 
-def checked(key: str, kind: str, workflow_id: str, run_id: str, message: Any, done: Signatures) -> Signature:
+def checked(key: str, kind: str, workflow_id: str, nonce: str, message: Any, done: Signatures) -> Signature:
     """The signature of a message. Raises Refused UNSIGNED, BAD_SIGNATURE or REPLAYED."""
     signature = signature_of(message)
     if signature is None:
         text = "this plan's worker takes only signed messages; set PLANS_DECISIONS=signed, with its state directory"
         raise Refused(text, "UNSIGNED")
-    if not is_by(key, signature, signed_bytes(kind, workflow_id, run_id, message, signature.id, signature.time)):
-        text = "the message is not signed by the worker's key for this plan and run; use the worker's state directory"
+    if not is_by(key, signature, signed_bytes(kind, workflow_id, nonce, message, signature.id, signature.time)):
+        text = (
+            "the message is not signed by the worker's key for this run of the plan; look at the plan and decide again"
+        )
         raise Refused(text, "BAD_SIGNATURE")
     if signature.id in done.used or signature.time <= done.before:
         raise Refused("the message was sent before; decide again", "REPLAYED")

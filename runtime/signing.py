@@ -28,7 +28,7 @@ from temporalio.client import (
     WorkflowUpdateHandle,
 )
 
-from plans.signatures import ADDED, FIELD, SCHEDULE, START, signed_bytes
+from plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
 from runtime.private_files import secret
 from runtime.settings import Settings
 
@@ -62,12 +62,12 @@ def public_key(settings: Settings) -> str:
 
 
 def signed(
-    key: Ed25519PrivateKey, kind: str, workflow_id: str, run_id: str, message: Mapping[str, Any], name: str = ""
+    key: Ed25519PrivateKey, kind: str, workflow_id: str, nonce: str, message: Mapping[str, Any], name: str = ""
 ) -> dict[str, Any]:
     """The message with its signature. `name`: of the signal, if it is one."""
     plain = json.loads(json.dumps({each: value for each, value in message.items() if each != FIELD}))
     request, now = secrets.token_hex(16), int(time.time() * 1_000)
-    content = signed_bytes(kind, workflow_id, run_id, plain | dict(ADDED.get(name, {})), request, now)
+    content = signed_bytes(kind, workflow_id, nonce, plain | dict(ADDED.get(name, {})), request, now)
     return {**plain, FIELD: {"id": request, "time": now, "value": key.sign(content).hex()}}
 
 
@@ -120,8 +120,8 @@ class _Signing(OutboundInterceptor):
         description = await self.next.describe_workflow(DescribeWorkflowInput(
             id=workflow_id, run_id=None, rpc_metadata={}, rpc_timeout=None
         ))  # fmt: skip
-        run_id = description.raw_description.workflow_execution_info.first_run_id
-        return [signed(self._key, kind, workflow_id, run_id, message, name)]
+        nonce = await description.memo_value(NONCE, "")
+        return [signed(self._key, kind, workflow_id, nonce, message, name)]
 
 
 def _only_object(args: Sequence[Any]) -> Mapping[str, Any] | None:

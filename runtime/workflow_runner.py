@@ -56,6 +56,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
+from plans.signatures import SEED_OF_START
 from runtime.service.early_events import EarlyEvents, Evictions
 from runtime.storage import LocalDirectory
 from runtime.task_queues import Neighbours
@@ -156,7 +157,11 @@ class _Showing(WorkflowInboundInterceptor):
 
 def _with_ours(det: WorkflowInstanceDetails) -> WorkflowInstanceDetails:
     flags: frozenset[Any] = det.default_workflow_logic_flags | {SINGLE_BATCH}
-    return replace(det, interceptor_classes=[*det.interceptor_classes, _Showing], default_workflow_logic_flags=flags)
+    return replace(
+        det, interceptor_classes=[*det.interceptor_classes, _Showing], default_workflow_logic_flags=flags,
+        # A run that was reset to its first task has its new seed when the workflow is made: no callback tells it.
+        extern_functions={**det.extern_functions, SEED_OF_START: lambda: det.randomness_seed},
+    )  # fmt: skip
 
 
 class _Sharing(WorkflowInstance):

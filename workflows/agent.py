@@ -64,6 +64,7 @@ class AgentWorkflow(PlaceHandlers):
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
         agent.run.created = agent.run.created or workflow.info().workflow_start_time
+        self._watch = asyncio.create_task(signed.watch(agent.run, self._proof.was_reset))
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()

@@ -46,7 +46,7 @@ from plans.run import PlanStatus, Run, Status
 from plans.server_tools import tool_changes
 from plans.step_call import StepCall, digest_of, size_of
 from plans.step_state import Outcome
-from workflows import list_items, timers, tool_call
+from workflows import list_items, signed, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
@@ -86,6 +86,7 @@ class Execution:
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
+        signed.after_reset(self.run)
         self._rest.end()
         while self._finished:
             self._settle(*self._finished.popleft())

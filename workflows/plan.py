@@ -79,6 +79,7 @@ class PlanWorkflow(WaitingHandlers):
             raise invalid(self._invalid)
         run = self._started().run
         run.created = run.created or workflow.info().workflow_start_time
+        self._watch = asyncio.create_task(signed.watch(run, self._proof.was_reset))
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
         while not is_over:

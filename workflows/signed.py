@@ -3,10 +3,15 @@
 The rule is known once `check_plan` has answered. A start without a good signature keeps no waiver: its approvals are
 strict. Decisions that arrived before could not be checked and do not count. A run that continues as new is trusted as
 before, and a child agent as its parent: both are started by this program.
+
+Messages are signed for the run's nonce, the random seed of its first run, which the memo shows to whoever decides. The
+server takes a reset for another run with another seed, the same on every replay. Then there is a new nonce; what was
+decided and not yet used counts no more, and the run's waivers neither: they were given for one run of the plan.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,13 +22,25 @@ from plans import signatures
 from plans.errors import InvalidPlan
 from plans.log import LogKind
 from plans.model import Problem
-from plans.run import Decision, PlanStatus, Run
-from plans.signatures import ADDED, SCHEDULE, START, Signature, one_object, schedule_of, signature_of, signed_bytes
+from plans.run import DONE, Decision, PlanStatus, Run, Status
+from plans.signatures import (
+    ADDED,
+    NONCE,
+    SCHEDULE,
+    SEED_OF_START,
+    START,
+    Signature,
+    one_object,
+    schedule_of,
+    signature_of,
+    signed_bytes,
+)
 from plans.waiting.records import Answer
 from workflows.inputs import is_carried
 
 _SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
+RESET = "the run was reset"
 
 
 class StartProof(NamedTuple):
@@ -36,6 +53,8 @@ class StartProof(NamedTuple):
     answered: Mapping[str, Answer]
     events: int
     """Number of the last event that the start brought."""
+    was_reset: asyncio.Event
+    """Set by each reset."""
 
 
 def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
@@ -60,7 +79,28 @@ def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
     if run.status is not PlanStatus.DRAFT and not is_carried():
         text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
         raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
-    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), *_of_start(run))
+    first = workflow.random_seed()
+    if not is_carried():
+        run.nonce, run.reset, run.signatures = _nonce(first), False, signatures.Signatures()
+    was_reset = asyncio.Event()
+    workflow.register_random_seed_callback(lambda seed: _reset(run, seed, was_reset))
+    began_with = workflow.extern_functions().get(SEED_OF_START)
+    if began_with is not None and began_with() != first:
+        _reset(run, first, was_reset)
+    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), *_of_start(run), was_reset)
+
+
+def _nonce(seed: int) -> str:
+    return f"{seed:016x}"
+
+
+def _reset(run: Run, seed: int, was_reset: asyncio.Event) -> None:
+    """Note that the run was reset. Called outside the workflow's loop: nothing of the workflow can be asked here.
+
+    A reset may be all that the task brings, and the SDK looks at conditions only after something else: so the event.
+    """
+    run.nonce, run.reset = _nonce(seed), True
+    was_reset.set()
 
 
 def judge(run: Run, proof: StartProof) -> None:
@@ -68,7 +108,10 @@ def judge(run: Run, proof: StartProof) -> None:
     key, info = run.facts.decision_key, workflow.info()
     if not key:
         return
-    if info.parent is not None:
+    publish(run)
+    if run.reset:
+        why = RESET
+    elif info.parent is not None:
         why = "that of its plan is not signed" if run.unsigned else ""
     else:
         started = None if _of_schedule() else info.start_time
@@ -80,11 +123,57 @@ def judge(run: Run, proof: StartProof) -> None:
         run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
     _judge_waiting(run, proof, why)
     run.remembered = {} if why else dict(proof.remembered)
-    run.unsigned = bool(why)
+    run.unsigned, run.reset = bool(why), False
     if why:
-        run.facts = run.facts.model_copy(update={"strict_approvals": True})
-        run.options = run.options.model_copy(update={"approve_all": False})
-        run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
+        _be_strict(run, why)
+
+
+async def watch(run: Run, was_reset: asyncio.Event) -> None:
+    """Publish the nonce of a run that continues another one, and act on every reset, whatever the run waits for."""
+    if is_carried():
+        publish(run)
+    while True:
+        await was_reset.wait()
+        was_reset.clear()
+        after_reset(run)
+
+
+def publish(run: Run) -> None:
+    """Tell in the memo what messages to this run are signed for."""
+    if run.facts.decision_key:
+        workflow.upsert_memo({NONCE: run.nonce})
+
+
+def after_reset(run: Run) -> None:
+    """Discard what was decided before a reset and is not used yet, and the waivers. Before anything starts."""
+    if not run.reset or not run.facts.decision_key:
+        return
+    run.reset, now = False, workflow.now()
+    publish(run)
+    used = (Status.RUNNING, *DONE)
+    for step_id in [name for name in run.decisions if name not in run.steps or run.steps[name].status not in used]:
+        del run.decisions[step_id]
+        known = step_id if step_id in run.steps else None
+        run.note(LogKind.VOID, f"the decision on step '{step_id}' was made before a reset; decide again", now, known,
+                 code="RESET")  # fmt: skip
+    waiting = run.waiting
+    for step_id in [name for name, answer in waiting.answers.items() if not answer.used]:
+        del waiting.answers[step_id]
+        known = step_id if step_id in run.steps else None
+        run.note(LogKind.VOID, f"the answer to step '{step_id}' was given before a reset; answer again", now, known,
+                 code="RESET")  # fmt: skip
+    if waiting.events:
+        text = f"{len(waiting.events)} events came before a reset; send again those that steps still wait for"
+        waiting.events = []
+        run.note(LogKind.VOID, text, now, code="RESET")
+    run.remembered, run.unsigned = {}, True
+    _be_strict(run, RESET)
+
+
+def _be_strict(run: Run, why: str) -> None:
+    run.facts = run.facts.model_copy(update={"strict_approvals": True})
+    run.options = run.options.model_copy(update={"approve_all": False})
+    run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
 
 
 def _of_start(run: Run) -> tuple[Mapping[str, Answer], int]:
@@ -112,13 +201,14 @@ def check(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> Sign
     """
     if not run.facts.decision_key:
         return None
-    info, message = workflow.info(), {**one_object(arguments), **ADDED.get(name, {})}
-    first = info.first_execution_run_id
-    return signatures.checked(run.facts.decision_key, kind, info.workflow_id, first, message, run.signatures)
+    message = {**one_object(arguments), **ADDED.get(name, {})}
+    workflow_id = workflow.info().workflow_id
+    return signatures.checked(run.facts.decision_key, kind, workflow_id, run.nonce, message, run.signatures)
 
 
 def take(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> None:
     """As `check`, and let the signature count no second time."""
+    after_reset(run)  # first: it would take back what the message decides
     signature = check(run, kind, arguments, name)
     if signature is not None:
         run.signatures = signatures.noted(run.signatures, signature)

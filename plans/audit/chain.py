@@ -78,7 +78,7 @@ def forged(entries: Sequence[Entry], workflow_id: str, key: str) -> list[Problem
 
 def _is_good(entry: Entry, signed: Signed, workflow_id: str, key: str) -> bool:
     workflow = signed.workflow or workflow_id
-    content = content_of(signed.kind, workflow, signed.run, entry.message, signed.id, signed.time)
+    content = content_of(signed.kind, workflow, signed.nonce, entry.message, signed.id, signed.time)
     return is_by(key, Signature(id=signed.id, time=signed.time, value=signed.value), content)
 
 

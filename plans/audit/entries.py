@@ -26,7 +26,7 @@ class Signed(Value):
     """The signature of a message, and what it covers beside the message itself."""
 
     kind: str = Field(max_length=20)
-    run: str = Field(default="", max_length=100, description="First run of the workflow; empty for a start.")
+    nonce: str = Field(default="", max_length=100, description="Of the plan's run; empty for a start.")
     workflow: str = Field(default="", max_length=1_000, description="Signed for; of a schedule without the time.")
     id: str = Field(pattern=r"^[0-9a-f]{32}$")
     time: int = Field(ge=0)

@@ -23,8 +23,8 @@ UNCOUNTED = frozenset(("agent_progress", "budget_answer", "place", "place_report
 SAID = frozenset((
     "ALREADY_DECIDED", "BAD_SIGNATURE", "CLOSING", "DIGEST_REQUIRED", "IS_A_QUESTION", "MESSAGE_TOO_LARGE",
     "NONE_AWAITS", "NOT_A_QUESTION", "NOT_CLOSING", "NOT_IN_REVIEW", "NOT_PAUSED", "NOT_RUNNING", "PLAN_CLOSED",
-    "REPLAYED", "STALE_DIGEST", "STALE_VERSION", "TOO_EARLY", "TOO_LATE", "UNKNOWN_SIGNAL", "UNKNOWN_STEP", "UNSIGNED",
-    "VOID",
+    "REPLAYED", "RESET", "STALE_DIGEST", "STALE_VERSION", "TOO_EARLY", "TOO_LATE", "UNKNOWN_SIGNAL", "UNKNOWN_STEP",
+    "UNSIGNED", "VOID",
 ))  # fmt: skip
 """Codes whose sentences name steps, people, versions and statuses only."""
 DECIDES = frozenset(("approve", "deny", "answer"))

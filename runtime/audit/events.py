@@ -19,6 +19,7 @@ from plans.audit.chain import FORM
 from plans.audit.entries import SILENT, Act, digest_of, short
 from plans.audit.receipts import DECIDES
 from plans.flow.ids import of_call
+from plans.signatures import NONCE
 from runtime.audit.messages import of_message, of_start
 from runtime.audit.signals import RECORDED, Signals
 
@@ -53,7 +54,7 @@ class Reader:
     """Reads the events of one workflow, all runs of it in order. `form`: of the record that they are for."""
 
     def __init__(self, client: Client, workflow_id: str, form: int = FORM) -> None:
-        self._client, self._workflow, self._run = client, workflow_id, ""
+        self._client, self._workflow, self._nonce = client, workflow_id, ""
         self.signals, self._count = Signals(form), 0
         self._calls: dict[int, dict[str, Any]] = {}
         self._attempts: dict[int, tuple[int, str]] = {}
@@ -72,6 +73,7 @@ class Reader:
             "timer_started_event_attributes": self._timer,
             "timer_fired_event_attributes": self._time_over,
             "workflow_task_completed_event_attributes": self._decided,
+            "workflow_properties_modified_event_attributes": self._noted,
         }
 
     async def acts(self, event: HistoryEvent) -> list[Act]:
@@ -124,7 +126,6 @@ class Reader:
         del event
         if found.continued_execution_run_id:
             return None
-        self._run = found.first_execution_run_id or found.original_execution_run_id
         [schedule] = await self._decoded([found.search_attributes.indexed_fields[SCHEDULED_BY]]) if (
             SCHEDULED_BY in found.search_attributes.indexed_fields
         ) else [""]  # fmt: skip
@@ -138,14 +139,14 @@ class Reader:
         if found.signal_name in SILENT:
             self.signals.came(found.signal_name, 0)
             return None
-        fields = of_message(found.signal_name, await self._only(found.input), self._run)
+        fields = of_message(found.signal_name, await self._only(found.input), self._nonce)
         self.signals.came(found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
         return fields | {"client": short(found.identity), "outcome": "sent"}
 
     async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
         del event
         request = found.accepted_request
-        fields = of_message(request.input.name, await self._only(request.input.args), self._run)
+        fields = of_message(request.input.name, await self._only(request.input.args), self._nonce)
         fields |= {"client": short(request.meta.identity), "outcome": "accepted"}
         self._updates[found.protocol_instance_id] = fields
         if fields["action"] in DECIDES:
@@ -178,6 +179,13 @@ class Reader:
             call["of"] = "step"
         self._calls[event.event_id] = call
         return {"action": f"{call.get('of', 'activity')} started", **_without_of(call)}
+
+    async def _noted(self, event: HistoryEvent, found: Any) -> None:
+        """What the messages from here on are signed for."""
+        del event
+        if NONCE in found.upserted_memo.fields:
+            [nonce] = await self._decoded([found.upserted_memo.fields[NONCE]])
+            self._nonce = short(nonce)
 
     async def _decided(self, event: HistoryEvent, found: Any) -> None:
         del event

@@ -21,8 +21,8 @@ KINDS = {
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-def of_message(name: str, sent: Any, run_id: str) -> dict[str, Any]:
-    """The fields of an entry about a signal or an update with this content. `run_id`: the workflow's first run."""
+def of_message(name: str, sent: Any, nonce: str) -> dict[str, Any]:
+    """The fields of an entry about a signal or an update with this content. `nonce`: of the run that it came to."""
     if not isinstance(sent, Mapping):
         return {"action": short(name) or "message", "message": digest_of(sent)}
     message = {**sent, **ADDED.get(name, {})}
@@ -37,7 +37,7 @@ def of_message(name: str, sent: Any, run_id: str) -> dict[str, Any]:
     if message.get("args") is not None:
         found["args"] = digest_of(message["args"])
     kind = KINDS.get(name)
-    if kind and (signed := _signature(message, kind, run_id, "")):
+    if kind and (signed := _signature(message, kind, nonce, "")):
         found["signed"] = signed
     return found
 
@@ -90,8 +90,8 @@ def _object(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _signature(message: Mapping[str, Any], kind: str, run_id: str, workflow: str) -> Signed | None:
+def _signature(message: Mapping[str, Any], kind: str, nonce: str, workflow: str) -> Signed | None:
     found = signature_of(message)
     if found is None or FIELD not in message:
         return None
-    return Signed(kind=kind, run=run_id, workflow=workflow, id=found.id, time=found.time, value=found.value)
+    return Signed(kind=kind, nonce=nonce, workflow=workflow, id=found.id, time=found.time, value=found.value)

@@ -21,7 +21,7 @@ from client import decisions, edits, runs
 from client.decisions import Choice
 from plans.edits import SetField
 from plans.run import Options
-from plans.signatures import FIELD
+from plans.signatures import FIELD, NONCE
 from runtime.settings import Settings
 from runtime.signing import Signer, private_key, signed
 from tests.driving import Plans, Started, step, terminated
@@ -108,7 +108,7 @@ async def test_with_open_decisions_the_same_signal_is_honoured(
 
 
 Forge = Callable[[Settings, str, str], dict[str, Any]]
-"""What a forger makes: of the settings, the workflow's id and its run."""
+"""What a forger makes: of the settings, the workflow's id and its nonce."""
 FORGED: dict[str, Forge] = {
     "another key": lambda _, name, run: signed(Ed25519PrivateKey.generate(), "decide", name, run, DECISION),
     "another plan": lambda own, _, run: signed(private_key(own), "decide", "plan-other", run, DECISION),
@@ -135,7 +135,7 @@ async def test_a_signature_of_something_else_counts_for_nothing(
 ) -> None:
     async with make_worker(decisions="signed"):
         plan = await waiting(idle, owner, queue)
-        run = str((await plan.handle.describe()).run_id)
+        run = str(await (await plan.handle.describe()).memo_value(NONCE))
         for name, forge in FORGED.items():
             message = forge(settings, plan.id, run)
             assert await refused(plan, "decide", message) == "BAD_SIGNATURE", name
@@ -154,7 +154,7 @@ async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
 ) -> None:
     async with make_worker(decisions="signed"):
         plan = await waiting(idle, owner, queue)
-        run = (await plan.handle.describe()).raw_description.workflow_execution_info.first_run_id
+        run = str(await (await plan.handle.describe()).memo_value(NONCE))
         message = {"edits": [{"op": "set", "stepId": "gate", "path": "args.path", "value": "made-2"}]}
         edit = signed(private_key(settings), "edit", plan.id, run, message)
         await plan.handle.execute_update("edit", edit)

@@ -1,0 +1,232 @@
+"""PLANS_DECISIONS=signed, once more: nothing that was signed counts twice, or for a later run of the plan.
+
+The forger speaks plain Temporal: resets, terminates and starts workflows, and sends what the server's history holds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import ResetReapplyType
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Replayer
+
+from client import decisions, runs
+from client.decisions import Choice
+from plans.run import Options
+from runtime.settings import Settings
+from runtime.signing import Signer, private_key
+from runtime.task_queues import Neighbours
+from runtime.workflow_runner import runner_for
+from tests.driving import Plans, Started, step, terminated
+from tests.waiting import until
+from tests.workflows.conftest import MakeWorker
+from workflows.registration.workflow_types import WORKFLOWS
+
+GATE = {"id": "gate", "tool": "work", "args": {"name": "gate"}, "requiresApproval": True}
+HOLD = {"id": "hold", "tool": "ask", "args": {"question": "Go on?"}, "dependsOn": ["gate"]}
+REAPPLY = {
+    "nothing": ResetReapplyType.RESET_REAPPLY_TYPE_NONE,
+    "messages": ResetReapplyType.RESET_REAPPLY_TYPE_ALL_ELIGIBLE,
+}
+"""What the server sends again to the run that a reset makes."""
+
+
+@pytest.fixture
+def owner(temporal_client: Client, settings: Settings) -> Client:
+    """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
+    config = temporal_client.config()
+    config["interceptors"] = [Signer(private_key(settings))]
+    return Client(**config)
+
+
+async def started(plans: Plans, owner: Client, steps: list[dict[str, Any]], **options: Any) -> Started:
+    """A plan that the owner has started."""
+    given = Options.model_validate({"workspace": str(plans.workspace), **plans.options, **options})
+    made = await runs.start(owner, {"steps": steps}, options=given, plan_id=f"p-{plans.queue}", queue=plans.queue)
+    return Started(plans.client, made.workflow_id)
+
+
+async def approved(owner: Client, plan: Started, step_id: str = "gate") -> None:
+    """The owner approves a step that asks."""
+    await plan.until_asked(step_id)
+    await decisions.decide(owner, plan.id, Choice(step_id=step_id, by="ann"), approved=True)
+
+
+async def reset(plan: Started, event_id: int, reapply: str = "nothing") -> None:
+    """Reset the newest run to the workflow task that ends with this event."""
+    await plan.client.workflow_service.reset_workflow_execution(
+        ResetWorkflowExecutionRequest(
+            namespace=plan.client.namespace,
+            workflow_execution=WorkflowExecution(workflow_id=plan.id),
+            workflow_task_finish_event_id=event_id,
+            reset_reapply_type=REAPPLY[reapply],
+            request_id=f"{reapply} {event_id}",
+        )
+    )
+
+
+async def newest(plan: Started) -> list[HistoryEvent]:
+    """The events of the newest run."""
+    return list((await plan.handle.fetch_history()).events)
+
+
+def decision_of(events: list[HistoryEvent]) -> int:
+    """Number of the event with which the plan took the decision."""
+    return next(e.event_id for e in events if e.HasField("workflow_execution_update_accepted_event_attributes"))
+
+
+def tasks_of(events: list[HistoryEvent]) -> list[int]:
+    """Numbers of the events that end a workflow task, to which a run can be reset."""
+    return [e.event_id for e in events if e.HasField("workflow_task_completed_event_attributes")]
+
+
+async def sent(plan: Started, events: list[HistoryEvent]) -> dict[str, Any]:
+    """The decision as the server's history has it, signature and all."""
+    event = next(e for e in events if e.event_id == decision_of(events))
+    payloads = event.workflow_execution_update_accepted_event_attributes.accepted_request.input.args.payloads
+    [message] = await plan.client.data_converter.decode(list(payloads))
+    found: dict[str, Any] = message
+    return found
+
+
+async def refused(plan: Started, message: dict[str, Any]) -> str:
+    """The code with which a decision is refused."""
+    with pytest.raises(WorkflowUpdateFailedError) as caught:
+        await plan.handle.execute_update("decide", message)
+    assert isinstance(caught.value.cause, ApplicationError)
+    return str(caught.value.cause.type)
+
+
+def calls(plans: Plans, name: str = "gate") -> int:
+    """How often the step's command began."""
+    return sum(line[:2] == ["start", name] for line in plans.ledger)
+
+
+async def replays(plan: Started) -> None:
+    """The history of the newest run, replayed as after a restart of its worker."""
+    await Replayer(
+        workflows=WORKFLOWS,
+        data_converter=plan.client.data_converter,
+        workflow_runner=runner_for(plan.client, Neighbours()),
+    ).replay_workflow(await plan.handle.fetch_history())
+
+
+@pytest.mark.parametrize("reapply", REAPPLY)
+async def test_a_decision_from_before_a_reset_approves_nothing_after_it(
+    idle: Plans, owner: Client, make_worker: MakeWorker, reapply: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [GATE, HOLD])
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        first = await newest(plan)
+        message, decided = await sent(plan, first), decision_of(first)
+        before = [number for number in tasks_of(first) if number < decided]
+        # To the task before the decision, to the first one of all, and once more.
+        for event_id in (before[-1], before[0], before[0]):
+            await reset(plan, event_id, reapply)
+            await plan.until_asked("gate")
+            assert await refused(plan, message) == "BAD_SIGNATURE", event_id
+            assert "awaiting" in step(await plan.view(), "gate")
+            assert calls(idle) == 1
+            await replays(plan)
+        # Control: the owner decides again.
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        assert calls(idle) == 2
+        await plan.handle.terminate()
+
+
+async def test_a_decision_that_was_not_used_before_a_reset_is_void_after_it(
+    idle: Plans, owner: Client, make_worker: MakeWorker
+) -> None:
+    first = {"id": "first", "tool": "ask", "args": {"question": "Begin?"}}
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [first, {**GATE, "dependsOn": ["first"]}, HOLD])
+        await plan.until_asked("first")
+        await decisions.decide(owner, plan.id, Choice(step_id="gate", by="ann"), approved=True)
+        await runs.answer(owner, plan.id, "first", "yes", by="ann")
+        await plan.until_asked("hold")
+        events = await newest(plan)
+        accepted = [e.event_id for e in events if e.HasField("workflow_execution_update_accepted_event_attributes")]
+        between = [number for number in tasks_of(events) if accepted[0] < number < accepted[1]]
+        assert between, "the decision and the answer came in tasks of their own"
+        await reset(plan, next(n for n in tasks_of(events) if n > accepted[0]))
+        view = await plan.until_logged("void", "before a reset")
+        assert view["unsigned"] is True
+        await runs.answer(owner, plan.id, "first", "yes", by="ann")
+        await plan.until_asked("gate")
+        assert calls(idle) == 1
+        await replays(plan)
+        await plan.handle.terminate()
+
+
+async def test_a_continued_run_that_is_reset_keeps_no_decision_that_it_was_given(
+    idle: Plans, owner: Client, make_worker: MakeWorker
+) -> None:
+    """Its argument brings decisions, and its first task would take them again: no callback tells of that reset."""
+    first = {"id": "first", "tool": "ask", "args": {"question": "Begin?"}}
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [first, {**GATE, "dependsOn": ["first"]}, HOLD], history_limit=10)
+        await plan.until_asked("first")
+        await decisions.decide(owner, plan.id, Choice(step_id="gate", by="ann"), approved=True)
+        run_id = (await plan.handle.describe()).run_id
+
+        async def has_continued() -> bool:
+            for word in ("pause", "unpause"):
+                await decisions.control(owner, plan.id, word)
+            return (await plan.handle.describe()).run_id != run_id
+
+        await until(has_continued, "the plan continues as new")
+        await runs.answer(owner, plan.id, "first", "yes", by="ann")
+        await plan.until_asked("hold")
+        assert calls(idle) == 1
+        histories = await plan.histories()
+        continued = next(h for h in histories if decided_to_start(h.events))
+        event_id = tasks_of(list(continued.events))[0]
+        await plan.client.workflow_service.reset_workflow_execution(
+            ResetWorkflowExecutionRequest(
+                namespace=plan.client.namespace,
+                workflow_execution=WorkflowExecution(workflow_id=plan.id, run_id=continued.run_id),
+                workflow_task_finish_event_id=event_id,
+                reset_reapply_type=REAPPLY["messages"],
+                request_id="again",
+            )
+        )
+        await plan.until_logged("void", "before a reset")
+        if "awaiting" in step(await plan.view(), "first"):
+            await runs.answer(owner, plan.id, "first", "yes", by="ann")
+        await plan.until_asked("gate")
+        assert calls(idle) == 1
+        await replays(plan)
+        await plan.handle.terminate()
+
+
+def decided_to_start(events: Any) -> bool:
+    """Whether a run continues another one and made the call of the gate."""
+    return bool(events[0].workflow_execution_started_event_attributes.continued_execution_run_id) and any(
+        e.activity_task_scheduled_event_attributes.activity_type.name == "work" for e in events
+    )
+
+
+async def test_a_waiver_counts_for_one_run_and_not_after_a_reset(
+    idle: Plans, owner: Client, make_worker: MakeWorker
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [{**GATE, "tool": "run_command", "requiresApproval": False,
+                                            "args": {"command": "echo ran >> ran.txt"}}, HOLD])  # fmt: skip
+        await plan.until_asked("hold")
+        ran = Path(idle.workspace / "ran.txt")
+        assert ran.read_text() == "ran\n"
+        for event_id in (tasks_of(await newest(plan))[0], tasks_of(await newest(plan))[0]):
+            await reset(plan, event_id)
+            assert (await plan.until_asked("gate"))["unsigned"] is True
+        assert ran.read_text() == "ran\n"
+        await terminated(plan.client, plan.id)
