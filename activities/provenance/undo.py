@@ -8,7 +8,7 @@ and only if it is still as the run left it. If one file is refused, nothing is r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -23,6 +23,7 @@ from activities.workspace.effect_log import Effect, Effects
 from activities.workspace.locks import locked
 from activities.workspace.text_diff import Bounds, content_diff
 from activities.workspace.workspace import Workspace
+from plans.agents.order import AGENT_PREFIX
 from plans.errors import ToolError
 from plans.files.undo import (
     FOLDER,
@@ -81,26 +82,19 @@ class FileChanges:
         return ChangesReport(restored=done, refused=refused + failed, dry_run=False)
 
     def _all_calls(self, request: ChangesRequest) -> list[CallChanges]:
-        """The calls of the plan and of the plans below it, their steps by path, oldest first."""
-        found = self._calls([request.plan_id, *request.also])
-        for plan_id, path in request.children.items():
-            calls = self._calls([plan_id])
-            found += [call.model_copy(update={"step_id": f"{path}/{call.step_id}"}) for call in calls]
-        return sorted(found, key=lambda call: call.time) if request.children else found
-
-    def _calls(self, plan_ids: Sequence[str]) -> list[CallChanges]:
-        """All calls of these plans that changed files, oldest first."""
+        """The calls of the plan's set that changed files, their steps as the plan names them, oldest first."""
         found: list[CallChanges] = []
-        undone: dict[str, datetime] = {}
-        for plan_id in plan_ids:
-            found += [_of_effect(effect, time, plan_id) for effect, time in self._effects(plan_id)]
-            found += self.journal.of_plan(plan_id)
-            undone |= self.journal.undone(plan_id)
-        calls = sorted(found, key=lambda call: call.time)
-        return [call.model_copy(update={"undone": undone.get(call.key)}) for call in _linked(calls)]
+        for plan_id, prefix in (request.plans or {request.plan_id: ""}).items():
+            undone = self.journal.undone(plan_id)
+            for call in [*self._effects(plan_id), *self.journal.of_plan(plan_id)]:
+                known = {"step_id": prefix + call.step_id, "undone": undone.get(call.key)}
+                found.append(call.model_copy(update=known))
+        return list(_linked(sorted(found, key=lambda call: call.time)))
 
-    def _effects(self, plan_id: str) -> list[tuple[Effect, float]]:
-        return self.effects.log.of_workflow(f"plan-{plan_id}") if self.effects.log.path.exists() else []
+    def _effects(self, plan_id: str) -> list[CallChanges]:
+        workflow_id = plan_id if plan_id.startswith(AGENT_PREFIX) else f"plan-{plan_id}"
+        found = self.effects.log.of_workflow(workflow_id) if self.effects.log.path.exists() else []
+        return [_of_effect(effect, time, plan_id) for effect, time in found]
 
     def _restore(self, restored: list[Restore], calls: list[CallChanges]) -> tuple[list[Restore], list[Refusal]]:
         done: list[Restore] = []
@@ -181,7 +175,7 @@ class FileChanges:
         return refusal
 
 
-def _linked(calls: list[CallChanges]) -> Iterator[CallChanges]:
+def _linked(calls: Iterable[CallChanges]) -> Iterator[CallChanges]:
     """Fill in unknown states before a change with the state after the previous change of that file.
 
     Not those of calls that began before the previous one had ended: nobody knows what they found.

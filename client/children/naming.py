@@ -1,22 +1,16 @@
-"""Finds the child plans of a plan, and the one in which a step is decided that is named from above: `deploy/upload`."""
+"""Finds the plan in which a step is decided that is named from above: `deploy/upload`."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 
 from temporalio.client import Client
 
 from client.ids import plan_id, recorded_id
-from client.items.inside import all_inside
 from client.rpc import ask_view
 from plans.children.state import MAX_NESTING
-from plans.definition.scopes import walk_step
-from plans.errors import PlanError, Refused
-from plans.expressions.opaque import PLAN
-from plans.flow.batches.split import is_split
-from plans.model import Step
-from plans.views.models import BriefStep, BriefView, ChildView, InsidePage, PlanView
+from plans.errors import Refused
+from plans.views.models import BriefStep, BriefView, InsidePage
 from plans.views.queries import BRIEF
 from plans.views.safe_text import line
 
@@ -55,46 +49,6 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
             raise Refused(text, "UNKNOWN_STEP")
         plan = found
     return plan, names[-1]
-
-
-async def below(
-    client: Client, plan: str, view: PlanView, prefix: str = "", depth: int = 1
-) -> AsyncIterator[tuple[str, str, PlanView | None]]:
-    """The child plans of a plan with this view, in blocks and loops as well, and those below them. Parents come first.
-
-    Each is an id, the path of the step that runs it, and its view. A child that does not answer has none, and what is
-    below it is left out.
-    """
-    async for step_id, child in _running(client, plan, view):
-        name = recorded_id(child.plan_id)
-        if name is None:
-            continue
-        try:
-            found = await ask_view(client, name, PlanView, "plan")
-        except PlanError:
-            found = None
-        yield name, f"{prefix}{step_id}", found
-        if found is not None and depth < MAX_NESTING:
-            async for each in below(client, name, found, f"{prefix}{step_id}/", depth + 1):
-                yield each
-
-
-async def _running(client: Client, plan: str, view: PlanView) -> AsyncIterator[tuple[str, ChildView]]:
-    """The steps of one plan that have run a plan."""
-    for step in view.steps:
-        if step.child:
-            yield step.id, step.child
-        # A loop may have 20,000 items: they are asked for only where there can be a plan among them.
-        if not (view.version > 1 or any(_runs_plan(inner) for _, inner in walk_step(step))):
-            continue
-        with suppress(PlanError):  # it has not begun
-            async for inner in all_inside(client, plan, step.id):
-                if inner.child:
-                    yield inner.id, inner.child
-
-
-def _runs_plan(step: Step) -> bool:
-    return step.tool == PLAN or is_split(step.for_each)
 
 
 def asking(steps: Sequence[BriefStep]) -> list[str]:

@@ -1,4 +1,5 @@
-"""The attempts of a plan's steps, those of its agents included: recorded ones, and those that run at this moment.
+"""The attempts of a plan's steps, those of its agents, child plans and earlier runs included: what is recorded of them,
+and what runs at this moment.
 
 What runs is known from the heartbeats of its activity, which the server tells without a worker.
 """
@@ -7,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from client.errors import PlanNotFound
-from client.rpc import ask, describe, heartbeat_of
+from client.ids import recorded_id
+from client.rpc import ask, describe, heartbeat_of, memo_of
 from plans.activity_io import logs_of, time_of
 from plans.errors import PlanError
 from plans.flow.ids import covers, of_call
@@ -21,8 +24,7 @@ from plans.run import Status
 from plans.views.live import LiveView, live_of
 from plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
 
-DEPTH = 5
-"""Agents within agents that are followed."""
+GONE = frozenset((PlanNotFound.code, "UNKNOWN_STEP"))
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -30,7 +32,7 @@ class Shown(NamedTuple):
     """An attempt and whose it is."""
 
     label: str
-    """The step; of an agent's call, the steps that lead to it: `research.call_2`."""
+    """The step; with what leads to it: of an agent's call `research.call_2`, of a child plan's step `deploy/upload`."""
     step: LoggedStep
     attempt: LoggedAttempt
     runs: bool = False
@@ -66,29 +68,39 @@ class Attempts:
         Raises PlanNotFound, NotConnected, NoWorker, and PlanError UNKNOWN_STEP if there is no such step.
         """
         description = await describe(self._client, self._plan)
-        found = await self._of(description, self._plan, self._step, "", DEPTH)
-        steps = self._recorded[self._plan][1]
+        found = await self._of(description, self._plan, self._step, "")
+        steps, earlier = self._recorded[self._plan][1], description
+        # Of earlier runs only what their agents and child plans did: what their own steps did is recorded in this one.
+        while name := recorded_id((await memo_of(earlier)).get("resumes")):
+            try:
+                earlier = await describe(self._client, name)
+                before = await self._steps(earlier, name, self._step)
+            except PlanError as error:
+                if error.code not in GONE:
+                    raise
+                break  # the server has forgotten it, or it had no such step
+            for step in before:
+                found += await self._below(step, "")
         ordered = sorted(found, key=lambda each: each.attempt.began or _LAST)
         return Known(ordered, steps, description.status is not WorkflowExecutionStatus.RUNNING)
 
-    async def _of(
-        self, description: WorkflowExecutionDescription, plan: str, step: str, prefix: str, depth: int
-    ) -> list[Shown]:
+    async def _of(self, description: WorkflowExecutionDescription, plan: str, step: str, prefix: str) -> list[Shown]:
         # The running ones were read first: one that ends in between is then found twice, not never.
         steps = await self._steps(description, plan, step)
         found = [Shown(prefix + each.step_id, each, attempt) for each in steps for attempt in each.attempts]
-        agents = [(agent, f"{prefix}{each.step_id}.") for each in steps for agent in each.agents if depth]
-        for of_agent in await asyncio.gather(*(self._of_agent(name, label, depth - 1) for name, label in agents)):
-            found += of_agent
+        for below in await asyncio.gather(*(self._below(each, prefix) for each in steps)):
+            found += below
         recorded = {each.key for each in found}
         running = await _running(description, steps, step, prefix)
         return found + [each for each in running if each.key not in recorded]
 
-    async def _of_agent(self, agent: str, prefix: str, depth: int) -> list[Shown]:
-        try:
-            return await self._of(await describe(self._client, agent), agent, "", prefix, depth)
-        except PlanNotFound:
-            return []  # it has not begun, or the server has forgotten it
+    async def _below(self, step: LoggedStep, prefix: str) -> list[Shown]:
+        """The attempts of the agents and child plans that a step began."""
+        found = list[Shown]()
+        for name, own in step.members.items():
+            with suppress(PlanNotFound):  # it has not begun, or the server has forgotten it
+                found += await self._of(await describe(self._client, name), name, "", prefix + own)
+        return found
 
     async def _steps(self, description: WorkflowExecutionDescription, plan: str, step: str) -> list[LoggedStep]:
         state = (description.run_id, description.history_length)

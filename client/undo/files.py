@@ -7,7 +7,7 @@ deleted when its answer has been read.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -25,15 +25,16 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from client.children.naming import below
+from client.children.family import Relative, family
 from client.errors import NoWorker
 from client.ids import plan_id
-from client.rpc import RPC_TIMEOUT, ask_view, describe, translated
+from client.rpc import RPC_TIMEOUT, describe, translated
 from plans.definition.scopes import walk_step
 from plans.errors import PlanError, Refused
 from plans.files.undo import ChangesReport, ChangesRequest
 from plans.flow.ids import template_of
-from plans.views.models import PlanView
+from plans.flow.undone import shown_steps
+from plans.run import Run
 
 CEILING = timedelta(minutes=30)
 """Execution timeout of the workflow."""
@@ -55,19 +56,17 @@ async def undo(
     *,
     dry_run: bool = False,
     partly: bool = False,
-    also: Sequence[str] = (),
 ) -> ChangesReport:
     """Undo the file changes of an ended plan, or of one of its steps: of a loop, of an item `a[x]`, or `a[*].b`.
 
     If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
     nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
-    while the plan is running. `also`: plans that have undone it, whose changes count as its own. Raises NoWorker, and
-    Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
+    while the plan is running. Of a plan that was resumed, the changes of its earlier runs are undone as well. Raises
+    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
     """
     if not dry_run:
         await ended(client, plan)
     request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
-    request = request.model_copy(update={"also": list(also)})
     return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
 
 
@@ -83,18 +82,15 @@ async def ended(client: Client, plan: str) -> WorkflowExecutionDescription:
 
 
 async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
-    view = await ask_view(client, plan, PlanView, "plan")
-    steps = {path: step for each in view.steps for path, step in walk_step(each)}
-    if request.step_id is not None and template_of(request.step_id) not in steps:
+    relatives = await family(client, plan)
+    tools = {name: tool for each in relatives for name, tool in _tools(each)}
+    if request.step_id is not None and template_of(request.step_id) not in tools:
         name = plan_id(plan)
         raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
     default = (await describe(client, plan)).task_queue
-    queues, children = _queues(view, default), dict[str, str]()
-    async for name, path, found in below(client, plan, view):
-        children[name] = path
-        queues += _queues(found, None) if found else []
-    named = {"queues": list(dict.fromkeys(filter(None, queues))), "children": children}
-    request = request.model_copy(update=named)
+    queues = [queue for each in relatives if each.run for queue in _queues(each.run, default)]
+    named = {each.id: each.prefix for each in relatives}
+    request = request.model_copy(update={"queues": list(dict.fromkeys(filter(None, queues))), "plans": named})
     try:
         handle = await client.start_workflow(
             "ChangesWorkflow",
@@ -116,7 +112,6 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
     except RPCError as error:
         raise translated(error, plan) from error
     await _removed(client, handle)
-    tools = {path: step.tool for path, step in steps.items()}
     return _with_tools(ChangesReport.model_validate(result), tools)
 
 
@@ -132,10 +127,16 @@ async def _removed(client: Client, handle: WorkflowHandle[Any, Any]) -> None:
         await client.workflow_service.delete_workflow_execution(request, timeout=RPC_TIMEOUT)
 
 
-def _queues(view: PlanView, default: str | None) -> list[str | None]:
+def _queues(run: Run, default: str | None) -> list[str | None]:
     """The task queues of a plan and its steps."""
-    inner = (step.queue for each in view.steps for _, step in walk_step(each))
-    return [view.host.queue if view.host else view.queue or default, *inner]
+    return [run.home_queue or default, *(step.queue for each in shown_steps(run) for _, step in walk_step(each))]
+
+
+def _tools(relative: Relative) -> Iterator[tuple[str, str]]:
+    """The places of a plan's steps as the plan above names them, each with its tool."""
+    for each in shown_steps(relative.run) if relative.run else ():
+        for path, step in walk_step(each):
+            yield template_of(relative.prefix + path), step.tool
 
 
 def _with_tools(report: ChangesReport, tools: Mapping[str, str]) -> ChangesReport:

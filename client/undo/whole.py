@@ -14,7 +14,6 @@ from temporalio.client import Client
 from client.start import Started
 from client.undo.compensations import compensate, compensations
 from client.undo.files import ended, undo
-from client.undo.latest import undo_plans
 from plans.files.undo import ChangesReport
 from plans.flow.undo_run import UndoCall
 from plans.views.summary import Summary
@@ -35,7 +34,7 @@ class Undone:
 async def would_undo(client: Client, plan: str, step: str | None, *, partly: bool = False) -> Undone:
     """What `undo_whole` would do; also of a plan that is running. Raises as `client.undo.files.undo`."""
     calls = await compensations(client, plan, step)
-    return Undone(await _files(client, plan, step, dry_run=True, partly=partly), calls)
+    return Undone(await undo(client, plan, step, dry_run=True, partly=partly), calls)
 
 
 async def undo_whole(
@@ -56,16 +55,11 @@ async def undo_whole(
     await ended(client, plan)
     calls, undo_plan = await compensations(client, plan, step), ""
     if calls and not partly:
-        trial = await _files(client, plan, step, dry_run=True, partly=False)
+        trial = await undo(client, plan, step, dry_run=True, partly=False)
         if trial.refused:
             return Undone(trial, calls)
     if calls and (started := await compensate(client, plan, step, yes=yes, waivers=waivers)) is not None:
         undo_plan = started.plan_id
         if not (await to_its_end(started)).is_completed and not partly:
             return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
-    return Undone(await _files(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
-
-
-async def _files(client: Client, plan: str, step: str | None, *, dry_run: bool, partly: bool) -> ChangesReport:
-    also = [name async for name, _ in undo_plans(client, plan)]
-    return await undo(client, plan, step, dry_run=dry_run, partly=partly, also=also)
+    return Undone(await undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)

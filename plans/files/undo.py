@@ -17,7 +17,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plans.flow.ids import covers
+from plans.definition.scopes import UNDO
+from plans.flow.ids import covers, lineage
 from plans.model import Queue, Value
 
 FOLDER = "folder"
@@ -36,11 +37,17 @@ def one_of(step_id: str, others: Sequence[str]) -> str:
 
 
 def is_of(name: str, step_id: str | None) -> bool:
-    """Whether a call is of the step asked for, of one inside it, of its undo, or of the plan that it runs.
+    """Whether a call is of the step asked for, of one inside it, of its undo, or of the plan or agent that it runs.
 
-    `each[a].write`, `deploy.undo` and `deploy/upload` are of `each` and `deploy`; the first of `each[*].write` as well.
+    `each[a].write`, `deploy.undo`, `deploy/upload` and `deploy.call_1` are of `each` and `deploy`; the first of
+    `each[*].write` as well.
     """
     return step_id is None or name.startswith(f"{step_id}/") or covers(step_id, name)
+
+
+def is_compensation(name: str) -> bool:
+    """Whether a call is of a step's undo: `deploy.undo`, `each[a].write.undo.tell`, `deploy.undo/upload.undo`."""
+    return any(each.endswith(f".{UNDO}") for part in name.split("/") for each in lineage(part))
 
 
 class FileChange(Value):
@@ -76,16 +83,13 @@ class ChangesRequest(Value):
 
     plan_id: str = Field(max_length=1_000)
     step_id: str | None = Field(default=None, max_length=1_000, description="Only the changes of this step.")
-    children: dict[Annotated[str, Field(max_length=1_000)], Annotated[str, Field(max_length=4_000)]] = Field(
+    plans: dict[Annotated[str, Field(max_length=1_000)], Annotated[str, Field(max_length=4_000)]] = Field(
         default_factory=dict,
-        max_length=20_000,
-        description="Plans below it, whose changes are among its own: by id, the path of the step that runs it.",
+        max_length=100_000,
+        description="The plan's set (`children.family`): by plan or agent, what its steps' ids have in front.",
     )
     undo: bool = False
     dry_run: bool = Field(default=True, description="Report what undo would do, without doing it.")
-    also: list[str] = Field(
-        default_factory=list, max_length=1_000, description="Plans that undid it: their changes count as its own."
-    )
     partly: bool = Field(default=False, description="Undo what can be undone; otherwise any conflict undoes nothing.")
     diffs: bool = True
     queues: list[Queue] = Field(
@@ -160,7 +164,8 @@ def decide_undo(
     refused: list[Refusal] = []
     for (workspace, path), links in chains.items():
         chosen = [link for link in links if link.is_chosen]
-        if not chosen:
+        # What nothing but an undo wrote, such as a note of what it did, is its result: it stays.
+        if all(is_compensation(link.call.step_id) for link in chosen):
             continue
         found = _decide(workspace, path, _overlapping(links), now(workspace, path), is_kept)
         if isinstance(found, Refusal):

@@ -1,7 +1,7 @@
 """The query `logs`: every attempt of every step, with where the output of its commands is stored (DESIGN 2.1).
 
-The texts themselves are in the storage; `client.logs` reads them. Of an agent's step it names the agents: the calls of
-an agent are steps of its own workflow.
+The texts themselves are in the storage; `client.logs` reads them. Of a step that began agents or child plans it names
+those: their calls are steps of workflows of their own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from itertools import islice
 from pydantic import AwareDatetime, Field
 
 from plans.activity_io import Logs, PastCall
-from plans.agents.as_plan import TOOL as AGENT
-from plans.agents.order import agent_of_step
+from plans.children.family import members_of
 from plans.execution.messages import LogsAsked
 from plans.execution.tool_history import last_call
 from plans.flow.ids import covers
@@ -50,7 +49,10 @@ class LoggedStep(Value):
     status: Status
     of: int = Field(description="Attempts allowed.")
     attempts: list[LoggedAttempt] = Field(default_factory=list)
-    agents: list[str] = Field(default_factory=list, description="Ids of the agents that worked on it.")
+    members: dict[str, str] = Field(
+        default_factory=dict,
+        description="The agents and child plans that worked on it: by id, what their steps' ids have in front.",
+    )
 
 
 class LogsPage(Value):
@@ -68,7 +70,7 @@ def logs_page(run: Run, asked: LogsAsked) -> LogsPage:
             continue
         each = _step(run, step)
         runs = each.status is Status.RUNNING and step.id not in run.opened
-        if not (each.attempts or each.agents or runs or asked.step_id == step.id):
+        if not (each.attempts or each.members or runs or asked.step_id == step.id):
             continue
         size += len(each.model_dump_json(exclude_defaults=True))
         if found and size > PAGE_BYTES:
@@ -92,9 +94,8 @@ def _step(run: Run, step: Step) -> LoggedStep:
     state, spec = run.steps[step.id], run.facts.tools.get(step.tool)
     retry = step.retry or run.plan.defaults.retry or (spec and spec.retry) or Retry()
     found = LoggedStep(step_id=step.id, tool=step.tool, status=state.status, of=retry.attempts)
-    if step.tool == AGENT:
-        agents = [agent_of_step(run.plan.id or "", step.id, call) for call in range(1, state.calls + 1)]
-        return found.model_copy(update={"agents": agents})
+    if members := dict(members_of(run, step.id, step.tool, state)):
+        return found.model_copy(update={"members": members})
     attempts = [_past(call) for call in state.past]
     if state.result is not None and state.result.ok and last_call(state):
         attempts.append(_last(state.result, state.calls))

@@ -50,6 +50,13 @@ def test_the_last_step_alone_goes_back_to_what_it_found() -> None:
     assert [(each.expected, each.target) for each in restored] == [("2", "1")]
 
 
+@pytest.mark.parametrize("name", ["a.undo", "a.undo.tell", "sub.undo/b.undo", "each[x.y].a.undo"])
+def test_what_only_an_undo_wrote_stays_and_what_the_step_wrote_before_does_not(name: str) -> None:
+    calls = [call(1, "a", ("f", "", "1")), call(2, name, ("f", "1", "2"), ("undo.log", "", "9"))]
+    restored, refused = decide(calls, {"f": "2", "undo.log": "9"})
+    assert ([(each.path, each.target) for each in restored], refused) == ([("f", "")], [])
+
+
 def test_a_step_whose_file_a_later_step_changed_is_refused() -> None:
     calls = [call(1, "a", ("f", "", "1")), call(2, "b", ("f", "1", "2"))]
     restored, refused = decide(calls, {"f": "2"}, "a")

@@ -1,0 +1,49 @@
+"""A plan's set: the workflows whose work is the plan's. All that says "the plan's" goes by it: files, undo, logs.
+
+It has the plan, its earlier runs, the plans that undid it, and the agents and child plans of all their steps, in blocks
+and loops as well, at any depth. This module says which workflows the steps of one run began; `client.children.family`
+asks each of them in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from plans.agents.as_plan import TOOL as AGENT
+from plans.agents.order import agent_of_step
+from plans.run import Run
+from plans.step_state import StepState
+
+
+class Member(NamedTuple):
+    """An agent or a child plan that a step began."""
+
+    id: str
+    """Its plan id; of an agent, the id of its workflow."""
+    prefix: str
+    """What its steps' ids have in front in the plan that began it: `deploy/` of a plan, `research.` of an agent."""
+
+
+def members(run: Run) -> Iterator[Member]:
+    """The agents and child plans that the steps of a run began, in the order of its steps; a step's first one first.
+
+    Those of steps that an earlier run has done are its members, not this one's.
+    """
+    for name, node in run.outline.nodes.items():
+        if (state := run.steps.get(name)) is not None:
+            yield from members_of(run, name, node.step.tool, state)
+
+
+def members_of(run: Run, step_id: str, tool: str, state: StepState) -> Iterator[Member]:
+    """Those of one step, one for each of its calls."""
+    if run.started is None or state.began is None or state.began < run.started:
+        return
+    if state.child is not None and state.child.plan_id:
+        # Calls after the first have their number at the end of the plan's id (`orders.child_id`).
+        first = state.child.plan_id.removesuffix(f"-{state.calls}") if state.calls > 1 else state.child.plan_id
+        for call in range(1, state.calls + 1):
+            yield Member(first if call == 1 else f"{first}-{call}", f"{step_id}/")
+    elif tool == AGENT:
+        for call in range(1, state.calls + 1):
+            yield Member(agent_of_step(run.plan.id or "", step_id, call), f"{step_id}.")
