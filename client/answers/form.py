@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from client.forms.flat import flat_fields
 from client.forms.texts import ABSENT, Unreadable
-from client.review.schema_form import Field, fields
-from plans.model import ToolSpec
+from client.forms.tree import Node
 from plans.views.safe_text import line
 from plans.waiting.questions import as_typed, has_default, misfit, schema_of, value_of
 
@@ -87,7 +87,7 @@ class Form:
         return "" if value is ABSENT else f" [{line(as_typed(value))}]"
 
 
-def _fields(args: Mapping[str, Any]) -> list[Field]:
+def _fields(args: Mapping[str, Any]) -> list[Node]:
     """The fields of an object; empty for any other question, and for a schema that is no plain list of fields."""
     schema = schema_of(args)
     properties = schema.get("properties")
@@ -98,7 +98,7 @@ def _fields(args: Mapping[str, Any]) -> list[Field]:
     default = args.get("default")
     given = {name: each for name, each in default.items() if name in properties} if isinstance(default, dict) else {}
     own = {name: each["default"] for name, each in properties.items() if each.get("default") is not None}
-    return fields(ToolSpec(name="ask", description="", args_schema=schema), {**own, **given})
+    return flat_fields(schema, {**own, **given})
 
 
 def _is_plain(schema: Mapping[str, Any]) -> bool:

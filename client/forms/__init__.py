@@ -1,5 +1,6 @@
 """Forms made from JSON schemas: which kind of field a schema asks for, and values as text and back.
 
-Pure. The review screen (`client.review.schema_form`), questions on a terminal (`client.answers.form`) and the web page
-(`client.web.schema_form`) draw them. Imports plans only.
+Pure. One tree (`tree.Node`), drawn by the review screen and drafts (`step_draft`), questions on a terminal
+(`client.answers.form`), the web page (`client.web.schema_form`) and agents (`client.mcp.decisions.forms`). Imports
+plans only.
 """

@@ -45,6 +45,8 @@ class Node:
     nodes: tuple[Node, ...] = ()
     keys: tuple[str | int, ...] = ()
     """By node in it, the name of the field or the index of the item."""
+    label: str = ""
+    """What may be entered, in words, for forms that have one line for it."""
 
     @property
     def text(self) -> str:
@@ -57,6 +59,34 @@ class Node:
     def chosen(self) -> list[str]:
         """The values of `choices`, as texts."""
         return [text_of("choice", each) for each in self.value] if isinstance(self.value, list) else []
+
+    def read(self, text: str, *, references: bool = False, loose: bool = False) -> Any:
+        """The value that the text of a field means; ABSENT if it means none. Raises Unreadable.
+
+        For fields of one text. `references`: numbers and JSON may be references to steps instead. `loose`: where
+        nothing is known of a value, what does not look like JSON is a text.
+        """
+        typed = text.strip()
+        # 1. What nobody touched comes back as it was, whatever it is.
+        if text == self.text:
+            return self.value
+        # 2. A text is what was typed, blanks included. An empty one counts only where there has to be one.
+        if self.kind == "text" and (text or (self.required and self.value is not ABSENT)):
+            return text
+        if not typed:
+            return None if self.required and self.nullable else ABSENT
+        # 3. A choice is its JSON text, as browsers send it, or for people the text itself.
+        if self.kind == "choice":
+            meant = [each.value for each in self.choices if text_of("choice", each.value) == typed]
+            meant += [each.value for each in self.choices if each.value == typed]
+            if not meant:
+                raise Unreadable(f"{typed[:40]!r} is not one of the choices")
+            return meant[0]
+        if references and typed.startswith("$") and "\n" not in typed:
+            return typed
+        if self.kind in ("integer", "number"):
+            return typed if references and is_reference(typed) else number(_kind(self.kind), typed)
+        return loose_value(typed) if loose and is_untyped(self) else json_value(typed)
 
 
 @dataclass
@@ -84,11 +114,12 @@ class Reading:
             case "choices":
                 return self._choices(node)
         text = self.text(node)
-        if text is None or text == node.text:
-            is_null = text == "" and node.value is ABSENT and node.required and node.nullable
-            return None if is_null else node.value
+        if text is None:
+            return node.value
+        if text == node.text == "" and node.value is ABSENT and node.required and node.nullable:
+            return None
         try:
-            return self._leaf(node, text)
+            return node.read(text, references=self.references, loose=self.loose)
         except Unreadable as error:
             self.refused[node.name] = str(error)
             return ABSENT
@@ -105,23 +136,6 @@ class Reading:
         if node.kind in ("object", "list"):
             return any(map(self.is_touched, node.nodes))
         return self.text(node) not in (None, node.text)
-
-    def _leaf(self, node: Node, text: str) -> Any:
-        typed = text.strip()
-        if node.kind == "text" and (text or (node.required and node.value is not ABSENT)):
-            return text
-        if not typed:
-            return None if node.required and node.nullable else ABSENT
-        if node.kind == "choice":
-            found = [choice.value for choice in node.choices if text_of("choice", choice.value) == typed]
-            if not found:
-                raise Unreadable(f"{typed[:40]!r} is not one of the choices")
-            return found[0]
-        if self.references and typed.startswith("$") and "\n" not in typed:
-            return typed
-        if node.kind in ("integer", "number"):
-            return typed if self.references and is_reference(typed) else number(_kind(node.kind), typed)
-        return loose_value(typed) if self.loose and is_untyped(node) else json_value(typed)
 
     def _object(self, node: Node, place: Place) -> Any:
         found = {key: self.value(each, (*place, key)) for key, each in zip(node.keys, node.nodes, strict=True)}

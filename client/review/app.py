@@ -20,12 +20,12 @@ from client import edits as editing
 from client import runs
 from client.differences.plan_diff import PlanDiff
 from client.differences.plan_rows import plan_rows
+from client.forms.step_draft import Draft, new_step
 from client.review.deciding.decide import Deciding, refusal_text
 from client.review.dialogs import AskText, Confirm, PickTool, Reading
 from client.review.external_editor import as_text, edits_of, let_edit
 from client.review.keys import HELP
 from client.review.nested import why_not_edited
-from client.review.step_draft import Draft, new_step
 from client.review.step_form import EditScreen
 from client.review.undisturbed import undisturbed
 from plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep

@@ -6,7 +6,6 @@ text stays; saving again applies it on top.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import ClassVar
 
@@ -18,9 +17,10 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Select, Static
 
+from client.forms.step_draft import Draft, Unwritable
+from client.forms.texts import text_of
+from client.forms.tree import Node
 from client.review.rows import news
-from client.review.schema_form import Field
-from client.review.step_draft import Draft, Unwritable
 from client.review.text_field import Typing
 from plans.edits import Edit
 from plans.errors import InvalidPlan, PlanError
@@ -33,7 +33,7 @@ Save = Callable[[list[Edit], int], Awaitable[object]]
 class FieldRow(Vertical):
     """A field with its label and a remark, such as an error."""
 
-    def __init__(self, key: str, field: Field) -> None:
+    def __init__(self, key: str, field: Node) -> None:
         super().__init__(classes="field")
         self.key, self._field = key, field
 
@@ -55,7 +55,7 @@ class FieldRow(Vertical):
         """Set the text, if it differs, and the remark below it."""
         widget = self.query_one("#value", Widget)
         if self.text != text:
-            if isinstance(widget, Select) and text not in ("", *map(json.dumps, self._field.choices)):
+            if isinstance(widget, Select) and text not in ("", *(choice for _, choice in self._options)):
                 remark = f"now {line(text)} in the plan, which is not one of the choices; saving replaces it"
             elif isinstance(widget, Select):
                 widget.value = text or Select.NULL
@@ -69,11 +69,16 @@ class FieldRow(Vertical):
         field = self._field
         if field.kind != "choice":
             return Typing(field.text, id="value")
-        options = [(each if isinstance(each, str) else json.dumps(each), json.dumps(each)) for each in field.choices]
         value = field.text or Select.NULL
         return Select(
-            options, value=value, allow_blank=not field.required, prompt="not given", id="value", compact=True
+            self._options, value=value, allow_blank=not field.required, prompt="not given", id="value", compact=True
         )
+
+    @property
+    def _options(self) -> list[tuple[str, str]]:
+        """The choices: what people read, and the text of the field."""
+        values = [(choice.value, text_of("choice", choice.value)) for choice in self._field.choices]
+        return [(value if isinstance(value, str) else text, text) for value, text in values]
 
 
 class EditScreen(ModalScreen[bool]):

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from client.forms.kinds import FieldKind, kind_of, properties_of, required_of
-from client.forms.texts import Unreadable, json_value
+from client.forms.kinds import required_of
+from client.forms.texts import ABSENT, Unreadable, json_value
+from client.forms.tree import Maker, Node
 from plans.views.safe_text import exact
 from plans.waiting.questions import as_typed, has_default, misfit, schema_of
 
@@ -82,36 +83,36 @@ class AnswerForm:
 def answer_form(args: Mapping[str, Any]) -> AnswerForm:
     """The form of a question."""
     schema = schema_of(args)
-    kind = kind_of(schema)
+    # Empty: a default that a field cannot show makes no other field of it, it is only left out.
+    node = Maker(schema, (), "", fill=False).node(schema, ABSENT, ANSWER, "", required=True)
     default = args.get("default") if has_default(args) else None
-    if kind.kind == "object":
+    if node.kind == "object":
         given = default if isinstance(default, Mapping) else {}
-        return _fields(args, kind, given) or _json(args)
+        return _fields(args, node, given) or _json(args)
     values: dict[str, Mapping[str, Any]] = {}
-    drawn = _drawn(ANSWER, schema, schema, default, values)
-    if drawn is None or kind.nullable:
+    drawn = _drawn(ANSWER, node, default, values)
+    if drawn is None or node.nullable:
         return _json(args)
     needed = [] if default is not None else [ANSWER]
     return AnswerForm(_object({ANSWER: {**drawn, "title": drawn.get("title", "Answer")}}, needed), args, values=values)
 
 
-def _fields(args: Mapping[str, Any], kind: FieldKind, given: Mapping[str, Any]) -> AnswerForm | None:
+def _fields(args: Mapping[str, Any], node: Node, given: Mapping[str, Any]) -> AnswerForm | None:
     """The fields of an object; None if one of them is more than elicitation can express."""
-    known, needed, values = properties_of(kind.schema), required_of(kind.schema), dict[str, Mapping[str, Any]]()
+    known = {str(key): each for key, each in zip(node.keys, node.nodes, strict=True)}
+    needed, values = required_of(node.schema), dict[str, Mapping[str, Any]]()
     if len(known) > MAX_FIELDS or not all(exact(name) == name and len(name) <= 100 for name in known):
         return None
-    if not needed <= known.keys() or kind.nullable:
+    if not needed <= known.keys() or node.nullable:
         return None
-    found, nullable = dict[str, Any](), set[str]()
-    for name, part in known.items():
-        drawn = _drawn(name, part, schema_of(args), given.get(name), values)
+    found = dict[str, Any]()
+    for name, each in known.items():
+        drawn = _drawn(name, each, given.get(name), values)
         if drawn is None:
             return None
         found[name] = drawn
-        nullable |= {name} if name in needed and kind_of(part, schema_of(args)).nullable else set()
-    return AnswerForm(
-        _object(found, sorted(needed - nullable)), args, is_object=True, values=values, nullable=frozenset(nullable)
-    )
+    nullable = frozenset(name for name in needed if known[name].nullable)
+    return AnswerForm(_object(found, sorted(needed - nullable)), args, is_object=True, values=values, nullable=nullable)
 
 
 def _json(args: Mapping[str, Any]) -> AnswerForm:
@@ -126,57 +127,51 @@ def _object(properties: dict[str, Any], required: Sequence[str]) -> dict[str, An
     return {"type": "object", "properties": properties, **({"required": list(required)} if required else {})}
 
 
-def _drawn(
-    name: str, schema: Any, root: Mapping[str, Any], default: Any, values: dict[str, Mapping[str, Any]]
-) -> dict[str, Any] | None:
+def _drawn(name: str, node: Node, default: Any, values: dict[str, Mapping[str, Any]]) -> dict[str, Any] | None:
     """One value in the words of elicitation; None if they do not suffice. `values`: takes what choices stand for."""
-    kind = kind_of(schema, root)
-    default = kind.schema.get("default") if default is None else default
-    told = {key: exact(text)[:MAX_TITLE] for key in ("title", "description") if (text := _text(kind.schema, key))}
-    match kind.kind:
+    default = node.schema.get("default") if default is None else default
+    told = {key: exact(text)[:MAX_TITLE] for key in ("title", "description") if (text := _text(node.schema, key))}
+    match node.kind:
         case "text" | "integer" | "number":
-            return told | _plain(kind, default)
+            return told | _plain(node, default)
         case "choice":
-            return _choice(name, kind, default, told, values)
-        case "list":
-            items = kind_of(kind.schema["items"], root)
-            if items.kind != "choice" or kind.schema.get("uniqueItems") is not True:
-                return None
-            listed = _listed(name, items, values)
+            return _choice(name, node, default, told, values)
+        case "choices":
+            listed = _listed(name, node, values)
             return None if listed is None else told | {"type": "array", "items": {"anyOf": listed}}
     return None
 
 
-def _plain(kind: FieldKind, default: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "string" if kind.kind == "text" else kind.kind}
-    for key, of in _LIMITS[kind.kind].items():
-        limit = kind.schema.get(key)
+def _plain(node: Node, default: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "string" if node.kind == "text" else node.kind}
+    for key, of in _LIMITS[node.kind].items():
+        limit = node.schema.get(key)
         made |= {key: limit} if isinstance(limit, of) and not isinstance(limit, bool) else {}
-    form = kind.schema.get("format")
-    made |= {"format": form} if kind.kind == "text" and form in _FORMATS else {}
-    wanted: Any = str if kind.kind == "text" else (int, float)
+    form = node.schema.get("format")
+    made |= {"format": form} if node.kind == "text" and form in _FORMATS else {}
+    wanted: Any = str if node.kind == "text" else (int, float)
     fits = isinstance(default, wanted) and not isinstance(default, bool)
-    return made | ({"default": default} if fits and (kind.kind != "text" or exact(default) == default) else {})
+    return made | ({"default": default} if fits and (node.kind != "text" or exact(default) == default) else {})
 
 
 def _choice(
-    name: str, kind: FieldKind, default: Any, told: dict[str, Any], values: dict[str, Mapping[str, Any]]
+    name: str, node: Node, default: Any, told: dict[str, Any], values: dict[str, Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    if [choice.value for choice in kind.choices] == [True, False] and kind.schema.get("type") == "boolean":
+    if [choice.value for choice in node.choices] == [True, False] and node.schema.get("type") == "boolean":
         return told | {"type": "boolean"} | ({"default": default} if isinstance(default, bool) else {})
-    listed = _listed(name, kind, values)
+    listed = _listed(name, node, values)
     if listed is None:
         return None
     chosen = [text for text, value in values[name].items() if value == default and type(value) is type(default)]
     return told | {"type": "string", "oneOf": listed} | ({"default": chosen[0]} if chosen else {})
 
 
-def _listed(name: str, kind: FieldKind, values: dict[str, Mapping[str, Any]]) -> list[dict[str, str]] | None:
+def _listed(name: str, node: Node, values: dict[str, Mapping[str, Any]]) -> list[dict[str, str]] | None:
     """The choices of a field as constants with titles; None if a text of one could be taken for another's."""
-    meant = {as_typed(choice.value): choice.value for choice in kind.choices}
-    if len(meant) < len(kind.choices) or len(meant) > MAX_CHOICES:
+    meant = {as_typed(choice.value): choice.value for choice in node.choices}
+    if len(meant) < len(node.choices) or len(meant) > MAX_CHOICES:
         return None
-    titles = [choice.title or as_typed(choice.value) for choice in kind.choices]
+    titles = [choice.title or as_typed(choice.value) for choice in node.choices]
     values[name] = meant
     return [{"const": text, "title": exact(title)[:MAX_TITLE]} for text, title in zip(meant, titles, strict=True)]
 

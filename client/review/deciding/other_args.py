@@ -18,10 +18,10 @@ from textual.widgets import Static
 
 from client import runs
 from client.decide.changed_call import edit_rows, with_args
+from client.forms.flat import flat_fields
 from client.forms.texts import ABSENT, Unreadable
 from client.review.dialogs import Approve
 from client.review.plan_screen import LivePlan
-from client.review.schema_form import fields
 from client.review.step_form import FieldRow
 from client.runs import Choice
 from plans.errors import PlanError
@@ -41,7 +41,7 @@ class ArgsForm(ModalScreen[dict[str, Any] | None]):
     def __init__(self, item: PendingView, spec: ToolSpec | None, args: Mapping[str, Any], said: str) -> None:
         super().__init__()
         self._item, self._said = item, said
-        self._fields = {field.name: field for field in fields(spec, args)}
+        self._fields = {field.name: field for field in flat_fields(spec.args_schema if spec else None, args)}
         self._sure = False
 
     def compose(self) -> ComposeResult:
@@ -72,7 +72,7 @@ class ArgsForm(ModalScreen[dict[str, Any] | None]):
         wrong: dict[str, str] = {}
         for row in self.query(FieldRow):
             try:
-                args[row.key] = self._fields[row.key].read(row.text)
+                args[row.key] = self._fields[row.key].read(row.text, references=True)
             except Unreadable as error:
                 wrong[row.key] = str(error)
         for row in self.query(FieldRow):

@@ -1,4 +1,4 @@
-"""The form of one step: its fields as texts, and texts as edits. Uses the draft of the review screen. Pure.
+"""The form of one step: its fields as texts, and texts as edits. Uses the review screen's draft. Pure.
 
 What a form of the tool's schema does not have (`retry`, `when`, `forEach`, ...) is one text in YAML, `more`.
 """
@@ -12,8 +12,9 @@ from typing import Any
 
 import yaml
 
-from client.review.schema_form import Field
-from client.review.step_draft import Draft, Unwritable
+from client.forms.step_draft import Draft, Unwritable
+from client.forms.texts import text_of
+from client.forms.tree import Node
 from client.web.drafts.reviewed import Reviewed
 from plans.edits import AddStep, Edit, SetField
 from plans.errors import InvalidPlan
@@ -123,9 +124,9 @@ def unused_id(found: Reviewed) -> str:
     return next(f"step_{number}" for number in range(1, len(taken) + 2) if f"step_{number}" not in taken)
 
 
-def choices_of(each: Field) -> list[tuple[str, str]]:
+def choices_of(each: Node) -> list[tuple[str, str]]:
     """The choices of a field: the text that is sent, and the word for people."""
-    return [(replace(each, value=value).text, str(value)) for value in each.choices]
+    return [(text_of("choice", choice.value), str(choice.value)) for choice in each.choices]
 
 
 def yaml_of(data: Any) -> str:

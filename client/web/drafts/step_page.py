@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from client import edits as editing
-from client.review.step_draft import Unwritable
+from client.forms.step_draft import Unwritable
 from client.web.access import Role
 from client.web.access.people import needs, person_of
 from client.web.drafts.memory import loaded, memory_of

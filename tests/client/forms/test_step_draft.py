@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from client.forms.step_draft import Draft, Unwritable, new_step
 from client.local_tools import known_tools
-from client.review.step_draft import Draft, Unwritable, new_step
 from plans.edits import AddStep, SetField
 from plans.run import Status
 from plans.views.models import StepView

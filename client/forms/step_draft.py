@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from client.forms.kinds import Kind
+from client.forms.flat import flat_fields
+from client.forms.kinds import Choice, Kind
 from client.forms.texts import ABSENT, Unreadable
-from client.review.schema_form import Field, fields
+from client.forms.tree import Node
 from plans.edits import AddStep, Edit, SetField
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
@@ -35,18 +36,20 @@ class Draft:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def fields(self) -> dict[str, Field]:
+    def fields(self) -> dict[str, Node]:
         """All fields by key, in display order."""
         step = self.step
-        own = [Field("id", "text", "letters, digits, _ and -", step.id, required=True)] if self.is_new else []
+        own = [_own("id", step.id, "letters, digits, _ and -")] if self.is_new else []
         about = step.description
         kind: Kind = "text" if safe(about) == about else "json"
-        own.append(Field("description", kind, "what the step does, for people", about, required=True))
-        args = {f"args.{each.name}": each for each in fields(self.spec, step.args)}
+        own.append(_own("description", about, "what the step does, for people", kind))
+        args = {
+            f"args.{each.name}": each for each in flat_fields(self.spec.args_schema if self.spec else None, step.args)
+        }
         needs = ", ".join(step.depends_on)
-        after = Field("dependsOn", "text", "ids of the steps it depends on, separated by commas", needs, required=True)
+        after = _own("dependsOn", needs, "ids of the steps it depends on, separated by commas")
         needed = "needed" if step.requires_approval else "not needed"
-        approval = Field("approval", "choice", f"currently {needed}", LEAVE, True, (LEAVE, ALWAYS, NEVER))
+        approval = _own("approval", LEAVE, f"currently {needed}", "choice", (LEAVE, ALWAYS, NEVER))
         return {each.name: each for each in own} | args | {"dependsOn": after, "approval": approval}
 
     def edits(self, texts: Mapping[str, str]) -> list[Edit]:
@@ -97,12 +100,18 @@ class Draft:
         values, wrong = {}, {}
         for key, each in self.fields.items():
             try:
-                values[key] = each.read(texts.get(key, each.text))
+                values[key] = each.read(texts.get(key, each.text), references=True)
             except Unreadable as error:
                 wrong[key] = str(error)
         if wrong:
             raise Unwritable(wrong)
         return values
+
+
+def _own(name: str, value: str, label: str, kind: Kind = "text", choices: tuple[str, ...] = ()) -> Node:
+    """A field that every step has."""
+    listed = tuple(Choice(each) for each in choices)
+    return Node(name, name, kind, {}, required=True, value=value, choices=listed, label=label)
 
 
 class Unwritable(ValueError):
