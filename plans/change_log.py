@@ -14,6 +14,7 @@ from pydantic import Field
 
 from plans.model import Plan, Step, Value
 from plans.model.step_fields import On, names
+from plans.plan_diff import ABSENT, field_differences, step_differences
 
 MAX_REVISIONS = 100
 MAX_KEPT = 3
@@ -73,29 +74,23 @@ def differences(old: Plan, new: Plan) -> list[str]:
 
 
 def _differences(old: Plan, new: Plan) -> Iterator[str]:
-    before, after = {step.id: step for step in old.steps}, {step.id: step for step in new.steps}
-    for name, (was, now) in _changed(_head(old), _head(new)):
-        yield _line(f"~ {name}: {was} -> {now}")
-    yield from (
-        _line(f"- {name}: {step.description or step.tool}") for name, step in before.items() if name not in after
-    )
-    for name, step in after.items():
-        if name not in before:
-            yield _line(f"+ {name}: {step.tool} {_short(step.args)} {step.description}")
-        elif before[name] != step:
-            yield from step_differences(name, before[name], step)
-    kept = [name for name in before if name in after]
-    if kept != [name for name in after if name in before]:
-        yield _line("order: " + ", ".join(after))
+    found = list(step_differences({step.id: step for step in old.steps}, {step.id: step for step in new.steps}))
+    yield from _field_lines("", _head(old), _head(new))
+    for each in found:
+        if each.old is not None and each.new is None:
+            yield _line(f"- {each.name}: {each.old.description or each.old.tool}")
+    for each in found:
+        if each.new is not None and each.old is None:
+            yield _line(f"+ {each.name}: {each.new.tool} {_short(each.new.args)} {each.new.description}")
+        elif each.new is not None and each.old is not None:
+            yield from step_lines(each.name, each.old, each.new)
+    if any(each.is_moved for each in found):
+        yield _line("order: " + ", ".join(step.id for step in new.steps))
 
 
-def step_differences(name: str, old: Step, new: Step) -> Iterator[str]:
+def step_lines(name: str, old: Step, new: Step) -> Iterator[str]:
     """One line for each field of a step that differs."""
-    for field, (was, now) in _changed(_flat(old), _flat(new)):
-        if field != "id" and len(name) <= MAX_STEP_ID:
-            yield _line(f"~ {name}.{field}: {was} -> {now}")
-        elif field != "id":  # of an instance: whoever looks for its line finds the whole id
-            yield f"~ {name}." + _line(f"{field}: {was} -> {now}")
+    yield from _field_lines(f"{name}.", _flat(old), _flat(new))
 
 
 def shortened(lines: list[str]) -> list[str]:
@@ -109,10 +104,13 @@ def shortened(lines: list[str]) -> list[str]:
     return kept
 
 
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str, tuple[str, str]]]:
-    for name in dict.fromkeys([*old, *new]):
-        if old.get(name) != new.get(name):
-            yield name, (_short(old.get(name)), _short(new.get(name)))
+def _field_lines(before: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    for path, was, now in field_differences(old, new):
+        text = f"{path}: {_short(was)} -> {_short(now)}"
+        if len(before) <= MAX_STEP_ID:
+            yield _line(f"~ {before}{text}")
+        else:  # of an instance: whoever looks for its line finds the whole id
+            yield f"~ {before}" + _line(text)
 
 
 def _head(plan: Plan) -> dict[str, Any]:
@@ -121,12 +119,12 @@ def _head(plan: Plan) -> dict[str, Any]:
 
 def _flat(step: Step) -> dict[str, Any]:
     """A step's fields, with each argument as a field of its own."""
-    fields = step.model_dump(mode="json", include=set(_LOGGED), exclude_none=True)
+    fields = step.model_dump(mode="json", include=set(_LOGGED - {"id"}), exclude_none=True)
     return fields | {f"args.{name}": value for name, value in step.args.items()}
 
 
 def _short(value: Any) -> str:
-    if value is None:
+    if value is ABSENT:
         return "none"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 100 else text[:97] + "..."

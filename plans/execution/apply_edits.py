@@ -13,7 +13,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_differences
+from plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
 from plans.definition.dependencies import dependencies
 from plans.definition.validation import condition_problems, errors, problems
 from plans.editing.draft import Draft, has_begun
@@ -69,7 +69,7 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
     if new:
         raise InvalidPlan(new)
     drawn = check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
-    inner = [line for name, step in overrides.items() for line in step_differences(name, run.outline.step(name), step)]
+    inner = [line for name, step in overrides.items() for line in step_lines(name, run.outline.step(name), step)]
     ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
     revision = Revision(
