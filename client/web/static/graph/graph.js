@@ -7,7 +7,7 @@
 // of {"seq": N, "steps": {id: status}}; a step that awaits something has the status `waiting`.
 
 import { MORE, Model, standing } from "./model.js";
-import { elkWorker, place } from "./layout.js";
+import { place } from "./layout.js";
 import { card, fill, frame, line, make } from "./draw.js";
 import { Moving } from "./move.js";
 
@@ -16,7 +16,6 @@ const SHOWN_FIRST = ["awaiting", "failed", "troubled", "running"]; // what a pla
 const FAILED = "The graph could not be drawn. The list of steps below says the same.";
 const SMALL = 40; // blocks are open at first while no more nodes than this are visible
 const PATIENCE = 1500; // milliseconds before a plan whose steps changed is loaded again
-const elk = elkWorker(new URL("../vendor/elk-worker.js", import.meta.url));
 
 class Graph {
   constructor(section) {
@@ -54,7 +53,7 @@ class Graph {
   async render(isFirst = false, focus = null) {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.section.classList.add("is-busy");
-    const placed = await place(this.model, this.moving.room, elk).finally(() => {
+    const placed = await place(this.model, this.moving.room).finally(() => {
       if (turn === this.turn) this.section.classList.remove("is-busy");
     });
     if (turn !== this.turn) return;
@@ -186,9 +185,9 @@ class Graph {
     else if (what === "out") this.moving.zoom(1 / 1.3);
     else if (what === "fit") this.moving.fit();
     else if (what === "all") {
-      this.model.flat = !this.model.flat;
-      button.setAttribute("aria-pressed", String(this.model.flat));
-      this.#say(this.model.flat ? `Laying out ${this.model.total.toLocaleString("en")} steps…` : "");
+      const isAll = this.model.toggleAll();
+      button.setAttribute("aria-pressed", String(isAll));
+      this.#say(isAll ? `Laying out ${this.model.total.toLocaleString("en")} steps…` : "");
       await this.safely(this.render().then(() => this.#say("")));
       this.moving.fit();
     }

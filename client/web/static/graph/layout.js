@@ -1,6 +1,6 @@
 // Places the visible nodes. What is unfolded is laid out by itself and is then one box in what is around it, so that a
-// block is one node to everything beside it. dagre lays out up to MANY nodes; elk, loaded when first needed and in a
-// thread of its own, does so for more.
+// block is one node to everything beside it. So dagre never has more nodes at once than the page folds steps to
+// (client/web/graph/folding.py), however many are shown; between two layouts the page answers.
 
 import dagre from "../vendor/dagre.js";
 
@@ -11,16 +11,19 @@ export const HEIGHT = 48;
 export const HEAD = 52; // of a group that is unfolded
 const PAD = 14;
 const GAP = 14;
-const MANY = 300;
 const SIDEWAYS = { gap: 46, beside: 16 };
 const DOWN = { gap: 34, beside: 22 };
 
 // Returns {width, height, boxes: Map(node -> {x, y, width, height, open}), lines: [{from, to, points}]}.
-export async function place(model, room, elk) {
+export async function place(model, room) {
   const levels = model.edgesByLevel();
-  const sized = { ...room, card: cardWidth(model, room) };
-  const sideways = prefersSideways(model, levels.get(null) || [], sized);
-  return level(model, null, levels, sideways, sized, elk);
+  const sized = { ...room, card: cardWidth(model, room), shape: Math.min(2.2, Math.max(0.7, room.width / room.height)) };
+  const cards = new Map(model.children(null).map((node) => [node, sizeOf(null, sized.card)]));
+  const ranks = ranksOf(cards, levels.get(null) || []);
+  const sideways = prefersSideways(ranks, sized);
+  // Where everything is unfolded, groups get the shape with which all of them together have that of the window.
+  if (model.unfolded) sized.shape = (room.width / room.height) * (sideways ? 1 / ranks.length : ranks.length);
+  return level(model, null, levels, sideways, sized);
 }
 
 function cardWidth(model, room) {
@@ -30,19 +33,21 @@ function cardWidth(model, room) {
   return Math.round(Math.min(WIDEST, Math.max(WIDTH, longest * 7.6 + 62)));
 }
 
-async function level(model, owner, levels, sideways, room, elk) {
+async function level(model, owner, levels, sideways, room) {
   const nodes = model.children(owner);
   const inner = new Map();
   for (const node of nodes) {
-    if (model.isOpen(node)) inner.set(node, await level(model, node, levels, sideways, room, elk));
+    if (model.isOpen(node)) inner.set(node, await level(model, node, levels, sideways, room));
   }
   const sizes = new Map(nodes.map((node) => [node, sizeOf(inner.get(node), room.card)]));
   const edges = levels.get(owner) || [];
+  if (!owner && inner.size) sideways = prefersSideways(ranksOf(sizes, edges), room); // what is unfolded may be large
   const tied = new Set(edges.flat());
   const bound = nodes.filter((node) => tied.has(node));
   const free = nodes.filter((node) => !tied.has(node));
   const parts = [];
-  if (bound.length) parts.push(await (bound.length > MANY ? byElk : byDagre)(bound, sizes, edges, sideways, elk));
+  if (bound.length > ROOMY) await new Promise((resolve) => setTimeout(resolve));
+  if (bound.length) parts.push(byDagre(bound, sizes, edges, sideways));
   if (free.length) parts.push(inRows(free, sizes, room, parts[0]));
   return joined(stacked(parts, sideways), inner);
 }
@@ -52,9 +57,9 @@ function sizeOf(inside, card) {
   return { width: Math.max(card + 30, inside.width + 2 * PAD), height: inside.height + HEAD + PAD };
 }
 
-// Whether a plan reads better from left to right: compares how large the window could show it either way.
-function prefersSideways(model, edges, room) {
-  const depth = new Map(model.children(null).map((node) => [node, 0]));
+// The sizes of the nodes by how far each is from a beginning.
+function ranksOf(sizes, edges) {
+  const depth = new Map([...sizes.keys()].map((node) => [node, 0]));
   const after = new Map();
   const left = new Map();
   for (const [from, to] of edges) {
@@ -71,12 +76,18 @@ function prefersSideways(model, edges, room) {
       if (!left.get(next)) ready.push(next);
     }
   }
-  const widths = [];
-  for (const at of depth.values()) widths[at] = (widths[at] || 0) + 1;
-  const long = widths.length;
-  const wide = Math.max(1, ...widths);
-  const across = Math.min(room.width / (long * (room.card + SIDEWAYS.gap)), room.height / (wide * (HEIGHT + SIDEWAYS.beside)));
-  const down = Math.min(room.width / (wide * (room.card + DOWN.beside)), room.height / (long * (HEIGHT + DOWN.gap)));
+  const ranks = [];
+  for (const [node, at] of depth) (ranks[at] ||= []).push(sizes.get(node));
+  return ranks;
+}
+
+// Whether a plan reads better from left to right: compares how large the window could show it either way.
+function prefersSideways(ranks, room) {
+  const sum = (numbers) => numbers.reduce((all, each) => all + each, 0);
+  const along = (side, gap) => sum(ranks.map((rank) => Math.max(...rank.map((size) => size[side])) + gap));
+  const beside = (side, gap) => Math.max(1, ...ranks.map((rank) => sum(rank.map((size) => size[side] + gap))));
+  const across = Math.min(room.width / along("width", SIDEWAYS.gap), room.height / beside("height", SIDEWAYS.beside));
+  const down = Math.min(room.width / beside("width", DOWN.beside), room.height / along("height", DOWN.gap));
   return room.width > 600 && Math.min(across, 1) > Math.min(down, 1);
 }
 
@@ -98,38 +109,10 @@ function byDagre(nodes, sizes, edges, sideways) {
   return bounded(boxes, lines);
 }
 
-async function byElk(nodes, sizes, edges, sideways, elk) {
-  const known = new Map(nodes.map((node) => [String(node.index), node]));
-  const graph = {
-    id: "plan",
-    layoutOptions: {
-      "elk.algorithm": "layered",
-      "elk.direction": sideways ? "RIGHT" : "DOWN",
-      "elk.edgeRouting": "POLYLINE",
-      "elk.spacing.nodeNode": "18",
-      "elk.layered.spacing.nodeNodeBetweenLayers": "48",
-      "elk.layered.thoroughness": "2",
-      "elk.layered.nodePlacement.strategy": "LINEAR_SEGMENTS",
-      "elk.layered.compaction.postCompaction.strategy": "NONE",
-    },
-    children: nodes.map((node) => ({ id: String(node.index), ...sizes.get(node) })),
-    edges: edges.map(([from, to], at) => ({ id: `e${at}`, sources: [String(from.index)], targets: [String(to.index)] })),
-  };
-  const answer = await elk(graph);
-  const boxes = new Map(answer.children.map((box) => [known.get(box.id), box]));
-  const lines = answer.edges.map((edge) => {
-    const { startPoint, bendPoints, endPoint } = edge.sections[0];
-    const points = [startPoint, ...(bendPoints || []), endPoint];
-    return { from: known.get(edge.sources[0]), to: known.get(edge.targets[0]), points };
-  });
-  return bounded(boxes, lines);
-}
-
-// Steps that wait for nothing beside them, in rows of about the shape of the window.
+// Steps that wait for nothing beside them, in rows of about the shape that there is room for.
 function inRows(nodes, sizes, room, beside) {
   const area = nodes.reduce((sum, node) => sum + (sizes.get(node).width + GAP) * (sizes.get(node).height + GAP), 0);
-  const shape = Math.min(2.2, Math.max(0.7, room.width / room.height));
-  const widest = Math.max(beside ? beside.width : 0, Math.sqrt(area * shape), room.card);
+  const widest = Math.max(beside ? beside.width : 0, Math.sqrt(area * room.shape), room.card);
   const boxes = new Map();
   let [x, y, high] = [0, 0, 0];
   for (const node of nodes) {
@@ -185,31 +168,4 @@ function joined(found, inner) {
     }
   }
   return found;
-}
-
-// elk in a worker, by the messages of its own API: a graph in, the same graph with coordinates out.
-export function elkWorker(url) {
-  let worker = null;
-  let number = 0;
-  const waiting = new Map();
-  const send = (message) =>
-    new Promise((resolve, reject) => {
-      number += 1;
-      waiting.set(number, { resolve, reject });
-      worker.postMessage({ id: number, ...message });
-    });
-  return async (graph) => {
-    if (!worker) {
-      worker = new Worker(url);
-      worker.onmessage = ({ data }) => {
-        const { resolve, reject } = waiting.get(data.id);
-        waiting.delete(data.id);
-        if (data.error) reject(new Error(String(data.error.message || data.error)));
-        else resolve(data.data);
-      };
-      worker.onerror = (event) => waiting.forEach(({ reject }) => reject(new Error(event.message)));
-      await send({ cmd: "register", algorithms: ["layered"] });
-    }
-    return send({ cmd: "layout", graph, layoutOptions: {}, options: {} });
-  };
 }

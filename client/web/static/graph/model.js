@@ -13,7 +13,7 @@ export class Model {
     this.seq = document.seq;
     this.total = document.total;
     this.edges = document.edges;
-    this.flat = false; // every step, without the groups that are no steps
+    this.unfolded = null; // the groups that were unfolded to show every step; null: not every step is shown
     this.open = new Set(); // ids of groups and blocks that are unfolded
     this.roots = [];
     this.nodes = document.nodes.map((row, index) => ({
@@ -27,8 +27,8 @@ export class Model {
 
   // Keeps what was unfolded when the plan was loaded again.
   unfoldAs(other) {
-    this.flat = other.flat;
     for (const id of other.open) if (this.byId.has(id)) this.open.add(id);
+    if (other.unfolded) this.unfolded = [...other.unfolded, ...this.#unfoldGroups((node) => !other.byId.has(node.id))];
   }
 
   // The id without that of the step around it: `readings` of `station[bergen].readings`.
@@ -56,9 +56,7 @@ export class Model {
 
   // The visible nodes directly inside a node, or of the plan.
   children(node) {
-    const found = node ? node.inside : this.roots;
-    if (!this.flat) return found;
-    return found.flatMap((each) => (each.kind === FOLD ? this.children(each) : [each]));
+    return node ? node.inside : this.roots;
   }
 
   // All that is visible, each before what is inside it.
@@ -67,11 +65,24 @@ export class Model {
   }
 
   isOpen(node) {
-    return node.inside.length > 0 && (this.open.has(node.id) || (this.flat && node.kind === FOLD));
+    return node.inside.length > 0 && this.open.has(node.id);
   }
 
   toggle(node) {
     if (!this.open.delete(node.id)) this.open.add(node.id);
+  }
+
+  // Unfolds all groups, or folds those again. Returns whether every step is shown now; blocks and loops stay as they are.
+  toggleAll() {
+    if (this.unfolded) this.unfolded.forEach((id) => this.open.delete(id));
+    this.unfolded = this.unfolded ? null : this.#unfoldGroups();
+    return Boolean(this.unfolded);
+  }
+
+  #unfoldGroups(isMeant = () => true) {
+    const folded = this.nodes.filter((node) => node.kind === FOLD && !this.open.has(node.id) && isMeant(node));
+    for (const node of folded) this.open.add(node.id);
+    return folded.map((node) => node.id);
   }
 
   // The edges to draw: for each node that is unfolded (null: the plan), pairs of nodes directly inside it.
@@ -103,12 +114,10 @@ export class Model {
     return [depth ? up[depth - 1] : null, up[depth], down[depth]];
   }
 
-  // A node and everything around it, outermost first; without the groups that are dissolved.
+  // A node and everything around it, outermost first.
   #up(node) {
     const found = [];
-    for (let at = node; at; at = at.parent === ROOT ? null : this.nodes[at.parent]) {
-      if (!(this.flat && at.kind === FOLD)) found.unshift(at);
-    }
+    for (let at = node; at; at = at.parent === ROOT ? null : this.nodes[at.parent]) found.unshift(at);
     return found;
   }
 

@@ -19,7 +19,6 @@ from tests.nightly import sampled
 from tests.waiting import until
 
 MOST_VISIBLE = 150
-ELK = "elk-worker"
 
 
 @pytest.mark.parametrize(("size", "dark"), sampled([(size, dark) for size in SIZES for dark in (False, True)], 1))
@@ -34,7 +33,6 @@ async def test_anyone_can_read_the_graph_and_it_asks_nobody_else(show: Show, siz
         assert len(asked) == 1, "what was preloaded is used"
         scripts = await shown.seen.script_bytes()
         assert sum(scripts.values()) < SCRIPT_BUDGET, scripts
-        assert not any(ELK in name for name in scripts)
         marks = await shown.page.locator(".node.is-failed .mark, .node.is-awaiting .mark").all_text_contents()
         assert {"✗", "?"} <= set(marks)  # never by colour alone
 
@@ -136,16 +134,34 @@ async def test_a_line_to_a_group_is_left_out_where_a_longer_way_says_it_already(
                      "x > y", "x > z", "y > z"]  # fmt: skip
 
 
-@pytest.mark.slow
-async def test_every_step_of_a_big_plan_is_laid_out_by_elk_in_a_thread_of_its_own(show: Show) -> None:
-    async with show(document_of_plan(plan(layered(8, 40)))) as shown:
-        assert not any(ELK in request.url for request in shown.seen.requests)
+async def test_every_step_of_a_big_plan_is_shown_in_its_unfolded_groups_and_folded_again(show: Show) -> None:
+    async with show(document_of_plan(plan(layered(22, 97)))) as shown:
+        nodes = shown.page.locator("[data-node]")
+        every = shown.page.get_by_role("button", name="Every step")
+        folded, asked = await nodes.count(), len(shown.seen.requests)
+        await every.click()
+        await shown.drawn(2)
+        assert await nodes.count() == folded + 22 * 97
+        assert await every.get_attribute("aria-pressed") == "true"
+        window = await shown.page.locator(".graph svg").bounding_box()
+        for end in (nodes.first, nodes.last):
+            assert await _is_within(end.bounding_box, window)
+        await every.click()
+        await shown.drawn(3)
+        assert await nodes.count() == folded
+        assert len(shown.seen.requests) == asked
+        assert shown.seen.complaints == []
+
+
+async def test_a_group_is_folded_by_itself_also_while_every_step_is_shown(show: Show) -> None:
+    async with show(document_of_plan(plan(layered(4, 40)))) as shown:
+        nodes = shown.page.locator("[data-node]")
         await shown.page.get_by_role("button", name="Every step").click()
         await shown.drawn(2)
-        assert await shown.page.locator("[data-node]").count() == 320
-        assert await shown.page.locator(".edge").count() == 7 * 80
-        assert any(ELK in request.url for request in shown.seen.requests)
-        assert shown.seen.complaints == []
+        before = await nodes.count()
+        await shown.page.locator(".handle").first.click()
+        await shown.drawn(3)
+        assert await nodes.count() == before - 40
 
 
 async def test_a_change_of_a_step_is_shown_without_another_layout(show: Show) -> None:
