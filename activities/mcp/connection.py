@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
     from mcp_types import ListRootsResult
 
-    from activities.mcp.lists.sieve import Sieve
+    from activities.mcp.sieve import Sieve
 
     Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 

@@ -17,8 +17,8 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from activities.mcp.flow import Flow, flooded
-from activities.mcp.lists.sieve import Sieve
 from activities.mcp.log import ServerLog
+from activities.mcp.sieve import Sieve
 from activities.sandbox.process import Running
 from plans.errors import ToolError
 

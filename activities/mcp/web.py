@@ -26,7 +26,7 @@ from mcp.shared.message import SessionMessage
 from activities.attempt.errors import one_line
 from activities.llm.client import tls_context
 from activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
-from activities.mcp.lists.sieve import Sieve
+from activities.mcp.sieve import Sieve
 from activities.network.address_policy import AddressPolicy
 from activities.network.pinned_connections import PinnedTransport
 from plans.definition.receivers import Receiver

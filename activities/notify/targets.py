@@ -27,8 +27,8 @@ from pydantic import Field, SecretStr, StringConstraints, ValidationError
 from plans.definition.near_names import Hints
 from plans.model import Problem, Value
 from plans.model.notify import NAME, NotifyRule, Span, targets_of
-from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
+from runtime.toml_file import read_toml, refusal
 
 FILE = "notify.toml"
 """Name of the file in the state directory, unless PLANS_NOTIFY names another."""

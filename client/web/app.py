@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute
 
 from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from client.mcp.http.endpoint import McpEndpoint, endpoint
-from client.web import assets
+from client.web import assets, one_time
 from client.web.access import Guard
 from client.web.access import pages as login
 from client.web.access.guard import SlowBody
@@ -26,7 +26,6 @@ from client.web.decisions import routes as decisions
 from client.web.drafts import routes as drafts
 from client.web.graph import routes as graph
 from client.web.library import routes as library
-from client.web.one_time import routes as one_time
 from client.web.pages import logs, plan, plans, record, step
 from client.web.rendering import error_page
 from client.web.service import Service

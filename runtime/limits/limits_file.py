@@ -33,8 +33,8 @@ from plans.definition.checks.plain_words import in_plain_words
 from plans.definition.near_names import Hints
 from plans.limits.rates import Rate, rate_of
 from plans.model import Value
-from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
+from runtime.toml_file import read_toml, refusal
 
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""

@@ -30,8 +30,8 @@ from plans.errors import PlanError
 from plans.model import Value
 from runtime.mcp.references import secret_of
 from runtime.mcp.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
-from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
+from runtime.toml_file import read_toml, refusal
 
 FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""

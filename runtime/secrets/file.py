@@ -25,8 +25,8 @@ from plans.definition.receivers import Receiver
 from plans.model import SecretUse, ToolName, ToolSpec, Value
 from plans.secrets.calls import ANY_HOST
 from plans.secrets.naming import NAME
-from runtime.operator_files.toml_file import read_toml, refusal
 from runtime.settings import SettingError, Settings
+from runtime.toml_file import read_toml, refusal
 
 FILE = "secrets.toml"
 """Name of the file in the state directory, unless PLANS_SECRETS names another."""

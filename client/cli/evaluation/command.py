@@ -25,8 +25,8 @@ from plans.errors import PlanError
 from plans.llm import planning_prompts as of_plans
 from plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
 from plans.views.safe_text import line
-from runtime.operator_files.toml_file import read_toml
 from runtime.settings import SettingError, Settings
+from runtime.toml_file import read_toml
 
 DIFFERS = 1
 """Exit code when a run is not identical."""

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli import environment
+from client.cli import completion, environment
 from client.cli.app import run
-from client.cli.completing import names
 from tests.client.cli.command import plan, plan_process, written
 from tests.waiting import until
 
@@ -37,16 +36,16 @@ async def test_plans_steps_and_items_are_offered(environ: Environ, worker: Worke
     name = str((await plan(environ, "start", file, "--id", "completed-1", "--json")).json["planId"])
 
     async def found() -> bool:
-        return name in await offered(environ, names.plan_ids, "completed-")
+        return name in await offered(environ, completion.plan_ids, "completed-")
 
     await until(found, "the index knows the plan")
 
     async def asked() -> Any:
-        return "gate[cat.png]" in await offered(environ, names.step_ids, name, "")
+        return "gate[cat.png]" in await offered(environ, completion.step_ids, name, "")
 
     await until(asked, "the items ask")
-    assert set(await offered(environ, names.step_ids, name, "gate[")) >= {"gate[cat.png]", "gate[dog.png]"}
-    assert await offered(environ, names.step_ids, name, "la") == ["last"]
+    assert set(await offered(environ, completion.step_ids, name, "gate[")) >= {"gate[cat.png]", "gate[dog.png]"}
+    assert await offered(environ, completion.step_ids, name, "la") == ["last"]
     shell = {"_PLAN_COMPLETE": "complete_bash", "COMP_WORDS": f"plan approve {name} gate[c", "COMP_CWORD": "3"}
     completed = await plan_process(environ | shell, "approve")
     assert completed.out.split() == ["gate[cat.png]"]
@@ -57,8 +56,8 @@ async def test_plans_steps_and_items_are_offered(environ: Environ, worker: Worke
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "http://x"])
 async def test_without_a_server_nothing_is_offered_and_nothing_is_said(address: str, tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path / "state"), "TEMPORAL_ADDRESS": address}
-    assert await offered(environ, names.plan_ids, "") == []
-    assert await offered(environ, names.step_ids, "p", "") == []
+    assert await offered(environ, completion.plan_ids, "") == []
+    assert await offered(environ, completion.step_ids, "p", "") == []
     assert not list(tmp_path.rglob("*.log")), "no server was started for it"
 
 
@@ -71,14 +70,14 @@ async def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path) -> None
     environ = {"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path / "state")}
     environ["TEMPORAL_ADDRESS"] = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     began = time.monotonic()
-    assert await offered(environ, names.plan_ids, "") == []
-    assert time.monotonic() - began < 20 * names.SECONDS, "it does not wait for the time limit of a command"
+    assert await offered(environ, completion.plan_ids, "") == []
+    assert time.monotonic() - began < 20 * completion.SECONDS, "it does not wait for the time limit of a command"
     server.close()
 
 
 def test_no_name_leaves_its_line() -> None:
     hostile = ["a\nrm", "a\x1b[31m", "ab", "b"]
-    assert names.fitting_names(hostile, "a") == ["ab"]
+    assert completion.fitting_names(hostile, "a") == ["ab"]
 
 
 def test_a_completion_returns_as_other_commands_do(monkeypatch: pytest.MonkeyPatch) -> None:
