@@ -78,8 +78,15 @@ def modules(package: str) -> list[Path]:
 
 @cache
 def nodes(source: str) -> tuple[ast.AST, ...]:
-    """The nodes of a module, the module itself first; parsed once for all rules."""
+    """The nodes of a module, the module itself first; parsed once for all rules of a file of tests."""
     return tuple(ast.walk(ast.parse(source)))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forgotten() -> Iterator[None]:
+    """The trees of all modules take 130 MB, so they do not outlive this file's tests."""
+    yield
+    nodes.cache_clear()
 
 
 def imported(source: str) -> Iterator[str]:

@@ -169,14 +169,12 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
-TREES = sources()
-OWN = defined(TREES)
-CLASSES = {node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-
-
 def test_the_private_members_in_use_are_those_of_the_table() -> None:
-    found = {(file, member) for file, tree in TREES.items() for member in foreign(tree, OWN, CLASSES)}
-    for file, tree in TREES.items():
+    trees = sources()  # in here: they take 160 MB, in each process of the tests for as long as it runs
+    own = defined(trees)
+    classes = {node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    found = {(file, member) for file, tree in trees.items() for member in foreign(tree, own, classes)}
+    for file, tree in trees.items():
         if not file.endswith("__main__.py"):
             module = importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
             found |= {(file, member) for member in overridden(module, tree)}

@@ -12,6 +12,7 @@ import pytest
 
 from plans.run import PlanStatus, Status
 from tests.test_imports import MAY_IMPORT, ROOT, modules, nodes
+from tests.test_imports import forgotten as forgotten
 
 SETTER = ROOT / "plans" / "execution" / "schedule.py"
 STATES = {"StepState", "Run"}
