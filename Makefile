@@ -6,23 +6,6 @@ INSTALLED := $(VENV)/installed
 ARGS ?=
 # Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist worksteal
-# What .ci/run takes of the nightly run: every mode of some workflow tests, processes killed at random moments,
-# attacks with a real browser, and every attack on the sandbox.
-SAMPLE := tests/workflows/test_plan.py tests/workflows/limits tests/workflows/test_control.py tests/workflows/test_workspace_locks.py tests/chaos/test_kills.py tests/chaos/test_zombies.py \
-	tests/chaos/test_stopping.py tests/chaos/test_early_events.py tests/chaos/test_mcp_kills.py tests/chaos/test_effects.py tests/chaos/test_lock_kills.py tests/client/evaluation/test_agents.py tests/plans/views/test_safe_text.py tests/client/test_file_watcher.py tests/examples/test_tool_server.py tests/deploy tests/tool_servers tests/activities/mcp tests/workflows/test_server_tools.py tests/client/tool_servers tests/client/cli/test_run.py tests/runtime/test_browsers.py tests/runtime/service tests/attacks tests/client/web/access tests/test_docs.py tests/test_site.py tests/client/web tests/client/cli/test_list.py tests/client/cli/test_web.py tests/client/cli/test_stopped.py \
-	tests/workflows/test_notifications.py tests/chaos/test_notify_kills.py tests/client/cli/test_services.py \
-	tests/client/test_runs.py tests/client/test_agents.py tests/client/cli/test_schedules.py tests/client/schedules \
-	tests/workflows/test_loops.py tests/workflows/test_batches.py tests/examples/test_patterns.py tests/test_worker.py \
-	tests/test_demo.py tests/runtime/test_server.py tests/runtime/test_background_worker.py tests/client/review \
-	tests/client/cli/follow/test_screen.py tests/client/test_prune.py tests/client/test_live.py tests/activities/outputs/test_outputs.py \
-	tests/activities/attempt/test_run_on_server.py tests/workflows/test_workflow_runner.py tests/client/cli/test_review.py \
-	tests/client/cli/test_questions.py tests/hosts/test_moving.py tests/workflows/test_queried_check.py \
-	tests/workflows/test_obedient_agent.py tests/activities/sandbox tests/client/releases tests/upgrades \
-	'tests/runtime/keys/test_rotation.py::test_keys_are_rotated_twice_under_running_plans[1]' tests/runtime/keys/test_on_server.py \
-	tests/runtime/test_gcs.py tests/hosts/test_lives.py tests/hosts/test_children.py \
-	tests/hosts/test_kills.py::test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost \
-	'tests/chaos/test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die[1-1]'
-
 .PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
 
 setup: $(INSTALLED)
@@ -52,8 +35,9 @@ test-all: setup
 	$(MAKE) test-stack ARGS=--nightly
 	if $(BIN)/python -m tests.compose.engine; then $(MAKE) test-compose; else echo "make test-compose is left out."; fi
 
+# What .ci/run does: the tests of `make test`, and a sample of the nightly run (marked sampled, every_mode), in one run.
 test-sample: setup
-	$(BIN)/python -m pytest --nightly $(PARALLEL) $(SAMPLE) $(ARGS)
+	$(BIN)/python -m pytest --sample $(PARALLEL) $(ARGS)
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .

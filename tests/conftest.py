@@ -49,7 +49,12 @@ hypothesis.settings.register_profile("nightly", max_examples=100, **_ANY_MACHINE
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make test-all` runs with `--nightly`."""
+    """`make test-all` runs with `--nightly`, `.ci/run` with `--sample`."""
+    parser.addoption(
+        "--sample",
+        action="store_true",
+        help="run the tests marked sampled as well, and those marked every_mode in every mode of the workflow tests",
+    )
     parser.addoption(
         "--nightly",
         action="store_true",
@@ -60,17 +65,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marks known, and choose how many examples hypothesis tries."""
     config.addinivalue_line("markers", "slow: left to the nightly run (--nightly), or asked for with -m slow")
+    config.addinivalue_line("markers", "sampled: run for every change (--sample) though slow; CONTRIBUTING says which")
     hypothesis.settings.load_profile("nightly" if config.getoption("nightly") else "default examples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests marked slow to the nightly run, unless an expression with -m chooses."""
+    """Leave the tests marked slow to the nightly run, but for the sample; an expression with -m chooses by itself."""
     if config.getoption("nightly") or config.getoption("markexpr"):
         return
-    left = [item for item in items if item.get_closest_marker("slow")]
+    takes_sample = config.getoption("sample")
+
+    def is_left(item: pytest.Item) -> bool:
+        is_sampled = item.get_closest_marker("sampled") is not None
+        return item.get_closest_marker("slow") is not None and not (takes_sample and is_sampled)
+
+    left = [item for item in items if is_left(item)]
     if left:
         config.hook.pytest_deselected(items=left)
-        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+        items[:] = [item for item in items if not is_left(item)]
 
 
 def pytest_collection_finish() -> None:

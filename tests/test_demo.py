@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_demo_ends_with_a_completed_plan_a_link_and_a_report(environ: dict[str, str], tmp_path: Path) -> None:
     try:
         demo = await asyncio.create_subprocess_exec(

@@ -31,7 +31,7 @@ from runtime.plan_files.yaml_reader import parse_yaml
 from runtime.secrets.file import FILE, allowed, read_entries
 from runtime.settings import Settings
 from tests.contract import PAGE, promised_commands
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -116,7 +116,7 @@ def test_the_pages_that_show_commands_are_run() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [only_nightly(page) for page in RUN_PAGES],
+    [only_sampled(page) if page.name in ("README.md", "tutorial.md") else only_nightly(page) for page in RUN_PAGES],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 async def test_the_commands_of_a_page_print_what_it_says(page: Path, shell: dict[str, str], tmp_path: Path) -> None:
@@ -314,6 +314,8 @@ CITED = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("page", CITED)
 def test_what_the_code_cites_can_be_looked_up(page: str) -> None:
     text = " ".join(" ".join(path.read_text() for path in [*SOURCES, *(ROOT / "tests").rglob("*.py")]).split())

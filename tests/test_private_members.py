@@ -169,6 +169,8 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_private_members_in_use_are_those_of_the_table() -> None:
     trees = sources()  # in here: they take 160 MB, in each process of the tests for as long as it runs
     own = defined(trees)

@@ -42,6 +42,8 @@ def build(settings: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environ, check=False)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_what_llms_are_told_is_made_of_the_documents_and_its_links_lead_somewhere(tmp_path: Path) -> None:
     found = (ROOT / "docs" / "llms.txt").read_text()
     assert found == text(ROOT), "run: python -m scripts.llms_txt"
@@ -85,6 +87,7 @@ def test_a_link_that_leads_nowhere_is_named_with_its_page(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_site_builds_without_a_warning_and_is_readable_on_a_phone(tmp_path: Path, chromium: Browser) -> None:
     assert Stage(ROOT, tmp_path / "source").write() == []
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())

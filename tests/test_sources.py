@@ -45,6 +45,8 @@ def _tests_of(file: str) -> frozenset[str]:
     return frozenset(node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_every_statement_has_its_tests() -> None:
     assert faults(PAGE.read_text(), COUNTS) == []
 

@@ -221,6 +221,8 @@ def cut_off(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_no_activity_is_cut_off_in_the_middle_of_what_it_writes() -> None:
     """The SDK raises its exception in the activity's thread, wherever that is: in a lock, between two files."""
     assert not {str(path.relative_to(ROOT)): found for path in SOURCES if (found := cut_off(path.read_text()))}

@@ -18,7 +18,7 @@ from temporalio.worker import Worker
 
 from tests.driving import CEILING
 from tests.host import has_crashed
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
@@ -128,7 +128,7 @@ async def test_flags_come_before_the_environment(environ: dict[str, str], queue:
     ("flags", "variables", "code", "name"),
     [
         only_nightly(["--max-activities", "many"], {}, 2, "BAD_SETTING:PLANS_MAX_ACTIVITIES"),
-        (["--workspace", "/no/such"], {}, 2, "BAD_SETTING:PLANS_WORKSPACE"),
+        only_sampled(["--workspace", "/no/such"], {}, 2, "BAD_SETTING:PLANS_WORKSPACE"),
         only_nightly(["--tools", "no.such.module"], {}, 2, "BAD_SETTING:PLANS_TOOLS"),
         only_nightly(["--address", "x"], {}, 2, "BAD_SETTING:TEMPORAL_ADDRESS"),
         only_nightly([], {"PLANS_GRACE": "soon"}, 2, "BAD_SETTING:PLANS_GRACE"),

@@ -15,7 +15,7 @@ from temporalio.client import Client
 from runtime import daemon
 from runtime.task_queues import listeners
 from tests.driving import Plans, step
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 from tests.test_worker import line, worker_process
 from tests.waiting import until
 
@@ -72,7 +72,7 @@ async def test_processes_that_cannot_start_say_so_and_end_with_its_exit_code(env
         assert process.returncode == 3
 
 
-@pytest.mark.parametrize("number", ["0", only_nightly("65"), only_nightly("many")])
+@pytest.mark.parametrize("number", [only_sampled("0"), only_nightly("65"), only_nightly("many")])
 async def test_a_number_of_processes_that_is_none_is_refused(environ: dict[str, str], number: str) -> None:
     async with worker_process(environ, "--processes", number) as process:
         _, errors = await process.communicate()
@@ -104,6 +104,8 @@ async def test_two_workers_with_different_directories_each_take_the_steps_bound_
         assert [item["name"] for item in step(view, "list")["result"]["value"]] == ["data.txt"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_worker_imports_nothing_of_the_user_side() -> None:
     program = "import sys, worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -30,6 +30,7 @@ async def _cut_in_two(plan: Started) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("is_cut", [False, True], ids=["any", "its check cut in two"])
 async def test_a_plan_that_was_queried_ahead_of_its_task_replays(chaos: Chaos, is_cut: bool) -> None:
     (chaos.plans.workspace / "a.txt").touch()

@@ -160,6 +160,7 @@ def test_a_directory_that_is_gone_leaves_the_outcome_unknown(victims: Victims, t
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", ["after_intent", "after_effect"])
 async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Chaos, point: str) -> None:
     """A chain of edits of one file, each adding one letter: every first attempt dies with its worker."""

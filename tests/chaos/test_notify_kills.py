@@ -10,12 +10,14 @@ import pytest
 from tests.chaos.conftest import Chaos
 from tests.chaos.faults import command
 from tests.driving import work
+from tests.nightly import only_nightly, only_sampled
 from tests.sinks import targets_file, webhook_sink
 from tests.waiting import until
 
 
-@pytest.mark.parametrize("point", ["before_message", "after_message", "while it is sent"])
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "point", [only_sampled("before_message"), only_nightly("after_message"), only_nightly("while it is sent")]
+)
 async def test_a_worker_that_is_killed_while_it_delivers(point: str, chaos: Chaos, state_dir: Path) -> None:
     with webhook_sink() as sink:
         targets_file(state_dir / "notify.toml", hook=sink.url)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.chaos.conftest import Chaos
 from tests.driving import step, work
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 from tests.waiting import until
 
 LOG = "log.txt"
@@ -41,7 +41,7 @@ def moments(chaos: Chaos, undos: int, each: int) -> list[tuple[int, Sequence[str
     return [(number, [START] * (each - len(rest)) + list(rest)) for number, rest in zip(chosen, late, strict=True)]
 
 
-@pytest.mark.parametrize(("undos", "each"), [only_nightly(1, 1), only_nightly(10, 5)])
+@pytest.mark.parametrize(("undos", "each"), [only_sampled(1, 1), only_nightly(10, 5)])
 async def test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die(
     chaos: Chaos, undos: int, each: int
 ) -> None:

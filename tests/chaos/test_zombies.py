@@ -108,6 +108,7 @@ async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(tw
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("point", ["after_intent", "after_swap"])
 async def test_a_worker_frozen_with_a_file_locked_finishes_its_effect_and_no_other_does(two: Two, point: str) -> None:
     (two.chaos.plans.workspace / "old").write_text("-a-\n")

@@ -28,6 +28,8 @@ MISSING = {"id": "missing", "tool": "read_file", "args": {"path": "none.txt"}, "
 GATE = {"id": "gate", "tool": "delete_file", "args": {"path": "a.txt"}}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("steps", "status"),
     [([WRITE, READ], "completed"), ([WRITE, MISSING], "failed"), ([WRITE, GATE], "cancelled")],

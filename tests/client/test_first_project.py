@@ -57,6 +57,8 @@ def test_without_the_tool_the_check_names_what_is_missing(tmp_path: Path) -> Non
     assert "UNKNOWN_TOOL" in found.stdout + found.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_tests_of_the_tool_pass(tmp_path: Path) -> None:
     made(tmp_path)
     found = run("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "tests", directory=tmp_path)

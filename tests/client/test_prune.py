@@ -88,6 +88,8 @@ async def listed(started: Started) -> None:
     await until(lambda: count(started.client, f"RunId = '{run_id}'"), "the run is listed")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_what_no_workflow_refers_to_goes_and_what_a_plan_needs_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -134,6 +136,7 @@ async def is_reported(started: Started, size: int) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_value_that_only_a_stored_run_names_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -160,6 +163,7 @@ async def test_a_value_that_only_a_stored_run_names_stays(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_record_of_an_ended_plan_stays_with_its_history(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -177,6 +181,8 @@ async def test_the_record_of_an_ended_plan_stays_with_its_history(
     assert not files(settings)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_values_of_a_plan_go_with_its_history(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -190,6 +196,8 @@ async def test_the_values_of_a_plan_go_with_its_history(
     assert found.removed_bytes > len(BIG)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_what_a_schedule_will_start_stays(client: Client, settings: Settings, queue: str) -> None:
     action = ScheduleActionStartWorkflow(
         "PlanWorkflow", {"plan": {"steps": [], "title": BIG}}, id=f"plan-{queue}", task_queue=queue
@@ -209,6 +217,7 @@ async def test_what_a_schedule_will_start_stays(client: Client, settings: Settin
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_what_is_young_stays_and_a_trial_removes_nothing(client: Client, settings: Settings) -> None:
     path = await stray(settings)
     assert (await prune(client, settings)).young == 1
@@ -218,6 +227,8 @@ async def test_what_is_young_stays_and_a_trial_removes_nothing(client: Client, s
     assert path.exists()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_value_wanted_again_is_young_again(client: Client, settings: Settings) -> None:
     path = await stray(settings)
     make_old(settings)
@@ -257,6 +268,8 @@ async def test_it_refuses_for_a_bucket_and_says_what_to_do(client: Client, setti
         await prune(client, settings.with_flags(storage="s3://values"))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_command_says_what_it_freed(environ: dict[str, str], settings: Settings) -> None:
     await stray(settings)
     make_old(settings)

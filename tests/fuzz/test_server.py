@@ -225,6 +225,8 @@ async def test_single_bad_messages_leave_a_plan_able_to_complete(
         await unharmed(plans, Verdict(ended=count), count, fuzz_seed)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_plan_outlives_oversized_messages(plans: Plans, serving: Serving) -> None:
     """The server ends a workflow whose history exceeds 50 MB; the plan continues as new before."""
     async with serving():

@@ -47,6 +47,8 @@ async def begun(plan: Started, step_id: str) -> Started:
     return child_of(plan, view, step_id)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_what_works_on_a_step_works_in_the_directory_of_its_plan(machines: Machines, plans: Plans) -> None:
     content = '{"steps": [{"id": "of_file", "tool": "write_file", "args": {"path": "of_file.txt", "content": "x"}}]}'
     steps = [

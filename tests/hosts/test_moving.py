@@ -28,6 +28,7 @@ async def listed_host(client: Client, workflow_id: str, name: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_plan_whose_host_is_lost_ends_at_another_with_the_same_files(machines: Machines, plans: Plans) -> None:
     steps = [
         write("a", "one\n"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
@@ -36,6 +37,8 @@ def histories() -> dict[str, WorkflowHistory]:
     return found
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_every_recorded_plan_replays_as_if_it_had_been_queried_while_it_was_checked() -> None:
     replayer = Replayer(
         workflows=WORKFLOWS,

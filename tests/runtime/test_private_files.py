@@ -31,6 +31,8 @@ def test_the_rights_of_others_are_taken_off(place: Path) -> None:
     assert place.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_state_directory_open_to_all_is_closed_when_the_server_starts(
     place: Path, caches: dict[str, str], temporal_binary: Path
 ) -> None:

@@ -37,6 +37,8 @@ async def embedded(state_dir: Path, temporal_binary: Path, caches: dict[str, str
     await server.stop(settings)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_two_commands_at_once_start_one_server(embedded: Settings) -> None:
     first, second = await asyncio.gather(server.ensure(embedded), server.ensure(embedded))
     assert first == second == server.recorded(embedded)
@@ -45,6 +47,7 @@ async def test_two_commands_at_once_start_one_server(embedded: Settings) -> None
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_two_servers_started_at_once_have_ports_of_their_own(
     embedded: Settings, tmp_path: Path, caches: dict[str, str]
 ) -> None:
@@ -58,6 +61,7 @@ async def test_two_servers_started_at_once_have_ports_of_their_own(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     client = (await reach(embedded)).client
@@ -71,6 +75,7 @@ async def test_data_outlives_a_killed_server(embedded: Settings) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_what_was_acknowledged_is_on_disk_and_takes_one_write(embedded: Settings) -> None:
     await server.ensure(embedded)
     client = (await reach(embedded)).client
@@ -82,6 +87,7 @@ async def test_what_was_acknowledged_is_on_disk_and_takes_one_write(embedded: Se
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded: Settings) -> None:
     running = await server.ensure(embedded)
     record = embedded.state_dir / "server.json"
@@ -94,11 +100,14 @@ async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_record_of_a_dead_server_is_passed_over(embedded: Settings) -> None:
     Server(pid=os.getpid(), began="long ago", address="127.0.0.1:1", ui="").write(embedded.state_dir / "server.json")
     assert (await server.ensure(embedded)).pid != os.getpid()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_stopping_ends_the_process_and_a_second_stop_finds_nothing(embedded: Settings) -> None:
     running = await server.ensure(embedded)
     assert await server.stop(embedded) == running

@@ -1,8 +1,9 @@
 """Modes in which workflow tests run: `plain`; `short`, continue-as-new after ten events; `uncached`, always replaying.
 
 An uncached worker replays the history at every workflow task. By default a test runs in `plain`, or in `short` if it is
-marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all modes. The
-mark `modes` restricts a test to the modes it can run in. PLANS_TEST_MODES selects modes, comma-separated.
+marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all modes, and
+.ci/run (--sample) does for tests marked `every_mode`. The mark `modes` restricts a test to the modes it can run in.
+PLANS_TEST_MODES selects modes, comma-separated.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
     config.addinivalue_line("markers", "modes(*names): the only modes that the test can run in")
     config.addinivalue_line("markers", "crosses_runs: with a short history in the default run")
+    config.addinivalue_line("markers", "every_mode: in all modes in .ci/run (--sample), not in the nightly run only")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -53,9 +55,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     names = modes(
         tuple(marker.args) if marker else tuple(MODES),
         crosses_runs,
-        chosen.split(",") if chosen else list(MODES) if metafunc.config.getoption("nightly") else None,
+        chosen.split(",") if chosen else list(MODES) if _in_all_modes(metafunc) else None,
     )
     metafunc.parametrize("mode", [MODES[name] for name in names], ids=names)
+
+
+def _in_all_modes(metafunc: pytest.Metafunc) -> bool:
+    is_marked = metafunc.definition.get_closest_marker("every_mode") is not None
+    return bool(metafunc.config.getoption("nightly") or (is_marked and metafunc.config.getoption("sample")))
 
 
 def modes(possible: Sequence[str], crosses_runs: bool, chosen: Sequence[str] | None) -> list[str]:

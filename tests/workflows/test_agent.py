@@ -149,6 +149,8 @@ async def test_a_long_result_is_cut_and_the_model_reads_on(serve: Serving) -> No
     assert "THE MIDDLE" in agents.prompts[2]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("limits", "end"),
     [({"iterations": 2}, "iterations"), ({"tokens": 10}, "tokens"), ({"seconds": 0.000001}, "timeout")],

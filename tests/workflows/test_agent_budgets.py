@@ -55,6 +55,8 @@ async def until_question(plan: Started) -> dict[str, Any]:
     return dict(pending)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_two_agents_side_by_side_stop_at_the_limit_of_calls_exactly(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 5, "ask": False})
@@ -81,6 +83,8 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_tokens_within_one_ca
     assert {step(view, name)["result"]["code"] for name in ("a", "b")} == {"LLM_BUDGET"}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_two_agents_side_by_side_stop_at_the_limit_of_seconds(serve: Serving) -> None:
     async with serve([costly(delay=0.2)]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"seconds": 0.5, "ask": False})
@@ -90,6 +94,8 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_seconds(serve: Servi
     assert {step(view, name)["result"]["code"] for name in ("a", "b")} == {"LLM_BUDGET"}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_refuses(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 2})
@@ -121,6 +127,8 @@ async def _other(plan: Started, digest: str) -> dict[str, Any] | None:
     return pending[0] if pending and pending[0]["digest"] != digest else None
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_larger_budget_lets_waiting_agents_continue_and_withdraws_the_question(serve: Serving) -> None:
     done = says({"answer": "done", "confidence": "high"}, times=0)
     looks = [says({"tool_calls": [call("list_directory", path=".")]}) for _ in range(2)]
@@ -292,6 +300,8 @@ def _agent_log(view: View) -> list[str]:
     return [entry["text"] for entry in view["log"] if entry["kind"] == "budget"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_log_warns_once_before_the_limit(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
         view = await (await agents.plans.start(agents_named("a"), budget={"calls": 5, "ask": False})).ended()

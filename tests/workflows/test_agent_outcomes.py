@@ -99,6 +99,8 @@ async def test_a_call_that_awaited_approval_asks_again_after_a_resume_and_its_re
     assert "interrupted by" not in prompt
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_decision_given_before_the_interruption_counts_after_it(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -123,6 +125,8 @@ async def test_a_decision_given_before_the_interruption_counts_after_it(
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_result_stands_once_in_the_prompt_after_an_interruption_of_the_models_request(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -136,6 +140,8 @@ async def test_a_result_stands_once_in_the_prompt_after_an_interruption_of_the_m
         assert [occurrences(prompt, "worked") for prompt in prompts(agents)] == [0, 1, 1]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["cancel", "terminate"])
 async def test_a_call_that_ran_when_the_run_was_stopped_is_unknown_and_the_others_are_made(
     serve: Serving, start: Callable[[Agents], Any], how: str
@@ -173,6 +179,8 @@ async def _stop(started: Started, how: str) -> None:
         await started.ended()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_calls_that_had_not_begun_when_the_agent_was_cancelled_ask_again(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -193,6 +201,8 @@ async def test_calls_that_had_not_begun_when_the_agent_was_cancelled_ask_again(
     assert [each.text for each in results.values()] == ["signed one", "signed two"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_results_that_a_limit_kept_from_the_model_are_told_after_the_resume(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:
@@ -207,6 +217,8 @@ async def test_results_that_a_limit_kept_from_the_model_are_told_after_the_resum
     assert [(each.state, each.text) for each in results.values()] == [("done", "worked")]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_task_of_calls_that_end_after_a_resume_is_completed_with_them(serve: Serving) -> None:
     story = [
         says({"tool_calls": [call("plan_actions", reason="one")]}),
@@ -226,6 +238,8 @@ async def test_the_task_of_calls_that_end_after_a_resume_is_completed_with_them(
     assert not agents.llm.play.unexpected
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_call_whose_tool_the_next_worker_lacks_is_told_as_not_made(
     serve: Serving, idle: Plans, settings: Settings
 ) -> None:

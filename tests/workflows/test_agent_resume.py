@@ -65,6 +65,8 @@ async def test_wherever_an_agent_is_interrupted_it_ends_as_if_it_had_not_been(se
     assert [line[1] for line in ledger if line[0] == "end"] == ["one", "two", "three"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.crosses_runs
 async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
     serve: Serving, settings: Settings

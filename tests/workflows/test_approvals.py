@@ -123,6 +123,8 @@ async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Pla
     assert view["status"] == "partial"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
     [("deny", "skipped", "DENIED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
@@ -154,6 +156,8 @@ async def test_decide_answers_and_approves(plans: Plans) -> None:
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("message", "code"),
     [
@@ -324,6 +328,8 @@ async def test_a_strict_worker_lets_no_time_limit_approve(idle: Plans, make_work
     assert any("the worker's approvals are strict" in entry["text"] for entry in own["log"])
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_edit_may_take_the_time_limit_of_an_approval_away(plans: Plans) -> None:
     plan = await plans.start([gate(approval={"timeout": 4.0}), work("long", seconds=4.5)])
     await plan.until_asked("gate")

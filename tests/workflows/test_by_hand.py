@@ -83,6 +83,8 @@ async def test_a_result_that_somebody_made_ends_the_step(plans: Plans, temporal_
     await terminated(temporal_client, plan.id)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.modes("plain")
 async def test_a_failure_that_somebody_made_fails_the_step(plans: Plans, temporal_client: Client) -> None:
     for detail in DETAILS:

@@ -13,6 +13,8 @@ from tests.host import a_nap, running
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.every_mode
+
 
 def _tree(nap: str) -> str:
     """A command with a child in the background, one in a session of its own, and one in the foreground."""

@@ -139,6 +139,7 @@ async def test_no_injected_call_has_an_effect_that_nobody_approved(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_approval_does_not_open_an_address(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server
 ) -> None:
@@ -151,6 +152,7 @@ async def test_an_approval_does_not_open_an_address(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_control_with_the_sink_in_the_list_and_approval_the_secret_arrives(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server
 ) -> None:
@@ -180,6 +182,8 @@ WAIVERS = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(len(WAIVERS)))
 async def test_a_call_that_waives_its_approval_or_names_no_tool_is_refused(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, number: int

@@ -91,6 +91,8 @@ async def test_a_resumed_plan_uses_and_shows_the_output_that_was_kept(plans: Pla
     assert (plans.workspace / "runs").read_text() == "once\n"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_model_reads_on_in_long_output_and_its_calls_have_logs(serve: Serving) -> None:
     shown = json.dumps({"stdout": "".join(f"line {number}\n" for number in range(1, 300_001))})
     offset = shown.index("line 250000")

@@ -12,6 +12,8 @@ from temporalio.exceptions import ApplicationError
 from tests.driving import WAITS, Plans, statuses, step, work
 from tests.waiting import until
 
+pytestmark = pytest.mark.every_mode
+
 
 @pytest.mark.modes("plain", "uncached")
 async def test_a_chain_of_quick_steps_ends_long_before_the_slow_step_beside_it(plans: Plans) -> None:

@@ -303,6 +303,8 @@ REPEATED: dict[str, dict[str, Any]] = {
 """Options of a start with which the server starts further runs of the same argument, as if they continued it."""
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.modes("plain")
 @pytest.mark.parametrize("how", REPEATED)
 async def test_a_hand_made_run_that_the_server_repeats_cannot_bring_its_own_rule(

@@ -64,6 +64,8 @@ async def test_a_long_value_is_kept_outside_history(attempts: Attempts) -> None:
     assert await attempts.values.get(result.large) == text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_value_beyond_all_measure_is_refused(attempts: Attempts) -> None:
     assert await attempts.code(giving("x" * (65 * 1024 * 1024))) == "VALUE_TOO_LARGE"
 

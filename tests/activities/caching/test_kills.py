@@ -61,6 +61,8 @@ async def test_workers_that_keep_and_take_the_same_results_at_once_agree(tmp_pat
     assert not (later / "called").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_secret_of_a_directory_is_the_same_for_all_that_make_it_at_once(tmp_path: Path) -> None:
     program = (
         "import sys, pathlib; from activities.caching.store import ResultStore;"

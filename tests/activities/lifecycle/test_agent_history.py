@@ -352,12 +352,16 @@ def write_on_a_full_disk(store: AgentHistory, lasts: int) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_write_that_fails_is_tried_three_times_and_leaves_the_file_as_it_was(store: AgentHistory) -> None:
     told = write_on_a_full_disk(store, lasts=100)
     assert told.startswith("3 True [] HISTORY_WRITE_FAILED: ")
     assert "(3 attempts): File too large" in told
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_write_that_fails_twice_succeeds_the_third_time(store: AgentHistory) -> None:
     told = write_on_a_full_disk(store, lasts=2)
     assert told in ("4 False []", "3 False []")  # the third file, and that of the current run

@@ -81,6 +81,8 @@ def test_a_hostile_schema_holds_no_worker(name: str) -> None:
     assert "takes too long" in str(found.form_problem) or (name in HARMLESS and found.form_problem == "")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path) -> None:
     schema, value = ENDLESS["references that fan out"]
     gaps: list[float] = []

@@ -33,6 +33,8 @@ PROGRAMS = {
 PLAIN = "".join(f"b{n} = 'name' + '{n}'\nopen(b{n}, 'w')\n" for n in range(500))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_analysed_with_bounded_work(name: str) -> None:
     plain = "touch a b c; echo x > d; " * 400
@@ -53,6 +55,8 @@ def test_so_many_variables_are_known_and_known_ones_can_change() -> None:
     assert written_by_shell(f"{many} n1=new; touch $n1 $n9 $n{2 * MAX_VARIABLES - 1}") == ["new", "x9"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "of", [lambda size: "sudo " * size + "touch a", lambda size: "cd a; " * size, lambda size: "touch a > b; " * size]
 )
@@ -64,6 +68,8 @@ def test_the_analysis_of_a_command_takes_time_proportional_to_its_length(of: Cal
     assert growth(sized, 600) < 10
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_analysed_with_bounded_work(name: str) -> None:
     code = PROGRAMS[name] + "open(a, 'w')\n"
@@ -71,6 +77,8 @@ def test_a_program_is_analysed_with_bounded_work(name: str) -> None:
     assert written_by_python(f"open('first', 'w')\n{code}").paths[0] == "first"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_many_commands_of_a_program_share_one_budget() -> None:
     code = "import os\nfor a in (" + ", ".join(repr(f"a=x{n}; {'a=$a$a; ' * 500}") for n in range(50))
     code += "):\n os.system(a)"

@@ -182,6 +182,8 @@ def test_the_ways_out_are_as_many_as_promised() -> None:
     assert len(WRITES) + len(READS) + len(BY_ROOT) + len(MARKS) >= 40
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @levels("bwrap", "landlock", "off")
 async def test_ordinary_work_goes_on_in_a_sandbox(host: Host, level: Mode) -> None:
     attempts = host.at(level)
@@ -227,6 +229,8 @@ WAYS_TO_A_SERVER = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @levels("bwrap", "landlock")
 @pytest.mark.parametrize("way", WAYS_TO_A_SERVER)
 async def test_a_command_connects_only_where_it_may(host: Host, level: Mode, way: str) -> None:
@@ -296,6 +300,8 @@ async def test_a_command_cannot_end_processes_of_the_host(host: Host, level: Mod
             bystander.kill()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_resources_are_limited(host: Host) -> None:
     attempts = host.at("auto", limits=Limits(cpu=1, file=100_000, memory=400_000_000, open_files=64))
     for command in ("head -c 200000 /dev/zero > big", "while :; do :; done"):
@@ -315,6 +321,8 @@ naps[0].wait()
 """
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @levels("bwrap", "landlock", "off")
 async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(host: Host, level: Mode) -> None:
     nap = a_nap().removeprefix("sleep ")
@@ -327,6 +335,7 @@ async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(host:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @levels("bwrap", "landlock", "off")
 async def test_a_command_that_takes_the_last_room_of_a_disk_is_ended(host: Host, level: Mode) -> None:
     fill = "mkdir {name}; for i in $(seq {count}); do head -c 1000000 /dev/zero > {name}/$i; sleep 0.02; done; echo all"

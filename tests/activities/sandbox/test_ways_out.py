@@ -59,6 +59,8 @@ unsigned la_version(unsigned version) { return version; }
 """
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.skipif(not shutil.which("gcc"), reason="it takes a compiler")
 @pytest.mark.parametrize("variable", ["LD_PRELOAD", "LD_AUDIT"])
 def test_no_library_of_a_step_is_loaded_outside(worker: Worker, level: Level, variable: str) -> None:
@@ -75,6 +77,8 @@ def test_no_library_of_a_step_is_loaded_outside(worker: Worker, level: Level, va
 EVIL = "import os; open(os.environ.get('MARK') or {mark!r}, 'w')\n"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_no_module_of_a_workspace_and_no_python_variable_reaches_the_launcher(worker: Worker, level: Level) -> None:
     mark = worker.place / "mark"
     for name in ("json", "marshal", "select", "sitecustomize", "usercustomize", "activities"):
@@ -88,6 +92,7 @@ def test_no_module_of_a_workspace_and_no_python_variable_reaches_the_launcher(wo
     assert mark.exists()
 
 
+@pytest.mark.sampled
 def test_the_environment_of_a_step_is_in_no_process_outside(worker: Worker, level: Level) -> None:
     mark, go = f"CANARY{uuid.uuid4().hex}=1".encode(), worker.workspace / "go"
     waits = "while [ ! -e go ]; do sleep 0.05; done"
@@ -124,11 +129,16 @@ def test_bubblewrap_is_never_looked_up_on_a_path(worker: Worker) -> None:
     assert bubblewrap.program((str(fake),)) == str(fake)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.sampled
 def test_a_command_has_the_standard_descriptors_only(worker: Worker, level: Level) -> None:
     assert worker.run(level, "cd /proc/self/fd; echo *").stdout == "0 1 2 3\n"  # 3: the directory that it lists
     assert worker.run("none", "cd /proc/self/fd; echo *").stdout == "0 1 2 3\n"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @AT_ROOT
 def test_a_root_worker_gives_its_commands_no_rights_and_keeps_the_files(level: Level) -> None:
     status = "grep -E '^(Uid|Gid|Groups|Cap(Inh|Prm|Eff|Amb))' /proc/self/status"
@@ -204,6 +214,8 @@ for name, way in ways.items():
 """
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_no_file_becomes_set_user_id(worker: Worker, level: Level) -> None:
     if not seccomp.is_possible():
         pytest.skip("no filter is known for this kind of processor")
@@ -223,6 +235,7 @@ KERNEL = (
 )
 
 
+@pytest.mark.sampled
 def test_the_settings_of_the_kernel_cannot_be_opened_for_writing(worker: Worker, level: Level) -> None:
     script = f"import os\nfor p in {KERNEL}:\n try: os.open(p, os.O_WRONLY); print(p)\n except OSError: pass"
     assert worker.run(level, f'{PYTHON} -c "{script}"').stdout == ""
@@ -233,6 +246,9 @@ def test_the_settings_of_the_kernel_cannot_be_opened_for_writing(worker: Worker,
 FAMILIES = ("AF_VSOCK", "AF_ALG", "AF_PACKET", "AF_BLUETOOTH", "AF_CAN", "AF_TIPC")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.sampled
 def test_key_rings_queues_and_odd_sockets_are_denied(worker: Worker, level: Level) -> None:
     if not seccomp.is_possible() or os.uname().machine != "x86_64":
         pytest.skip("the numbers below are those of x86_64")
@@ -259,6 +275,9 @@ for name in FAMILIES:
     assert "add_key" in worker.run("none", f"{PYTHON} try.py").stdout
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.sampled
 def test_a_command_cannot_write_to_a_terminal_of_its_user(worker: Worker, level: Level) -> None:
     master, slave = pty.openpty()
     try:
@@ -294,6 +313,7 @@ def test_a_home_is_not_opened_by_an_entry_of_path(worker: Worker, level: Level, 
     assert "canary" in worker.run("none", reading, environ=environ).stdout
 
 
+@pytest.mark.sampled
 def test_a_tool_on_path_finds_its_parts_but_not_its_credentials(worker: Worker, level: Level) -> None:
     tool = worker.place / "elsewhere/.cargo"
     for name, text in {"bin/tool": "#!/bin/sh\necho ran\n", "credentials.toml": "canary"}.items():
@@ -327,6 +347,9 @@ def test_named_sockets_of_the_host_are_out_of_reach_at_level_2(worker: Worker) -
             assert worker.run("none", command).stdout == "connected\n"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.sampled
 def test_a_recursive_function_ends_and_leaves_nothing(worker: Worker, level: Level) -> None:
     nap = a_nap()
     said = worker.run(level, f"f() {{ {nap} & f & f; }}; f; sleep 20", processes=100)
@@ -334,6 +357,7 @@ def test_a_recursive_function_ends_and_leaves_nothing(worker: Worker, level: Lev
     assert running(nap) == []
 
 
+@pytest.mark.sampled
 def test_all_processes_end_with_a_killed_launcher(worker: Worker, level: Level) -> None:
     nap = a_nap()
     with ThreadPoolExecutor() as pool:
@@ -441,6 +465,7 @@ def test_a_directory_exchanged_with_a_link_while_bubblewrap_starts_shows_nothing
     assert b"canary" in without.stdout, without.stderr
 
 
+@pytest.mark.sampled
 def test_too_many_protected_files_are_refused_and_not_left_open(worker: Worker) -> None:
     names = tuple(f".env.{number}" for number in range(bubblewrap.MAX_BINDS + 1))
     for name in names:
@@ -467,6 +492,7 @@ def test_ordinary_work_goes_on(worker: Worker, level: Level, what: str) -> None:
     assert said.code == 0, said
 
 
+@pytest.mark.sampled
 def test_locks_between_processes_work_where_shared_memory_is_private(worker: Worker, level: Level) -> None:
     code = "import multiprocessing as m; p = m.Pool(2); print(p.map(abs, [-1, -2])); p.close(); p.join()"
     said = worker.run(level, f'{PYTHON} -c "{code}"')
@@ -484,6 +510,7 @@ def test_a_filter_can_be_made_for_both_machines(machine: int) -> None:
     assert len(rows) < 4_096
 
 
+@pytest.mark.sampled
 def test_the_files_of_a_command_are_traced_for_every_worker_at_each_level(worker: Worker, level: Level) -> None:
     assert worker.run(level, "mkdir d && echo x > d/f && mv d e").code == 0
     trace = read(worker.place / "trace")
@@ -491,6 +518,7 @@ def test_the_files_of_a_command_are_traced_for_every_worker_at_each_level(worker
     assert trace.is_whole
 
 
+@pytest.mark.sampled
 def test_a_trace_is_out_of_reach_of_its_command(worker: Worker, level: Level) -> None:
     said = worker.run(level, f"echo x > f; cd {worker.place}; cat trace; echo y >> trace; ls -l /proc/self/fd")
     assert "(" not in said.stdout

@@ -26,7 +26,7 @@ from runtime.telemetry.propagation import CarriesTrace
 from runtime.telemetry.span_export import SpanExport
 from tests.collector import Collector, collector, lines
 from tests.driving import Plans, work
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 from tests.waiting import until
 from tests.workflows.agents import call, says
 from worker import CACHED_WORKFLOWS, build
@@ -65,7 +65,7 @@ def traced(temporal_client: Client, settings: Settings, workspace: Path, sink: C
     return working
 
 
-@pytest.mark.parametrize("cached", [CACHED_WORKFLOWS, only_nightly(0)])
+@pytest.mark.parametrize("cached", [only_sampled(CACHED_WORKFLOWS), only_nightly(0)])
 async def test_a_plan_with_retries_and_continue_as_new_is_one_tree(
     cached: int, traced: Traced, sink: Collector
 ) -> None:

@@ -190,6 +190,8 @@ async def test_parallel_edits_of_one_file_are_made_one_after_the_other(attempts:
     assert names(attempts.workspace) == ["x"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_no_save_of_an_editor_is_lost_beside_racing_edits(attempts: Attempts) -> None:
     """An editor that adds one line per save, by rename, races with edits of the same file: both are all there."""
     path, stop, saves = attempts.workspace / "x", threading.Event(), 0

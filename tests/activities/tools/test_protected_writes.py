@@ -55,6 +55,8 @@ def test_there_are_at_least_as_many_names_as_an_attack_once_wrote() -> None:
     assert len(set(NAMES)) >= 104
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_no_name_that_runs_later_is_written_unasked_whether_it_exists_or_not(attempts: Attempts) -> None:
     asking = attempts.but(approved=False)
     for path in NAMES:

@@ -54,6 +54,8 @@ async def test_a_failure_that_shows_only_the_end_says_where_the_rest_is(attempts
     assert rows[-2:] == ["30", "(only its end; all of it: plan logs p s)"]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "code", "final"),
     [
@@ -164,6 +166,8 @@ async def test_a_cancelled_command_may_clean_up(attempts: Attempts) -> None:
     assert (attempts.workspace / "bye").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_nothing_outlives_a_killed_worker(attempts: Attempts) -> None:
     everything = "\n".join(ESCAPES.values())
     command = (
@@ -198,6 +202,8 @@ async def test_a_launcher_that_is_killed_fails_the_step_instead_of_hanging_it(at
     assert "killed" in error.message
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_many_commands_leave_no_descriptors_open(attempts: Attempts) -> None:
     await attempts.run("run_command", command="true")
     before = len(list(Path("/proc/self/fd").iterdir()))
@@ -231,6 +237,8 @@ async def test_python_that_fails_shows_its_error(attempts: Attempts) -> None:
     assert await attempts.code("run_python", code="while True: pass", timeout=0.3) == "COMMAND_TIMEOUT"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_commands_that_begin_together_leave_the_worker_time_for_heartbeats_in_between(attempts: Attempts) -> None:
     """Starting a process blocks the event loop: never more than one between two looks of the other tasks."""

@@ -33,6 +33,8 @@ def repeated() -> tuple[str, str]:
 HOSTILE = {"interleaved": interleaved, "repeated": repeated}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_costly_diff_ends_and_is_right(tmp_path: Path, name: str) -> None:
     before, after = HOSTILE[name]()
@@ -43,6 +45,8 @@ def test_a_costly_diff_ends_and_is_right(tmp_path: Path, name: str) -> None:
     assert " first\n" in diff or name == "interleaved"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_matcher_looks_at_no_more_pairs_than_it_may(name: str) -> None:
     before, after = (text.splitlines() for text in HOSTILE[name]())
@@ -66,6 +70,8 @@ def test_a_usual_diff_is_that_of_difflib(seed: int) -> None:
     assert list(diff_lines(before, after, seed % 4)) == expected
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_nearest_lines_of_many_similar_ones_are_found_with_bounded_work() -> None:
     chosen = random.Random(2)
     rows = ["".join(chosen.sample("abcdefghijklmnopqrstuvwxyz" * 7, 180)) for _ in range(3_000)]

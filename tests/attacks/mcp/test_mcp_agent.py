@@ -225,6 +225,8 @@ async def held(
     return own
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_obedient_agent_approves_and_waives_nothing(ground: Ground, environ: dict[str, str]) -> None:
     some = list(WAIVED)[::6]
     async with at_process(environ) as agent:
@@ -250,6 +252,8 @@ async def test_an_obedient_agent_over_http_approves_and_waives_nothing(
         assert len(await ground.plans()) == 1  # that of the person
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_agent_without_a_token_is_answered_nothing(ground: Ground, environ: dict[str, str]) -> None:
     async with reached(environ, ground.temporal) as page:
         for method in ("initialize", "tools/list", "tools/call", "tasks/update", "resources/read", "server/discover"):

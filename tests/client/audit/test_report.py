@@ -67,6 +67,8 @@ def lines(found: AuditReport) -> list[tuple[str, str, str, str]]:
     return [(each.action, each.step_id, each.by, each.outcome) for each in found.entries]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:

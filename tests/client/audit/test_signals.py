@@ -45,6 +45,8 @@ def became(found: AuditReport) -> list[tuple[str, str, str, str, str]]:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_record_says_what_became_of_each_signal_through_continue_as_new(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:
@@ -112,6 +114,8 @@ async def test_a_sentence_that_may_quote_a_message_is_left_out(
     assert CANARY not in found.model_dump_json()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_more_refusals_than_are_kept_leave_the_oldest_signals_as_sent(
     plans: Plans, client: Client, settings: Settings
 ) -> None:
@@ -172,6 +176,8 @@ async def test_a_plan_that_has_ended_takes_no_signal(plans: Plans, client: Clien
     assert (await runs.audit(client, started.id, settings)).head == before.head
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_record_of_the_form_before_stays_verifiable(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:

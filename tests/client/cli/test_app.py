@@ -62,21 +62,29 @@ def test_help_imports_nothing_that_only_commands_need() -> None:
     assert not loaded("--help") & NOT_FOR_HELP
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_check_imports_no_temporal() -> None:
     assert not loaded("check", "examples/first-steps.yaml") & NOT_FOR_CHECK
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_list_imports_temporal_and_nothing_that_reads_plans(environ: dict[str, str]) -> None:
     found = loaded("list", "--since", "2999-01-01", environ=environ)  # without open plans, whose standing is asked for
     assert "temporalio.client" in found
     assert not found & NOT_FOR_LIST
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_no_command_imports_what_only_few_need() -> None:
     program = "import sys; from client.cli.commands import COMMANDS, imported; [imported(name) for name in COMMANDS]"
     assert not modules(f"{program}; print('modules:', *sys.modules)") & NEEDED_BY_FEW
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_names_of_these_modules_are_right() -> None:
     """Each of them is imported by something: a name misspelt would never be found."""
     needed = ", ".join(sorted(NOT_FOR_HELP | NOT_FOR_CHECK | NOT_FOR_LIST | NEEDED_BY_FEW))
@@ -101,6 +109,8 @@ def test_the_sentence_in_the_list_begins_the_commands_own_help(name: str) -> Non
     assert (command.help or "").startswith(COMMANDS[name][1])
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_help_of_a_command_is_its_own() -> None:
     text = help_of("list", "-h")
     assert text.startswith("Usage: plan list [OPTIONS]\n\n  List plans, newest first.\n")
@@ -108,6 +118,8 @@ def test_the_help_of_a_command_is_its_own() -> None:
     assert help_of("pending", "-h").startswith("Usage: plan pending [OPTIONS] [ID] [STEP]\n")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_shell_completes_commands_and_their_options() -> None:
     def completed(words: str, number: int) -> list[str]:
         return help_of(_PLAN_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(number)).split()

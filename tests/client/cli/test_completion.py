@@ -28,6 +28,8 @@ def offered(environ: Environ, ask: Any, *arguments: str) -> Any:
     return asyncio.to_thread(run)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_plans_steps_and_items_are_offered(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate = {"id": "gate", "tool": "run_command", "requiresApproval": True}
     loop = {**gate, "args": {"command": "echo {{item}}"}, "forEach": {"items": ["cat.png", "dog.png"], "key": "@"}}

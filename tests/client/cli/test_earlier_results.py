@@ -39,6 +39,8 @@ async def child_of(environ: Environ, plan_id: str) -> str:
     return str(found)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_since_means_the_child_of_the_same_step_in_the_run_that_it_names(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -59,6 +59,8 @@ def threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name != "command"}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_command_leaves_the_process_as_it_was(environ: dict[str, str], tmp_path: Path) -> None:
     alone = environ | {"PLANS_AUTO_WORKER": "off"}
     commands = (

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
@@ -109,6 +110,8 @@ def looped(items: str) -> dict[str, Any]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_llm_writes_a_loop_with_an_agent_in_it_and_a_template_which_is_reviewed_and_runs(
     environ: Environ, llm: ScriptedLlm, tmp_path: Path, workspace: Path
 ) -> None:

@@ -197,6 +197,8 @@ STARTED: dict[str, tuple[str, str, int]] = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
     file = tmp_path / "plan.json"

@@ -40,6 +40,7 @@ def refused(ended: Ended) -> tuple[int, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -84,6 +85,7 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_board_asks_with_a_form_until_the_answer_fits(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
@@ -106,6 +108,8 @@ async def test_the_board_asks_with_a_form_until_the_answer_fits(
         assert not screen.is_quiet()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_answer_without_a_value_shows_the_form(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     file = written(tmp_path / "plan.json", {"id": "form", "steps": [COLOUR]})
     await plan(environ, "start", file)

@@ -20,6 +20,7 @@ ASKS = {"steps": [
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_schedule_from_its_creation_to_its_end(
     environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
 ) -> None:

@@ -51,6 +51,8 @@ async def test_a_preview_lists_the_undos_and_the_files_and_does_nothing(
     assert (shown.code, left(workspace)) == (0, ["a.txt", "b.txt", "c.txt"])
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_undo_asks_for_approval_and_runs_once(
     ended: str, environ: Environ, temporal_client: Client, workspace: Path
 ) -> None:

@@ -61,6 +61,8 @@ async def greeted(running: asyncio.subprocess.Process) -> dict[str, Any]:
     return dict(json.loads(await asyncio.wait_for(running.stdout.readline(), PATIENCE)))
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_agent_starts_the_command_and_a_plan_survives_its_end(
     environ: dict[str, str], host: Host, worker: Worker, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

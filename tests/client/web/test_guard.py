@@ -23,6 +23,8 @@ async def test_without_the_link_every_page_is_refused(settings: Settings, tempor
             assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_link_becomes_a_cookie_and_leaves_the_address(settings: Settings, temporal_client: Client) -> None:
     async with browsing(service_for(settings, temporal_client), inside=False) as browser:
         entered = await browser.get("/", params={"key": SECRET, "q": '"><script>'})
@@ -34,6 +36,8 @@ async def test_the_link_becomes_a_cookie_and_leaves_the_address(settings: Settin
         assert (await browser.get("/")).status_code == 200
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "headers",
     [
@@ -79,6 +83,8 @@ async def test_every_answer_tells_browsers_to_run_and_load_only_what_is_ours(
             assert headers["referrer-policy"] == "same-origin"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_pages_have_no_inline_script_or_style_which_the_policy_would_block(
     settings: Settings, temporal_client: Client
 ) -> None:

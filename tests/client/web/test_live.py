@@ -53,6 +53,8 @@ async def _events(client: Client, plan: str) -> int:
     return (await client.get_workflow_handle(f"plan-{plan}").describe()).history_length
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_ten_viewers_cost_what_one_does_and_leave_no_trace_in_the_history(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -78,6 +80,8 @@ async def test_ten_viewers_cost_what_one_does_and_leave_no_trace_in_the_history(
             await each.close()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_else(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -98,6 +102,7 @@ async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_burst_of_changes_is_few_messages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -208,6 +213,8 @@ async def test_a_plan_is_paused_unpaused_and_cancelled_by_form(
         assert (again.status_code, "PLAN_CLOSED" in again.text) == (409, True)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_items_of_a_loop_are_folded_and_unfolded_in_pages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -242,6 +249,8 @@ async def test_an_unknown_plan_or_step_is_told_with_its_code(
             assert (answer.status_code, code in answer.text) == (status, True), answer.text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_output_is_followed_by_all_who_look_and_late_ones_get_it_from_the_beginning(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

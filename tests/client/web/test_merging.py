@@ -13,7 +13,7 @@ from plans.errors import Refused
 from plans.run import Run, Status
 from plans.views import queries
 from plans.views.queries import BRIEF, brief_since
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 from tests.plans.building import NOW, begun, completed, step
 from tests.plans.test_decided_calls_random import World
 
@@ -23,7 +23,7 @@ def read(run: Run, argument: Any) -> BriefView:
     return BriefView.read(json.dumps(queries.view(run, [argument])).encode())
 
 
-@pytest.mark.parametrize("count", [60, only_nightly(2_000)])
+@pytest.mark.parametrize("count", [15, only_sampled(60), only_nightly(2_000)])
 def test_what_changed_and_what_was_known_are_the_whole_plan_after_whatever_happens(count: int) -> None:
     parts = 0
     for seed in range(count):
@@ -41,6 +41,8 @@ def test_what_changed_and_what_was_known_are_the_whole_plan_after_whatever_happe
     assert parts > count * 10
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_one_change_of_a_plan_of_thousands_of_steps_is_one_step_to_read() -> None:
     schedule = begun(*(step(f"s{number}") for number in range(2_122)))
     known = read(schedule.run, BRIEF)

@@ -45,6 +45,8 @@ async def start(temporal_client: Client, queue: str, workspace: Path) -> AsyncIt
         await terminated(temporal_client, started.workflow_id)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -59,6 +61,8 @@ async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
             assert "No plan fits." in text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_list_says_when_a_plan_must_have_ended(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

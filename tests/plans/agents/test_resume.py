@@ -157,6 +157,8 @@ class Life:
         assert not self.agent.called
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @given(st.integers(min_value=0))
 def test_however_an_agent_is_stopped_and_resumed_each_call_has_one_result_and_it_is_the_true_one(seed: int) -> None:
     life = Life(random.Random(seed))

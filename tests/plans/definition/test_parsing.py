@@ -281,6 +281,8 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @given(data=st.data())
 def test_a_mutated_plan_never_raises_it_has_problems_or_is_a_plan(data: st.DataObject) -> None:
     plan: Any = json.loads(json.dumps(VALID))

@@ -105,6 +105,8 @@ def test_a_step_on_another_machine_meets_files_that_are_not_known_here() -> None
     assert codes(asking([write("w", "a", queue="gpu")], there=["a"])) == {"w": ("OVERWRITES", False)}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_big_plan_whose_steps_all_write_one_file_is_forecast_in_bounded_work() -> None:
     chain = [shell(f"s{n}", "true", *([f"s{n - 1}"] if n else [])) for n in range(2_000)]
     writers = [write(f"w{n}", "one", "s1999") for n in range(1_000)]

@@ -297,6 +297,8 @@ def test_a_plan_that_has_ended_is_not_edited_inside_either() -> None:
     assert refused.value.code == "PLAN_CLOSED"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_many_edits_of_single_items_cost_little_more_than_one() -> None:
     names = [f"p{number}" for number in range(400)]
     played = begun(*names)

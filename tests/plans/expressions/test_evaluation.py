@@ -97,6 +97,8 @@ def test_the_same_expression_costs_the_same_each_time() -> None:
     assert len(set(spent)) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_all_references_of_a_step_share_one_budget() -> None:
     piece = "{{rows|[*].n|length(@)}} "
     values = {"rows": ROWS}

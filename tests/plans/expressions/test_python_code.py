@@ -32,6 +32,8 @@ def often() -> Iterator[None]:
     gc.set_threshold(*before)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize("depth", [0, 7, 30])
 def test_code_is_parsed_whatever_is_parsed_meanwhile(depth: int) -> None:

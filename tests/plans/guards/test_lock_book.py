@@ -79,6 +79,8 @@ def test_a_new_plan_with_an_old_id_is_another_one() -> None:
     assert book.holder == request("a", "2")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_line_is_bounded() -> None:
     book = line_of(*(str(number) for number in range(MOST)))
     assert not book.ask(request("late"))

@@ -169,6 +169,8 @@ def test_a_clock_that_is_set_back_admits_nobody_early() -> None:
     assert not ask(limiter, 120_000, "b", one).admitted
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_state_is_bounded_and_survives_as_json() -> None:
     limiter = Limiter()
     for number in range(MAX_BUCKETS + 50):

@@ -126,6 +126,8 @@ def test_a_schema_bomb_is_refused_after_little_work(schema: dict[str, Any], valu
     assert "too long" in str(why) or "cannot be applied" in str(why) or "equal" in str(why)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", sorted(ENDLESS.keys() - LARGE))
 def test_what_would_keep_anybody_busy_for_minutes_is_decided_by_count(name: str) -> None:
     schema, value = ENDLESS[name]

@@ -44,6 +44,7 @@ async def both_free(running: Server) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_killed_server_comes_back_on_its_recorded_ports_and_so_does_a_stopped_one(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     await killed(first)
@@ -95,6 +96,7 @@ async def test_a_damaged_record_means_the_usual_ports_or_others(embedded: Settin
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_client_that_waits_finds_the_server_on_other_ports(embedded: Settings) -> None:
     first = await server.ensure(embedded)
     client = (await reach(embedded)).client

@@ -91,6 +91,8 @@ def test_an_installed_service_tells_whose_it_is(tmp_path: Path) -> None:
     assert [variables_of(text) for text in ("", "[Service]\nExecStart=/bin/true\n", "<plist></plist>")] == [None] * 3
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @given(st.dictionaries(st.from_regex(r"PLANS_[A-Z]{1,8}", fullmatch=True), _TEXT, max_size=3))
 def test_a_shell_reads_the_variables_as_they_were(
     tmp_path_factory: pytest.TempPathFactory, found: dict[str, str]

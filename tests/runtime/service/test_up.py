@@ -204,6 +204,8 @@ async def service_of(variables: dict[str, str], verdict: str) -> str:
     return str(found["text"])
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) -> None:
     both = await plan_process(own, "up", "--install", "--print")
     assert (both.code, "BAD_USAGE" in both.err) == (2, True)
@@ -213,6 +215,8 @@ async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) ->
     assert "sk-1" not in printed.out + printed.err
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_the_command_of_the_service_is_found_from_its_directory() -> None:
     done = subprocess.run([sys.executable, "-m", "client", "up", "--help"], cwd=ROOT, capture_output=True, check=False)
     assert b"--install" in done.stdout

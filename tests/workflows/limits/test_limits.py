@@ -64,6 +64,7 @@ def limited(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:
@@ -83,6 +84,7 @@ async def test_four_workers_share_a_rate_and_waiting_is_no_attempt(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_calls_with_different_keys_have_limits_of_their_own(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:
@@ -132,6 +134,8 @@ async def test_a_step_that_waits_says_for_what_holds_no_slot_and_can_be_cancelle
     assert len(begun(idle.workspace)) == 1
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_server_that_asks_to_be_left_alone_is_left_alone_by_all_steps(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path]
 ) -> None:

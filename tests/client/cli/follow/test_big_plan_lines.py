@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from client.cli.follow.big_plan_lines import EACH, FULL, Digest
 from client.runs import BriefView, EventView
 from plans.run import PlanStatus
@@ -29,6 +31,8 @@ def test_a_small_plan_is_told_step_by_step() -> None:
     assert len(told(digest(FULL), FULL, "running", "completed")) == 2 * FULL
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_big_plan_is_told_in_twenty_lines_of_progress() -> None:
     rows = told(digest(10_000), 10_000, "ready", "running", "completed")
     assert len(rows) == 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from rich.console import Console
 
 from client.cli.follow.big_plan_lines import Digest
@@ -50,6 +51,8 @@ def test_each_item_has_its_lines_in_a_small_loop() -> None:
     assert "plan approve p 'resize[cow].clean'   or: plan deny p 'resize[cow].clean'" in text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_loop_of_thousands_of_items_is_told_in_few_lines_and_queries() -> None:
     player = big(3_000)
     found, queried = lines(player, before_it_begins(player))
@@ -59,6 +62,8 @@ def test_a_loop_of_thousands_of_items_is_told_in_few_lines_and_queries() -> None
     assert any("each[0]" in row for row in found)  # it failed
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_late_watcher_of_a_big_loop_gets_what_matters() -> None:
     player = big(3_000)
     view = brief(player)

@@ -110,6 +110,7 @@ def plan_file(directory: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_key_approves_the_step_that_is_asked_for(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -123,6 +124,7 @@ async def test_a_key_approves_the_step_that_is_asked_for(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_denial_takes_a_comment_and_an_approval_other_arguments(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
@@ -190,6 +192,7 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan_alone(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:
@@ -204,6 +207,8 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
         assert not screen.is_quiet()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_call_longer_than_the_screen_is_approved_only_once_all_of_it_was_shown(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

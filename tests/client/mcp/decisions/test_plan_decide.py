@@ -53,6 +53,8 @@ async def _started(client: Client, temporal: Temporal, steps: list[dict[str, Any
     return plan
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_the_person_is_asked_during_the_call_and_again_with_the_reason_after_a_wrong_answer(
     host: Host, worker: Worker, temporal_client: Temporal, mode: Any
@@ -71,6 +73,8 @@ async def test_the_person_is_asked_during_the_call_and_again_with_the_reason_aft
     assert (steps[0].answer.via, steps[1].decision.via, steps[1].decision.by) == ("mcp", "mcp", "ann")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["2026-07-28", "legacy"])
 async def test_a_person_who_declines_decides_nothing_and_the_agent_learns_where_they_can(
     host: Host, worker: Worker, temporal_client: Temporal, mode: Any

@@ -121,6 +121,8 @@ async def test_a_state_is_of_no_use_to_a_client_that_cannot_ask(
     await runs.cancel(temporal_client, plan)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_state_of_one_person_is_of_no_use_to_another_over_http(
     temporal_client: Temporal, worker: Worker, queue: str, state_dir: Path, workspace: Path
 ) -> None:

@@ -94,6 +94,8 @@ async def test_a_plan_that_fails_is_an_error_that_says_why(host: Host, worker: W
     assert "read: NOT_FOUND" in found.content[0].text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("exact", "with_inputs", "is_asked"), [(False, False, True), (True, True, True), (True, False, False)]
 )

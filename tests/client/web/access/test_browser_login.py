@@ -20,6 +20,7 @@ from tests.client.web.browser import opened, watch
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.sampled
 async def test_a_person_logs_in_works_and_logs_out(chromium: Browser, settings: Settings) -> None:
     with socket.create_server((HOST, 0)) as listening:
         url = f"http://{HOST}:{listening.getsockname()[1]}"

@@ -167,6 +167,8 @@ async def test_a_token_that_is_not_what_it_should_be_lets_nobody_in(issuer: Issu
         assert (await browser.get("/who")).status_code == 303
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_an_answer_counts_in_the_browser_that_began_and_for_its_state_only(issuer: Issuer) -> None:
     service = service_of(issuer)
     async with browsing(service) as victim, browsing(service) as attacker:
@@ -195,6 +197,8 @@ async def test_a_code_works_once(issuer: Issuer) -> None:
         assert (replayed.status_code, "invalid_grant" in replayed.text) == (403, True)
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_session_is_made_at_login_and_ends_with_the_logout(issuer: Issuer) -> None:
     async with browsing(service_of(issuer, PLANS_WEB_ROLES="*=operator")) as browser:
         browser.cookies.set("__Host-plans", "chosen-by-an-attacker")
@@ -227,6 +231,8 @@ def csrf_on(page: httpx.Response) -> str:
     return page.text.partition('name="csrf" value="')[2].partition('"')[0]
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "to", ["https://evil.example", "//evil.example", "/\\evil.example", "/%0d%0aSet-Cookie:a=b\r\nX: y", "javascript:1"]
 )
@@ -238,6 +244,8 @@ async def test_a_login_never_leads_to_another_site(issuer: Issuer, to: str) -> N
         assert (await browser.get(back)).headers["location"] == "/"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_new_key_of_the_issuer_is_fetched_and_an_unknown_one_asks_no_more(issuer: Issuer) -> None:
     service = service_of(issuer)
     assert isinstance(service.access, OidcAccess)
@@ -255,6 +263,8 @@ async def test_a_new_key_of_the_issuer_is_fetched_and_an_unknown_one_asks_no_mor
         assert issuer.asked_for_keys == 2
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "metadata",
     [

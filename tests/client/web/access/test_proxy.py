@@ -85,6 +85,8 @@ async def test_a_proxy_with_a_secret_must_send_it(tmp_path: Path) -> None:
         assert (await proxy.get("/who", headers=ANN | {"X-Plans-Proxy-Secret": SECRET})).status_code == 200
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "named",
     [

@@ -96,6 +96,8 @@ async def test_each_route_asks_for_a_login_but_those_that_are_open(settings: Set
             assert (answer.status_code == 401) == (path not in WITHOUT_LOGIN), f"{method} {path}: {answer.status_code}"
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("role", list(Role))
 async def test_each_route_refuses_those_whose_role_is_too_low(settings: Settings, role: Role) -> None:
     async with client_of(settings, role.name.lower()) as person:
@@ -107,6 +109,8 @@ async def test_each_route_refuses_those_whose_role_is_too_low(settings: Settings
             assert method == "HEAD" or f"needs the role {needed.name.lower()}" in answer.text
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_each_form_is_refused_without_its_token_and_from_another_page(settings: Settings) -> None:
     async with client_of(settings, "operator") as person:
         for method, path, needed in table(application(service_of(settings))):

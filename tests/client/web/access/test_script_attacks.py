@@ -116,6 +116,7 @@ def addresses(app: Any, plans: dict[str, list[str]]) -> Iterator[str]:
                 yield re.sub(r"\{[^}]*\}", quote(PAYLOAD[:300], safe=""), path)
 
 
+@pytest.mark.sampled
 async def test_no_text_of_a_plan_runs_on_any_page(
     chromium: Browser, settings: Settings, temporal_client: Client, plans: dict[str, list[str]]
 ) -> None:

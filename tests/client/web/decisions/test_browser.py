@@ -76,6 +76,7 @@ async def at(page: Page, origin: str, path: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_call_is_read_with_its_diff_and_approved_on_a_phone(
     page_at: str, chromium: Browser, ask: Ask, workspace: Path, temporal_client: Client, tmp_path: Path
 ) -> None:

@@ -163,6 +163,8 @@ async def test_other_arguments_are_typed_into_the_form_of_the_tool_and_shown_bef
     await until(lambda: (workspace / "a.txt").read_text() == "third \u200b<b>\n", "what was shown is written")
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_other_arguments_for_a_call_that_changed_meanwhile_are_not_approved(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:

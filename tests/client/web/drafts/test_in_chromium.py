@@ -53,6 +53,7 @@ async def is_good(page: Page) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
     scripts: bool, chromium: Browser, server: Server, temporal_client: Client, settings: Settings, workspace: Path

@@ -44,6 +44,8 @@ def is_sound(nodes: list[Node]) -> bool:
     return True
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "steps",
     [

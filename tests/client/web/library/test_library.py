@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
@@ -54,6 +55,8 @@ async def test_a_template_that_is_no_plan_is_not_saved(visitor: Visitor, workspa
     assert not (workspace / ".plans").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_schedule_is_made_shown_changed_triggered_paused_resumed_and_deleted(
     visitor: Visitor, worker: Worker
 ) -> None:

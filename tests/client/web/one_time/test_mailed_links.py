@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from temporalio.client import Client
 
 from activities.tools.registry import load_tools
@@ -19,6 +20,8 @@ from worker import build
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "x.txt"}}
 
 
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_the_link_in_a_mail_approves_once_and_its_second_use_is_refused(
     temporal_client: Client, settings: Settings
 ) -> None:

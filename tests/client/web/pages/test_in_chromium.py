@@ -76,6 +76,7 @@ async def test_a_plan_is_watched_through_the_death_of_its_worker(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 async def test_every_page_about_a_plan_can_be_read_by_everybody_and_loads_little(

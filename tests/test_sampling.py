@@ -1,0 +1,49 @@
+"""What runs when: `make test` takes no slow test, .ci/run a sample of them, the nightly run all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.nightly import sampled
+from tests.test_imports import ROOT
+
+FILES = ("tests/chaos/test_rollback_kills.py", "tests/chaos/test_kills.py", "tests/workflows/test_control.py")
+
+
+def collected(*flags: str) -> set[str]:
+    """The ids of the tests in FILES that a run with these flags takes, without their folders."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *flags, *FILES]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 5), done.stdout + done.stderr  # 5: none
+    return {line.rpartition("/")[2] for line in done.stdout.splitlines() if "::" in line}
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+def test_a_sample_of_slow_tests_and_of_modes_runs_for_every_change_and_the_rest_at_night() -> None:
+    by_default, in_ci, at_night = collected(), collected("--sample"), collected("--nightly")
+    assert by_default < in_ci < at_night
+    undo = "test_rollback_kills.py::test_each_undo_takes_effect_once_and_in_reverse_however_often_workers_die"
+    assert (f"{undo}[1-1]" in in_ci - by_default, f"{undo}[10-5]" in at_night - in_ci) == (True, True)
+    modes = "test_control.py::test_a_paused_plan_starts_no_step_until_it_is_unpaused"
+    assert [test for test in by_default if modes in test] == [f"{modes}[short]"]
+    assert {f"{modes}[{mode}]" for mode in ("plain", "short", "uncached")} <= in_ci
+    assert any("test_kills.py" in test for test in in_ci)
+    assert not [test for test in by_default if "kills.py" in test]
+
+
+def test_parameters_are_spread_evenly_over_all_runs() -> None:
+    marks = [
+        "default" if isinstance(value, int) else " ".join(mark.name for mark in value.marks)
+        for value in sampled(range(12), 2, in_ci=4)
+    ]
+    rest = ["slow", "slow"]
+    assert marks == ["default", *rest, "slow sampled", *rest, "default", *rest, "slow sampled", *rest]
+
+
+def test_ci_runs_the_tests_once() -> None:
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert [line for line in lines if line.startswith("make test")] == ["make test-sample", "make test-stack"]
