@@ -66,7 +66,8 @@ def offered(
     site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects),
         results=Results.of(settings, tools.values(), rest))  # fmt: skip
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
-    changes = FileChanges(effects, site.watcher.journal if site.watcher else Journal(settings.state_dir), site.rules)
+    journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
+    changes = FileChanges(effects, journal, site.rules, signing.public_key(settings))
     plans = ChildPlanLoader(values, settings.state_dir, site)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),

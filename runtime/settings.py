@@ -100,6 +100,8 @@ class Settings(Groups):
         pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9])$",
     )
     """Storage for data too large for history: `local` (the state directory), `s3://BUCKET` or `gs://BUCKET`."""
+    prune_hours: float = Field(default=1.0, ge=1, le=1_000_000, allow_inf_nan=False)
+    """Age in hours below which a scheduled prune removes nothing, whatever its schedule says."""
     output_mb: int = Field(default=256, ge=1, le=1_048_576)
     """Most that a command may write to stdout and stderr in one attempt, in MB; all of it is stored."""
     external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)

@@ -34,7 +34,7 @@ from runtime.settings import Settings
 
 KEY = "decisions.key"
 """File in the state directory that holds the private key, hexadecimal."""
-SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow")
+SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")
 SIGNED_MESSAGES: Mapping[str, str] = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
     "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
@@ -88,7 +88,7 @@ class _Signing(OutboundInterceptor):
         self._key = key
 
     async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
-        """Sign the start of a plan or an agent."""
+        """Sign the start of a plan, an agent or an undo."""
         message = _only_object(input.args)
         if input.workflow in SIGNED_WORKFLOWS and message is not None:
             input = replace(input, args=[signed(self._key, START, input.id, "", message)])

@@ -2,6 +2,8 @@
 
 It runs the activity `file_changes` on each task queue of the plan in turn. An undo is preceded by a dry run on every
 queue: a single refusal cancels the whole undo, unless the request allows a partial one (`partly`).
+
+Where decisions are signed, the activity restores nothing without a signature of the start: it has the worker's key.
 """
 
 from __future__ import annotations

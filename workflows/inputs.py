@@ -18,7 +18,7 @@ from plans.errors import InvalidPlan, PlanError, Undecodable
 from plans.files.undo import ChangesRequest
 from plans.model import PlanId, Problem, Value
 from plans.run import Options, Run, gc_disabled, run_of
-from plans.signatures import Signature
+from plans.signatures import Signature, message_digest
 from workflows import run_check
 
 REFUSED = "its workers refuse it"
@@ -166,7 +166,7 @@ def read_changes_request(arguments: Sequence[Any]) -> ChangesRequest:
     try:
         sent = _only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
         with _schema_errors("CHANGES_SCHEMA"):
-            return ChangesRequest.model_validate(sent)
+            return ChangesRequest.model_validate({**sent, "message": message_digest(sent)})
     except InvalidPlan as error:
         raise invalid(error.problems) from None
 

@@ -23,6 +23,7 @@ from activities.workspace.effect_log import Effect, Effects
 from activities.workspace.locks import locked
 from activities.workspace.text_diff import Bounds, content_diff
 from activities.workspace.workspace import Workspace
+from plans import signatures
 from plans.agents.order import AGENT_PREFIX
 from plans.errors import ToolError
 from plans.files.undo import (
@@ -54,14 +55,27 @@ class FileChanges:
     journal: Journal
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
+    key: str = ""
+    """Public key that must have signed the start of an undo; empty: it needs no signature."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
         """Report the changes of a plan; with `undo`, undo them. Raises ApplicationError with a code."""
+        if self.key and request.undo and not request.dry_run and (why := self._unsigned(request)):
+            text = f"only signed undos count here: {why}; set PLANS_DECISIONS=signed, with the worker's state directory"
+            raise ApplicationError(text, type="UNSIGNED", non_retryable=True)
         try:
             return await asyncio.to_thread(self.answer, request)
         except ToolError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
+
+    def _unsigned(self, request: ChangesRequest) -> str:
+        """Why the undo is not the key owner's; empty if it is. Judged when it was scheduled, which a reset renews."""
+        info, signature = activity.info(), request.signature
+        name, content = info.workflow_id or "", b""
+        if signature is not None:
+            content = signatures.content_of(signatures.START, name, "", request.message, signature.id, signature.time)
+        return signatures.start_problem(self.key, signature, content, info.scheduled_time)
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""

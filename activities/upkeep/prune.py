@@ -28,12 +28,17 @@ class Pruner:
 
     @activity.defn(name="prune")
     async def prune(self, order: PruneOrder) -> Pruned:
-        """Remove what no plan needs. Fails with PRUNE_REFUSED, for good, if that cannot be told."""
+        """Remove what no plan needs. Fails with PRUNE_REFUSED, for good, if that cannot be told.
+
+        Anybody who reaches the server can send an order, so it does no harm: the settings say the least age, and audit
+        records stay.
+        """
+        least = timedelta(hours=self.settings.prune_hours)
         beating = asyncio.create_task(_beat())
         try:
             return await prune(
-                self.client, self.settings, older_than=timedelta(seconds=order.older_than),
-                records=timedelta(seconds=order.records) if order.records else None,
+                self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
+                records=max(least, timedelta(seconds=order.records)) if order.records else None,
             )  # fmt: skip
         except PruneRefused as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error

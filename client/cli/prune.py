@@ -26,6 +26,9 @@ def prune(
             "--records", metavar="TIME", help="Also records older than this of plans that are gone, and logs."
         ),
     ] = None,
+    audit_records: Annotated[
+        bool, typer.Option("--audit-records", help="With --records: the audit records among them as well.")
+    ] = False,
     every: Annotated[
         str | None,
         typer.Option("--schedule", metavar="TIME", help="Have a worker do it at this interval, from now on: 1d."),
@@ -37,11 +40,15 @@ def prune(
     age = duration(older_than, "--older-than")
     kept = duration(records, "--records") if records else None
     if every is not None:
+        if audit_records:
+            raise typer.BadParameter("no schedule removes audit records; do it by hand", param_hint="--audit-records")
         _schedule(every, age, kept, dry_run=dry_run, as_json=as_json)
         return
 
     async def act(here: Connected) -> Pruned:
-        return await sweep(here.client, here.settings, older_than=age, records=kept, dry_run=dry_run)
+        return await sweep(
+            here.client, here.settings, older_than=age, records=kept, dry_run=dry_run, audit=audit_records
+        )
 
     found = session.run(act, worker=False)
     if as_json:

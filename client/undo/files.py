@@ -111,14 +111,15 @@ async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_i
         raise _failure(error, plan) from error
     except RPCError as error:
         raise translated(error, plan) from error
-    await _removed(client, handle)
+    if not request.undo or request.dry_run:
+        await _removed(client, handle)
     return _with_tools(ChangesReport.model_validate(result), tools)
 
 
 async def _removed(client: Client, handle: WorkflowHandle[Any, Any]) -> None:
     """Delete the workflow that has answered, so that it does not stand among the plans in Temporal's lists.
 
-    What was undone is in the workers' journal. One that failed stays, for whoever looks for the cause; so does one
+    One that undid something stays for its audit record; one that failed, for whoever looks for the cause; so does one
     where this client may not delete.
     """
     execution = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")

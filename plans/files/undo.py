@@ -20,6 +20,7 @@ from pydantic import Field
 from plans.definition.scopes import UNDO
 from plans.flow.ids import covers, lineage
 from plans.model import Queue, Value
+from plans.signatures import Signature
 
 FOLDER = "folder"
 
@@ -97,6 +98,8 @@ class ChangesRequest(Value):
         max_length=1_000,
         description="Task queues whose workers are asked; empty: the default queue.",
     )
+    signature: Signature | None = Field(default=None, description="Of the start, by the key of the worker.")
+    message: str = Field(default="", max_length=64, description="Digest of what is signed; the workflow computes it.")
 
 
 class Restore(Value):

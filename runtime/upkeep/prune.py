@@ -73,11 +73,12 @@ class Pruned(Value):
 
 async def prune(
     client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False,
-    records: timedelta | None = None,
+    records: timedelta | None = None, audit: bool = False,
 ) -> Pruned:  # fmt: skip
     """Remove stored values that no workflow refers to; with `dry_run`, only count them.
 
-    `records`: also records and logs older than this, of plans that the server has no more.
+    `records`: also records and logs older than this, of plans that the server has no more; `audit`: their audit records
+    as well, which is for a person to say.
 
     Works on the state directory of `settings`: run it where the values are. `older_than`: younger files stay. Raises
     PruneRefused; nothing was removed then.
@@ -99,7 +100,7 @@ async def prune(
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
     removed = await asyncio.to_thread(_sweep, loose, now - older_than.total_seconds(), dry_run)
-    other = await _others(client, settings, records, now, dry_run=dry_run)
+    other = await _others(client, settings, records, now, dry_run=dry_run, audit=audit)
     return Pruned(
         workflows=workflows,
         kept=len(needed),
@@ -113,21 +114,21 @@ async def prune(
 
 
 async def _others(
-    client: Client, settings: Settings, records: timedelta | None, now: float, *, dry_run: bool
+    client: Client, settings: Settings, records: timedelta | None, now: float, *, dry_run: bool, audit: bool
 ) -> dict[str, int]:
     """What was removed besides stored values: records and logs, and results that no run has taken for long."""
-    count, freed = await _records(client, settings, records, dry_run=dry_run)
+    count, freed = await _records(client, settings, records, dry_run=dry_run, audit=audit)
     results = await asyncio.to_thread(_sweep, unused(settings), now - settings.cache_days * DAY, dry_run)
     return {"records": count, "records_bytes": freed, "results": len(results), "results_bytes": sum(results)}
 
 
 async def _records(
-    client: Client, settings: Settings, older_than: timedelta | None, *, dry_run: bool
+    client: Client, settings: Settings, older_than: timedelta | None, *, dry_run: bool, audit: bool
 ) -> tuple[int, int]:
     if older_than is None:
         return 0, 0
     try:
-        return await prune_records(client, settings, older_than, dry_run=dry_run)
+        return await prune_records(client, settings, older_than, dry_run=dry_run, audit=audit)
     except RPCError as error:
         raise PruneRefused(f"the plans of records cannot be looked up: {error.message}; try again") from error
 

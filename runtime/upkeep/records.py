@@ -23,15 +23,22 @@ LOGS = ("*.old.log",)
 """Logs of processes before the present ones."""
 
 
-async def prune_records(client: Client, settings: Settings, older_than: timedelta, *, dry_run: bool) -> tuple[int, int]:
-    """Remove records and logs older than this; returns how many files, and their bytes.
+AUDIT = "audit-*.jsonl"
+"""Audit records, which only a person's command removes."""
+
+
+async def prune_records(
+    client: Client, settings: Settings, older_than: timedelta, *, dry_run: bool, audit: bool = False
+) -> tuple[int, int]:
+    """Remove records and logs older than this; returns how many files, and their bytes. `audit`: audit records as well.
 
     Raises RPCError if the server does not answer: what was removed until then stays removed.
     """
     before, files, freed = time.time() - older_than.total_seconds(), 0, 0
     for folder in sorted((settings.state_dir / "runs").glob("*")):
         if await asyncio.to_thread(_newest, folder) < before and await _is_gone(client, folder.name):
-            count, size = await asyncio.to_thread(_remove, _files_of(folder), before, dry_run)
+            chosen = [path for path in _files_of(folder) if audit or not path.match(AUDIT)]
+            count, size = await asyncio.to_thread(_remove, chosen, before, dry_run)
             files, freed = files + count, freed + size
             if not dry_run:
                 with suppress(OSError):  # something else is in it

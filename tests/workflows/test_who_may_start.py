@@ -1,0 +1,120 @@
+"""PLANS_DECISIONS=signed: no workflow type lets somebody act who has the server's port, but not the key."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import time
+from datetime import timedelta
+
+import pytest
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from client.undo import files as undo
+from runtime.audit.files import folder_of
+from runtime.settings import Settings
+from runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
+from tests.driving import Plans, Started
+from tests.workflows.conftest import MakeWorker
+from workflows.registration.workflow_types import WORKFLOWS
+
+pytestmark = pytest.mark.modes("plain")
+HARMLESS = {
+    "WorkspaceLockWorkflow": {"has_ended"},  # asks the server
+    "PruneWorkflow": {"prune"},  # bounded by the worker's settings; below
+    "NotifyWorkflow": {"notify"},  # decides nothing; docs/security.md
+    "LimitsWorkflow": set[str](),
+}
+"""Types that check no signature, and the only activities that they may call: each is harmless when forged."""
+
+
+@pytest.fixture
+def owner(temporal_client: Client, settings: Settings) -> Client:
+    """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
+    config = temporal_client.config()
+    config["interceptors"] = [Signer(private_key(settings))]
+    return Client(**config)
+
+
+def activities(kind: type) -> set[str]:
+    """The names of the activities in the module of a workflow type."""
+    calls = [node for node in ast.walk(ast.parse(inspect.getsource(inspect.getmodule(kind) or kind)))
+             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]  # fmt: skip
+    named = ("execute_activity", "start_activity", "execute_local_activity", "start_local_activity")
+    names = {ast.literal_eval(call.args[0]) for call in calls if call.func.attr in named}  # type: ignore[attr-defined]
+    return {str(name) for name in names}
+
+
+@pytest.mark.parametrize("kind", WORKFLOWS, ids=lambda kind: kind.__name__)
+def test_every_workflow_type_checks_who_starts_it_or_does_no_harm(kind: type) -> None:
+    if kind.__name__ not in SIGNED_WORKFLOWS:
+        assert activities(kind) == HARMLESS[kind.__name__], "sign its starts, or say why a forged one does no harm"
+
+
+async def changed(plans: Plans) -> Started:
+    """A plan that has overwritten a file."""
+    (plans.workspace / "orig.txt").write_text("ORIGINAL")
+    steps = [
+        {"id": "read", "tool": "read_file", "args": {"path": "orig.txt"}},
+        {"id": "write", "tool": "write_file", "args": {"path": "orig.txt", "content": "new"}, "dependsOn": ["read"]},
+    ]
+    started = await plans.start(steps)
+    assert (await started.ended())["status"] == "completed"
+    return started
+
+
+async def test_an_undo_without_the_key_restores_nothing(
+    idle: Plans, owner: Client, settings: Settings, make_worker: MakeWorker
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await changed(idle)
+        name = plan.id.removeprefix("plan-")
+        message = {"planId": name, "undo": True, "dryRun": False, "queues": [idle.queue]}
+        mine = private_key(settings)
+        forged = {
+            "unsigned": message,
+            "of another workflow": signed(mine, "start", f"undo-{name}x", "", message),
+            "of another undo": {**signed(mine, "start", f"undo-{name}", "", {**message, "stepId": "read"}), **message},
+            "with the digest of another": {
+                **signed(mine, "start", f"undo-{name}", "", {**message, "partly": True}), "message": "0" * 64
+            },
+        }  # fmt: skip
+        for what, sent in forged.items():
+            for partly in (False, True):
+                with pytest.raises(WorkflowFailureError) as caught:
+                    await idle.client.execute_workflow(
+                        "ChangesWorkflow", {**sent, "partly": partly}, id=f"undo-{name}", task_queue=idle.queue
+                    )
+                assert isinstance(caught.value.cause, ActivityError), what
+                assert isinstance(caught.value.cause.cause, ApplicationError)
+                assert caught.value.cause.cause.type == "UNSIGNED", what
+        assert (idle.workspace / "orig.txt").read_text() == "new"
+        # Control: the owner's undo.
+        assert (await undo.undo(owner, plan.id)).restored
+        assert (idle.workspace / "orig.txt").read_text() == "ORIGINAL"
+
+
+async def test_with_open_decisions_an_unsigned_undo_counts(idle: Plans, make_worker: MakeWorker) -> None:
+    async with make_worker():
+        plan = await changed(idle)
+        assert (await undo.undo(idle.client, plan.id)).restored
+
+
+async def test_a_prune_that_anybody_sends_removes_no_audit_record_and_nothing_younger_than_the_settings_say(
+    idle: Plans, settings: Settings, make_worker: MakeWorker
+) -> None:
+    folder = folder_of(settings.state_dir, "plan-gone")
+    folder.mkdir(parents=True)
+    ages = {"audit-1.jsonl": timedelta(days=900), "SUMMARY.md": timedelta(hours=40)}
+    for name, age in ages.items():
+        (folder / name).write_text("x")
+        os.utime(folder / name, (time.time() - age.total_seconds(),) * 2)
+    order = {"olderThan": 3_600, "records": 3_600}
+    for hours, left in ((48.0, {"audit-1.jsonl", "SUMMARY.md"}), (24.0, {"audit-1.jsonl"})):
+        async with make_worker(decisions="signed", prune_hours=hours):
+            await idle.client.execute_workflow(
+                "PruneWorkflow", order, id=f"prune-{idle.queue}-{hours:g}", task_queue=idle.queue
+            )
+        assert {path.name for path in folder.glob("*")} == left
