@@ -26,7 +26,7 @@ from runtime.buckets import gcs_driver, s3_driver
 from runtime.errors import NotConnected
 from runtime.keys.codec import Seal
 from runtime.keys.of_settings import codec_of, ring_of
-from runtime.service.connection import KEEP_ALIVE, Following
+from runtime.service.connection import KEEP_ALIVE, Following, Revive
 from runtime.setting_groups.web import is_loopback
 from runtime.settings import SettingError, Settings
 from runtime.storage import LocalDirectory, converter
@@ -71,15 +71,26 @@ class Connection:
 
 async def connect(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Client:
     """A client of the server that the settings choose. Raises NotConnected or SettingError."""
-    return (await reach(settings, say)).client
+    return (await reach(settings, say, revives=True)).client
 
 
-async def reach(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Connection:
-    """As `connect`, with details of the server. `say` announces slow work."""
-    return await find(settings) or await _embedded(settings, await embedded.ensure(settings, say))
+async def reach(
+    settings: Settings, say: Callable[[str], None] = lambda _: None, *, revives: bool = False
+) -> Connection:
+    """As `connect`, with details of the server. `say` announces slow work.
+
+    `revives`: an embedded server that dies while the connection is in use is started again.
+    """
+
+    async def revive() -> None:
+        say("The Temporal server has ended unexpectedly; starting it again.")
+        await embedded.ensure(settings, say)
+
+    kept = revive if revives else None
+    return await find(settings, kept) or await _embedded(settings, await embedded.ensure(settings, say), kept)
 
 
-async def find(settings: Settings) -> Connection | None:
+async def find(settings: Settings, revive: Revive | None = None) -> Connection | None:
     """As `reach`, but starts nothing: None if the choice is the embedded server and it is not running."""
     config = _config(settings)
     if "target_host" in config or "TEMPORAL_PROFILE" in settings.temporal:
@@ -95,21 +106,21 @@ async def find(settings: Settings) -> Connection | None:
         running = await _already_running(settings, config)
         if running:
             return running
-    return await _embedded(settings, own) if own and own.accepts() else None
+    return await _embedded(settings, own, revive) if own and own.accepts() else None
 
 
-async def _embedded(settings: Settings, server: embedded.Server) -> Connection:
+async def _embedded(settings: Settings, server: embedded.Server, revive: Revive | None) -> Connection:
     client = await _client(settings, {}, server.address, SECONDS, is_ours=True)
-    return Connection(_following(client, settings), server.address, Origin.EMBEDDED, server.ui)
+    return Connection(_following(client, settings, revive), server.address, Origin.EMBEDDED, server.ui)
 
 
-def _following(client: Client, settings: Settings) -> Client:
+def _following(client: Client, settings: Settings, revive: Revive | None = None) -> Client:
     """The client, with a connection that finds the embedded server again when it was started anew."""
 
     async def ready(service: ServiceClient) -> bool:
         return await is_ready(Client(service, namespace=client.namespace))
 
-    service = Following(client.service_client, embedded.record(settings), ready)
+    service = Following(client.service_client, embedded.record(settings), ready, revive)
     options = client.config()
     options["service_client"] = service
     return Client(**options)

@@ -25,6 +25,7 @@ from activities.attempt.results import keep
 from activities.attempt.run_once import once
 from activities.attempt.secret_arguments import as_written
 from activities.attempt.stored_arguments import as_texts, filled
+from activities.attempt.undelivered import Undelivered
 from activities.limits.admission import Waits
 from activities.outputs.recorder import Outputs
 from activities.quick.in_window import in_window
@@ -51,11 +52,13 @@ def tool_activity(
 
     `effects` makes file changes exactly-once and keeps calls from repeating; `site`: the worker's services for tools.
     """
-    here = site or ToolEnvironment()
+    here, undelivered = site or ToolEnvironment(), Undelivered()
 
     @activity.defn(name=tool.spec.name)
     @in_window
     async def attempt(call: Call) -> Return:
+        if (ended := undelivered.of_earlier_attempt()) is not None:
+            return ended
         info, outputs = activity.info(), Outputs(values, here.secrets, here.output_bytes)
         context = ToolContext(
             call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
@@ -70,7 +73,9 @@ def tool_activity(
         try:
             with heartbeat.beating():
                 done = await here.kept(tool, context, lambda: work() if call.repeatable else once(context, work))
-            return done.model_copy(update=heartbeat.before) if heartbeat.before else done
+            done = done.model_copy(update=heartbeat.before) if heartbeat.before else done
+            undelivered.keep(done)
+            return done
         except Waits as wait:
             raise await waiting(here.limits, wait, heartbeat) from None
         except (Exception, asyncio.CancelledError) as error:
@@ -79,6 +84,7 @@ def tool_activity(
             failure = _failure(_cause(error), heartbeat, context, _since(started), here.secrets)
             if failure.non_retryable:
                 here.ended(context)
+                undelivered.keep(failure)
             raise failure from None
         finally:
             context.cancel()

@@ -45,7 +45,7 @@ async def _run(
     starts: bool = False,
 ) -> T:
     settings = environment.settings()
-    connection = await reach(settings, say)
+    connection = await reach(settings, say, revives=True)
     needed = worker and not (query and await _has_record(connection.client, *query))
     return await action(await with_worker(settings, connection, needed=needed, starts=starts))
 

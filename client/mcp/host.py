@@ -108,7 +108,9 @@ class Host:
         """
         async with self._lock:
             if self._connection is None or self._is_lost(self._connection):
-                self._connection = await (self.connecting() if self.connecting else reach(self.settings, LOG.info))
+                self._connection = await (
+                    self.connecting() if self.connecting else reach(self.settings, LOG.info, revives=True)
+                )
             return await with_worker(self.settings, self._connection, needed=worker, starts=starts)
 
     def _is_lost(self, connection: Connection) -> bool:

@@ -4,6 +4,9 @@ The SDK reconnects to the address it was given, and waits there for ever if the 
 looks at the PID file before each request, while one is pending and after one has failed, and continues at the address
 it names. A request that was on its way is sent again: it carries an id by which the server knows it, which the SDK's
 own repetitions rely on as well.
+
+A command that waits for a plan would wait for ever if the server had died and nobody else came along. So it starts the
+server itself, unless somebody has stopped it (`plan down`).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any
 
 from temporalio.service import KeepAliveConfig, RPCError, RPCStatusCode, ServiceClient
 
+from plans.errors import PlanError
 from runtime.server import Server
 from runtime.wait import until
 
@@ -30,20 +34,23 @@ ask more often than every 10 seconds."""
 LOST = frozenset((RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED))
 
 Ready = Callable[[ServiceClient], Awaitable[bool]]
+Revive = Callable[[], Awaitable[object]]
 _Stamp = tuple[int, int, int] | None
 
 
 class Following(ServiceClient):
     """A connection to the embedded server with this PID file, wherever it listens.
 
-    `is_ready`: whether a server that accepts connections can be used yet.
+    `is_ready`: whether a server that accepts connections can be used yet. `revive`: starts the server again if it has
+    died; raises PlanError if it cannot. None: somebody else will.
     """
 
-    def __init__(self, service: ServiceClient, record: Path, is_ready: Ready) -> None:
+    def __init__(self, service: ServiceClient, record: Path, is_ready: Ready, revive: Revive | None = None) -> None:
         super().__init__(service.config)
-        self._service, self._record, self._is_ready = service, record, is_ready
+        self._service, self._record, self._is_ready, self._revive = service, record, is_ready, revive
         self._stamp = _stamp(record)
         self._lock = asyncio.Lock()
+        self._reviving: asyncio.Task[object] | None = None
 
     @property
     def worker_service_client(self) -> Any:
@@ -74,6 +81,21 @@ class Following(ServiceClient):
                     self._stamp = stamp
         return self._service is not before
 
+    async def _keep_alive(self) -> None:
+        """Start the server again if its process has died. Several processes may try: one does (`server.ensure`)."""
+        if self._revive is None:
+            return
+        server = Server.last(self._record)
+        if server is None or server.is_stopped or server.is_alive():
+            return
+        if self._reviving is None or self._reviving.done():
+            self._reviving = asyncio.create_task(self._revived(self._revive))
+        await asyncio.shield(self._reviving)  # the request that noticed may be given up
+
+    async def _revived(self, revive: Revive) -> None:
+        with suppress(PlanError):  # the request fails as it did; the next one tries again
+            await revive()
+
     async def _connected(self, address: str) -> ServiceClient | None:
         with suppress(RuntimeError, ValueError, TimeoutError, RPCError):  # what the SDK raises for any failure
             service = await ServiceClient.connect(replace(self.config, target_host=address))
@@ -87,7 +109,10 @@ class Following(ServiceClient):
         try:
             return await self._unless_moved(rpc, req, resp_type, **how)
         except RPCError as error:
-            if error.status not in LOST or not await self.follow():
+            if error.status not in LOST:
+                raise
+            await self._keep_alive()
+            if not await self.follow():
                 raise
         except _Moved:
             pass
@@ -99,6 +124,7 @@ class Following(ServiceClient):
         pending = asyncio.ensure_future(service._rpc_call(rpc, req, resp_type, **how))
         try:
             while not (await asyncio.wait({pending}, timeout=EVERY))[0]:
+                await self._keep_alive()
                 await self.follow()
                 if self._service is not service and not pending.done():
                     raise _Moved

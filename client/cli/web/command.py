@@ -89,7 +89,7 @@ def _show(page: ServedPage, path: str, open_: bool) -> None:
 async def _connection(settings: Settings) -> Connection | None:
     """A connection, with a worker; None if that cannot be: the page says so, and recovers when it can."""
     try:
-        connection = await reach(settings, say)
+        connection = await reach(settings, say, revives=True)
         await ensure_worker(settings, connection)
     except PlanError as error:
         say(error.message)

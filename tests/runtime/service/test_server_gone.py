@@ -1,0 +1,72 @@
+"""The embedded server dies while a command follows a plan: the command starts it, and follows the plan to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from runtime import server
+from runtime.settings import Settings
+from tests.client.cli.command import line_with, plan, running
+from tests.driving import GO
+from tests.nightly import only_nightly
+from tests.waiting import until
+
+STEPS = {
+    "steps": [
+        {
+            "id": "slow",
+            "tool": "run_command",
+            "args": {"command": f"touch begun; until [ -e {GO} ]; do sleep 0.05; done"},
+        },
+        {"id": "after", "tool": "write_file", "args": {"path": "done.txt", "content": "x"}, "dependsOn": ["slow"]},
+    ]
+}
+
+
+@pytest.mark.parametrize("verb", ["run", only_nightly("watch")])
+async def test_a_server_that_died_is_started_by_whoever_follows(embedded: Settings, workspace: Path, verb: str) -> None:
+    file = workspace.parent / "plan.json"
+    file.write_text(json.dumps(STEPS))
+    environ = os.environ | embedded.as_environ()
+    arguments = [str(file), "--yes", "--id", "gone", "--workspace", str(workspace)]
+    if verb == "watch":
+        assert (await plan(environ, "start", *arguments)).code == 0
+        arguments = ["gone"]
+    async with running(environ, verb, *arguments) as process:
+        await line_with(process, "slow")
+        await until((workspace / "begun").exists, "the command runs")
+        first = server.recorded(embedded)
+        assert first
+        os.kill(first.pid, signal.SIGKILL)
+        await until(lambda: not first.is_alive(), "the server is gone")
+        (workspace / GO).touch()
+        _, told = await process.communicate()
+        assert process.returncode == 0, told.decode()
+    assert (workspace / "done.txt").read_text() == "x"
+    assert "ended unexpectedly; starting it again" in told.decode()
+    second = server.recorded(embedded)
+    assert second
+    assert second.address == first.address
+
+
+async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_follows(
+    embedded: Settings, workspace: Path
+) -> None:
+    file = workspace.parent / "plan.json"
+    file.write_text(json.dumps(STEPS))
+    environ = os.environ | embedded.as_environ()
+    async with running(environ, "run", str(file), "--yes", "--id", "kept", "--workspace", str(workspace)) as process:
+        await line_with(process, "slow")
+        await until((workspace / "begun").exists, "the command runs")
+        await server.stop(embedded)
+        assert process.stderr
+        seen = ""
+        while "does not answer" not in seen:
+            seen += (await process.stderr.readline()).decode()
+        assert "starting it again" not in seen
+        assert server.recorded(embedded) is None
