@@ -19,6 +19,7 @@ from client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from client.cli.session import Connected, who
 from client.cli.spans import seconds_of
 from client.edits import plan_file
+from client.live.lengths import seconds
 from client.plan_file import races_among
 from client.requests.llm import require_llm
 from client.requests.workspaces import named
@@ -184,7 +185,8 @@ class MakeRequest:
 
 def rows_of(view: PlanView) -> list[str]:
     """The lines of a plan in review: steps with tool, args, dependencies and approval mark, those inside others too."""
-    rows = ["", f"{line(view.title or view.id)} (version {view.version})", ""]
+    estimate = f", estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
+    rows = ["", f"{line(view.title or view.id)} (version {view.version}{estimate})", ""]
     for number, step in enumerate(view.steps, 1):
         rows.append(f"☐ {number}. {line(step.description or step.id)}  [{step.id}]")
         rows += written_rows(step)

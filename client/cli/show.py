@@ -57,15 +57,24 @@ def show(
         bool, typer.Option("--full", help="All steps of a big plan; with --json, large values in full.")
     ] = False,
     everything: Annotated[bool, typer.Option("--all", help="With STEP: every step inside it.")] = False,
+    numbered: Annotated[
+        bool,
+        typer.Option("--numbered", help="Steps by number, as in step_files and step_tool_history, without ids."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a plan: its steps, results and files. Blocks and loops are folded; name one to unfold it."""
+    if numbered and (step is not None or as_json):
+        raise typer.BadParameter("--numbered is for a whole plan as text", param_hint="--numbered")
     if step is not None:
         _show_inside(plan, step, everything=everything, as_json=as_json)
         return
 
     if as_json:
         output.show_json(session.look(plan, "plan", lambda here: _json_view(here, plan, full)))
+    elif numbered:
+        limit = None if full else TEXT_STEPS
+        output.show(session.look(plan, "text", lambda here: runs.text(here.client, plan, limit)))
     else:
         output.show(session.look(plan, "plan" if full else "text", lambda here: _linked_text(here, plan, full)))
 

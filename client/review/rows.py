@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from client.decide.shown import NOW, coloured
+from client.live.lengths import seconds
 from client.plan_file import races_among
 from client.review.deciding.around import NOTHING, Around
 from client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
@@ -52,6 +53,7 @@ def heading(view: PlanView, width: int) -> Text:
     waiting = len(view.pending) + sum(view.more_pending.values())
     asks = any(item.kind == QUESTION for item in view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}"
+    tail += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
     title = cut(line(view.title or view.id), max(8, width - cell_len(tail)))
     return Text.assemble((title, "bold"), tail)

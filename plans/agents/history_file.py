@@ -87,11 +87,12 @@ def entry_of_summary(text: str) -> Entry | None:
     if not (plan or agent):
         return None
     name = re.sub(r"\\(.)", r"\1", title[1]) if title else ""
+    prefix = f"Execute plan {plan}: " if plan else ""  # the title of a summary is the task alone
     try:
         return Entry(
             agent_id=agent or f"plan-{plan}",
             agent_type=facts.get("Type") if agent else PLAN_TYPE,
-            task_description=name if agent else f"Execute plan {plan}: {name}",
+            task_description=name if name.startswith(prefix) else prefix + name,
             plan=plan,
             timestamp=facts.get("Started", ""),
             status=_status(facts.get("Status", ""), is_resumed="Resumed by" in facts),

@@ -83,6 +83,7 @@ class Outcome(Value):
         default=None, description="The model's arguments, truncated alike, if a person replaced them."
     )
     by: str = Field(default="", description="The person who approved or denied it, if one did and gave a name.")
+    again: str = Field(default="", description="Of a call that was made several times: what became of it before.")
     text: str = Field(default="", description="The value as text, or the error.")
     length: int | None = Field(default=None, description="Characters of the whole text, if `text` is truncated.")
     large: LargeValue | None = Field(default=None, description="Reference to a value stored outside history.")
@@ -114,6 +115,7 @@ class Outcome(Value):
             asked=args_line(self.asked or {}),
             by=self.by,
             state=self.state,
+            again=self.again,
         )
 
 

@@ -129,7 +129,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     head: dict[str, Any] = {
         "tool": _step(agent, step_id).tool, "call": number_of(step_id), "ok": end == "done", "state": end,
         "args": short_args(ran_args(agent, step_id)), "asked": None if asked is None else short_args(asked),
-        "by": decision.by if decision else "",
+        "by": decision.by if decision else "", "again": _again(state),
     }  # fmt: skip
     if result is not None and end == "done":
         text = "" if result.large else as_text(result.value)
@@ -143,6 +143,17 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     output = last_output(state)
     size = output.stdout + output.stderr if output else 0
     return Outcome.model_validate({**head, "text": text[:3_800], "output": size})
+
+
+def _again(state: StepState) -> str:
+    """What became of a call's attempts before the last one: all of them did something, or may have."""
+    before = [call for call in state.past if call.retried and call.call == state.calls]
+    lost = sum(call.attempt is not None and call.attempt.code == WORKER_LOST for call in before)
+    if not before:
+        return ""
+    how = [f"{lost} lost with the worker, after all or part of what the call does"] if lost else []
+    how += [f"{len(before) - lost} failed"] if len(before) > lost else []
+    return f"made {len(before) + 1} times: before this, {', '.join(how)}"
 
 
 def number_of(step_id: str) -> int:

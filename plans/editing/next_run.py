@@ -6,6 +6,7 @@ A change of a step inside a block (`resize.thumb`) holds for all items in which 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
@@ -40,6 +41,8 @@ class Changed(NamedTuple):
     plan: Plan
     overrides: dict[str, Step]
     pins: dict[str, Step]
+    unwaived: frozenset[str] = frozenset()
+    """The steps that make another call now: a waiver of the one before is not about it, unless it was given again."""
 
 
 def changed(run: Run, plan: Plan, changes: Sequence[Replacement], again: Again) -> Changed:
@@ -65,7 +68,9 @@ def changed(run: Run, plan: Plan, changes: Sequence[Replacement], again: Again) 
     except InvalidPlan as error:
         raise Refused(error.problems[0].text, "BAD_EDIT") from error
     new = plan.model_copy(update={"steps": found, "budget": budget, "version": plan.version + 1})
-    return Changed(new, inner, _pins(run, new, again))
+    other = frozenset(change.step_id for change in changes if re.match(r"args\b|tool\b|queue\b", change.path))
+    waived = {change.step_id for change in changes if change.path == "requiresApproval"}
+    return Changed(new, inner, _pins(run, new, again), other - waived)
 
 
 def _row(

@@ -69,6 +69,7 @@ class ToolOutcome(Value):
     asked: str = Field(default="", description="The model's own arguments, if a person changed them.")
     by: str = Field(default="", description="Who decided about the call, if a person did.")
     state: str = Field(default="", description="How it ended where `ok` is not enough: denied, interrupted, unknown.")
+    again: str = Field(default="", description="Of a call that was made several times: what became of it before.")
 
 
 def section(title: str, body: str) -> str:
@@ -189,7 +190,7 @@ def _remark(outcome: ToolOutcome) -> str:
         return f"(denied by {who})" if who else "(denied)"
     said = {"interrupted": "interrupted before it began", "unknown": "interrupted; unknown whether it took effect"}
     changed = f"{who or 'a person'} changed the arguments; you asked for {outcome.asked}" if outcome.asked else ""
-    remarks = "; ".join(filter(None, [changed, said.get(outcome.state, "")]))
+    remarks = "; ".join(filter(None, [changed, outcome.again, said.get(outcome.state, "")]))
     return f"({remarks})" if remarks else ""
 
 

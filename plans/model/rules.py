@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import Any, Literal
 
 from pydantic import Field
@@ -50,12 +51,12 @@ class Budget(Value):
     )
 
     def granted(self, share: float = 0.5) -> Budget:
-        """The budget after a person extended it: every limit raised by `share` of itself."""
+        """The budget after a person extended it: every limit raised by `share` of itself, rounded up."""
         raised = 1 + share
         return self.model_copy(
             update={
-                "tokens": None if self.tokens is None else int(self.tokens * raised) + 1,
-                "calls": None if self.calls is None else int(self.calls * raised) + 1,
+                "tokens": None if self.tokens is None else ceil(self.tokens * raised),
+                "calls": None if self.calls is None else ceil(self.calls * raised),
                 "seconds": None if self.seconds is None else self.seconds * raised,
             }
         )

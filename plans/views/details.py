@@ -30,6 +30,7 @@ def of_plan(run: Run) -> list[str]:
     began = created(run)
     times = [("created", began), ("started", run.started), ("ended", run.ended)]
     took = f", in {(run.ended - run.started).total_seconds():.1f} s" if run.ended and run.started else ""
+    took += f", estimated {plan.estimated_duration:,.10g} s" if plan.estimated_duration is not None else ""
     rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []

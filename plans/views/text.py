@@ -177,4 +177,6 @@ def _tools(step: Step, state: StepState) -> str:
     rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
     for tool, number in [*state.earlier.items(), *rest.items()]:
         counts |= {tool: counts.get(tool, 0) + number} if number else {}
+    if step.tool == AGENT:  # it is no call of its own: those of its agent are
+        counts.pop(AGENT, None)
     return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())

@@ -103,6 +103,7 @@ def brief_view(run: Run, since: int | None = None) -> dict[str, Any]:
         "version": run.plan.version,
         "status": run.status.value,
         "seq": run.seq,
+        **({"estimatedDuration": estimate} if (estimate := run.plan.estimated_duration) is not None else {}),
         "startedAt": iso(run.started),
         "endedAt": iso(run.ended),
         "counts": counts(run),

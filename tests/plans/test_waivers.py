@@ -29,6 +29,7 @@ from plans.run import Options, PlanStatus, Result, Run, Status
 from plans.step_call import StepCall, digest_of
 from plans.step_state import Outcome
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, plan_of, statuses, step
+from tests.plans.flow.player import Player, plan
 
 DELETE = step("g", tool="delete_file", args={"path": "x"})
 OTHER = step("h", tool="delete_file", args={"path": "y"})
@@ -379,3 +380,22 @@ def test_an_edit_of_what_is_in_a_block_or_how_often_it_runs_ends_its_waivers(cha
     edit(schedule, change)
     inner = WAIVED.model_copy(update={"id": "b.w"})
     assert not approvals.is_waived(schedule.run, inner, StepCall(inner.tool, inner.args, None, "", {}))
+
+
+@pytest.mark.parametrize("is_inner", [False, True])
+def test_a_waiver_is_not_moved_to_another_call_by_a_rerun(is_inner: bool) -> None:
+    delete = {"id": "b", "tool": "delete_file", "args": {"path": "x"}, "requiresApproval": False}
+    steps = [{"id": "each", "forEach": ["x"], "steps": [delete]}] if is_inner else [delete]
+    top, name, template = ("each", "each[0].b", "each.b") if is_inner else ("b", "b", "b")
+    played = Player(plan(*steps)).play()
+    assert (played.called, played.run.status) == ([name], "completed")
+
+    def again(*changes: tuple[str, str, Any]) -> Player:
+        given = [Replacement(step_id=step, path=path, value=value) for step, path, value in changes]
+        return Player(rerun_from(played.run, top, "p-r2", NOW, "", given)).play()
+
+    assert again().called == [name], "the control: the same call is waived as before"
+    assert again((template, "retry.attempts", 5)).called == [name], "and so it is with more attempts"
+    changed = again((template, "args.path", "y"))
+    assert (changed.called, list(changed.schedule.awaiting)) == ([], [name])
+    assert again((template, "args.path", "y"), (template, "requiresApproval", False)).called == [name]

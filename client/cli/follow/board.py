@@ -100,7 +100,8 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     if view.lock and not view.lock.held:
         who = f", held by {line(view.lock.holder.removeprefix('plan-'))}" if view.lock.holder else ""
         limit = f"  waits for its workspace{who}{limit}"
-    grid.add_row(title, Text.assemble(status, f"  {elapsed}{limit}"))
+    estimate = f" (estimated {seconds(view.estimated_duration)})" if view.estimated_duration is not None else ""
+    grid.add_row(title, Text.assemble(status, f"  {elapsed}{estimate}{limit}"))
     return grid
 
 

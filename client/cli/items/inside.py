@@ -56,7 +56,7 @@ def _head(step: InnerStep) -> Iterator[str]:
     elif result is not None and result.ok:
         found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
     found += [("Reason", step.reason), ("Depends on", ", ".join(step.needs))]
-    found += [("Times", _times(step)), *(("Attempt", _attempt(call)) for call in step.calls)]
+    found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
     found += [("Decision", decided(step.decision))] if step.decision else []
     found += (

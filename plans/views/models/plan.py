@@ -190,6 +190,7 @@ class BriefView(View):
     title: str = ""
     version: int = 1
     created_at: datetime | None = None
+    estimated_duration: float | None = Field(default=None, description="Seconds, as the plan's author estimated.")
     status: PlanStatus
     seq: int = Field(default=0, description="Number of the last event.")
     started_at: datetime | None = None

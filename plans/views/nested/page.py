@@ -12,6 +12,7 @@ from plans.execution.messages import InsideAsked
 from plans.execution.readiness import needed
 from plans.flow.ids import is_pattern, matches
 from plans.run import Run
+from plans.step_call import upcoming
 from plans.views.agent_progress import notes_of
 from plans.views.nested.below import agent_asks
 from plans.views.nested.counting import Census
@@ -83,9 +84,10 @@ def _in_full(run: Run, step_id: str) -> dict[str, Any]:
     if step is None:
         return {}
     calls = calls_view(run, step)
+    named = (run.outline.find(step_id, name) for name in needed(run, step))
     found: dict[str, Any] = {
-        "args": run.args_of(step),
-        "needs": list(needed(run, step)),
+        "args": run.args_of(step) if step.is_block else upcoming(run, step).call.args,  # with values, as far as known
+        "needs": [each.step_id for each in named if each is not None and each.step_id],
         "notes": notes_of(step, state),
         "mended": state.mended,
         "deleted": state.deleted,

@@ -53,6 +53,11 @@ async def test_a_person_sees_what_happened_who_decided_and_what_to_do_next(
     for row in ("! partial   2 of 3 steps", "denied   last: User denied approval by bob: keep it"):
         assert row in watched.out
     assert f"next     plan resume {name}   runs what is not done and asks again about what was denied" in watched.out
+    numbered = (await plan(environ, "show", name, "--numbered")).out.splitlines()
+    assert (numbered[:4], numbered[4]) == (["Plan: A test", "=" * 40, "Progress: 2/3 (66.7%)", ""], "Steps:")
+    assert [row for row in numbered if ": [" in row] == [
+        "  0: [✓] write", "  1: [✓] Say hi", "  2: [-] last"
+    ], numbered  # fmt: skip
     ended = (await plan(environ, "show", name)).out.splitlines()
     assert ended[:5] == [
         *("Plan: A test", "=" * 40, "Progress: 2/3 (66.7%)"),

@@ -330,6 +330,9 @@ def test_a_summary_tells_enough_to_recover_the_run() -> None:
     for run in example().entries:
         status = run.status
         assert entry_of_summary(run_summary(run, status, "## Answer\n\n- Agent: `other`")) == run
+        task = run.task_description.removeprefix(f"Execute plan {run.plan}: ")
+        titled = run.model_copy(update={"task_description": task})  # as an agent's SUMMARY.md has it
+        assert entry_of_summary(run_summary(titled, status)) == run
 
 
 @pytest.mark.parametrize("status", ["interrupted", "failed", "timeout"])

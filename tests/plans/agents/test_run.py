@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from plans.activity_io import Facts
+from plans.activity_io import Attempt, Facts
 from plans.agents.answers import ToolUse
 from plans.agents.order import AgentOrder
 from plans.agents.read_result import read_on
@@ -14,6 +14,8 @@ from plans.agents.resume import resumed, take_outcomes
 from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Schedule
+from plans.execution.tool_history import note_attempts
+from plans.llm.prompt_parts import outcome_text
 from plans.run import Options, Result, Status
 from plans.step_state import Outcome as Ended
 from tests.plans.building import NOW, TOOLS, completed
@@ -116,3 +118,19 @@ def test_long_arguments_of_calls_that_ended_are_cut_when_it_goes_on() -> None:
     schedule.settle("call_1", completed(), NOW)
     sizes = [len(step.args["text"]) for step in lightened(agent).run.plan.steps]
     assert sizes == [514, 9_000]
+
+
+def test_the_model_is_told_that_its_call_was_made_more_than_once() -> None:
+    agent, schedule = _agent(_use("run_command", command="deploy"))
+    schedule.start("call_1", NOW)
+    state = agent.run.steps["call_1"]
+    state.calls = 1
+    lost = Attempt(number=1, began=NOW, duration=5.0, code="WORKER_LOST", error="its worker died or was stopped")
+    failed = lost.model_copy(update={"number": 2, "code": "COMMAND_FAILED", "error": "exit code 3"})
+    note_attempts(agent.run, agent.run.plan.steps[0], [lost], 0)
+    schedule.settle("call_1", completed("done"), NOW)
+    told = outcome_text(outcome_of(agent, "call_1").shown())
+    assert "(made 2 times: before this, 1 lost with the worker, after all or part of what the call does) [SUCC" in told
+    note_attempts(agent.run, agent.run.plan.steps[0], [failed], 0)
+    again = outcome_of(agent, "call_1").again
+    assert (again[:13], again[-10:]) == ("made 3 times:", ", 1 failed")

@@ -191,3 +191,11 @@ def test_a_plain_plan_has_none_of_this() -> None:
     assert not Census(player.run).has_any
     assert "inside" not in summary_of(player.run).to_json()
     assert step("a").for_each is None
+
+
+def test_a_step_in_a_loop_shows_its_arguments_with_the_item_and_only_steps_as_what_it_needs() -> None:
+    steps = [note("first", "x"), note("then", "{{f}} after {{first}} and {{other}}")]
+    played = Player(plan(note("other", "o"), {"id": "each", "forEach": {"items": ["a"], "as": "f"}, "steps": steps}))
+    shown = InsidePage.read(queries.inside(played.play().run, [{"stepId": "each[0].then"}])).step
+    assert shown is not None
+    assert (shown.args, shown.needs) == ({"text": "a after x and o"}, ["each[0].first", "other"])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from plans.activity_io import Return
+import pytest
+
+from plans.activity_io import PastCall, Return
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_files
+from plans.model import Step
 from plans.run import Run
 from plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
@@ -89,3 +92,16 @@ def test_the_text_of_a_big_plan_has_as_many_steps_as_asked_for() -> None:
     short = text(run, 8).splitlines()
     assert len(short) == 13
     assert short[-1] == "  … and 990 blocked, 3 ready"
+
+
+@pytest.mark.parametrize("is_ok", [True, False])
+def test_an_agent_counts_its_calls_and_is_none_itself(is_ok: bool) -> None:
+    run = run_of(Step(id="a", tool="agent", args={"objective": "Do it."}))
+    schedule = Schedule(run)
+    schedule.begin(NOW)
+    schedule.start("a", NOW)
+    run.steps["a"].calls = 1
+    made = PastCall(tool="note", args={}, result="done", time=NOW, agent="agent-p-a", number=1)
+    run.steps["a"].past = [made, made.model_copy(update={"number": 2})]
+    schedule.settle("a", completed() if is_ok else failed(), NOW)
+    assert "      Tools: note (2 calls)" in text(run).splitlines()
