@@ -19,7 +19,6 @@ from plans.large_value import Composed, LargeValue
 from plans.model import Plan, Problem, Retry, ToolSpec, Value
 from plans.model.caching import CacheNote, CacheOrder
 from plans.model.notify import NotifyRule
-from plans.quick.batching import Quick
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
@@ -43,7 +42,6 @@ class Call(Value):
     retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
     approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
     repeatable: bool = Field(default=True, description="False: at most one attempt, even if the worker crashes.")
-    quick_since: float | None = Field(default=None, description="Of a quick call: when the first of its window began.")
     stamps: dict[str, Stamp] = Field(
         default_factory=dict, description="Stamps of the call's files, as this run last saw them."
     )
@@ -204,7 +202,6 @@ class Return(Value):
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
     checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
     definition: ToolSpec | None = Field(default=None, description="Of a failed call: its server's tool, if it changed.")
-    quick: Quick | None = Field(default=None, description="Of a quick call: what its activity's events say of others.")
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )
@@ -249,28 +246,12 @@ class Facts(Value):
         default_factory=dict, description="By task queue, the names of all tools of its workers, once a recovery asked."
     )
     strict_approvals: bool = Field(default=False, description="PLANS_APPROVALS=strict: waivers are ignored.")
-    binds_calls: bool = Field(
-        default=False, description="Decisions are bound to the digest of a call; not in histories of older versions."
-    )
-    versions_by_step: bool = Field(
-        default=False,
-        description="An approver's change of a step leaves decisions on other steps valid; not in older histories.",
-    )
-    first_turn_patched: bool = Field(default=False, description="Its patches need no marker; not in older histories.")
-    one_by_one: bool = Field(default=False, description="Each call is an activity, none quick; not in older histories.")
-    windows_by_result: bool = Field(
-        default=False, description="What a window of quick calls holds is known from results; not in older histories."
-    )
-    partial_fails: bool = Field(
-        default=False, description="The workflow of a partial plan fails (PLAN_PARTIAL); not in older histories."
-    )
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )
     workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
-    shares_host: bool = Field(default=False, description="Children work at the plan's host; not in older histories.")
     notify: list[NotifyRule] = Field(
         default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
     )

@@ -117,10 +117,6 @@ class Options(Value):
         ge=10,
         description="Events after which the workflow continues as new; none: when the server suggests it.",
     )
-    must_complete: bool = Field(
-        default=False,
-        description="The workflow fails unless the plan completes: so do all now, this is for workers of before.",
-    )
     notify: list[NotifyRule] = Field(
         default_factory=list, max_length=100, description="Of a step's child: the rules of its parent."
     )
@@ -168,7 +164,6 @@ class Run(State):
     started: datetime | None = None
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
-    slow: dict[str, int] = Field(default_factory=dict, description="By tool, its quick calls that were not (`quick`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
     timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")

@@ -81,12 +81,6 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def args_hash(args: Mapping[str, Any]) -> str:
-    """Hash of the arguments: what a decision was bound to before there were digests of whole calls."""
-    text = json.dumps(args, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
     found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}

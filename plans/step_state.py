@@ -87,7 +87,6 @@ class Decision(Value):
     comment: str = ""
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, description="The plan's version when it was made.")
-    args_hash: str = Field(default="", description="Hash of its arguments, for runs from before there were digests.")
     digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
     unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")

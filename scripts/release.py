@@ -1,7 +1,8 @@
 """Prepares a release: `python -m scripts.release VERSION --from REVISION`. Needs a clean tree and publishes nothing.
 
-1. Plans that the previous release (a git revision) began are ended by this code, in the same state directory; and its
-   worker runs a plan while one of this code makes calls, as where workers are upgraded one after the other.
+1. Plans that the previous release (a git revision; for the first one, any before) began are ended by this code, in the
+   same state directory; and its worker runs a plan while one of this code makes calls, as where workers are upgraded
+   one after the other.
 2. Histories of this release are recorded into `tests/replay/releases/VERSION`; these and those of all releases replay.
 3. The version is written where it stands (PLACES), and what CHANGELOG.md says under Unreleased becomes its section.
 4. The wheel is built into `dist/`, and the images where Docker runs.
@@ -70,6 +71,16 @@ def stamped(root: Path, version: str) -> dict[Path, str]:
             content = content.replace(text.format(old), text.format(version))
         found[root / name] = content
     return found
+
+
+def refusal(version: str, root: Path = ROOT) -> str:
+    """Why this version cannot be released; empty if it can: it is newer, or the tree's own and not released yet."""
+    if not VERSION.fullmatch(version):
+        return f"{version!r} is not a version such as 1.0.0"
+    own, is_released = current(root), (root / RELEASES.relative_to(ROOT) / version).exists()
+    if _numbers(version) < _numbers(own) or is_released:
+        return f"{version} is not newer than {own}, or released already"
+    return ""
 
 
 def changelog(text: str, version: str, day: date) -> str:
@@ -160,7 +171,13 @@ def asked() -> argparse.Namespace:
     """The command's arguments, of a release that can be made; ends the program otherwise."""
     parser = argparse.ArgumentParser(prog="python -m scripts.release", description="Prepare a release.")
     parser.add_argument("version", metavar="VERSION")
-    parser.add_argument("--from", dest="revision", required=True, metavar="REVISION", help="the previous release")
+    parser.add_argument(
+        "--from",
+        dest="revision",
+        required=True,
+        metavar="REVISION",
+        help="the previous release; of the first one, an earlier revision",
+    )
     parser.add_argument(
         "--date", type=date.fromisoformat, default=datetime.now(UTC).date(), help="of the release: today"
     )
@@ -170,10 +187,8 @@ def asked() -> argparse.Namespace:
         help="further arguments of `docker build`, such as those of the Dockerfile for builds behind a mirror",
     )  # fmt: skip
     given = parser.parse_args()
-    if not VERSION.fullmatch(given.version):
-        parser.error(f"{given.version!r} is not a version such as 1.0.0")
-    if _numbers(given.version) <= _numbers(current()):
-        parser.error(f"{given.version} is not newer than {current()}")
+    if problem := refusal(given.version):
+        parser.error(problem)
     if subprocess.run(
         ["git", "rev-parse", "--verify", "--quiet", f"{given.revision}^{{commit}}"],
         cwd=ROOT,

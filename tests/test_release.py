@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.release import PLACES, RELEASES, ROOT, VERSION, changelog, current, stamped
+from scripts.release import PLACES, RELEASES, ROOT, SCENARIOS, VERSION, changelog, current, refusal, stamped
 
 TEXT = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- A. (2026-11-22)\n"
 
@@ -50,8 +50,18 @@ def test_a_release_without_changes_is_refused() -> None:
         changelog(changelog(TEXT, "1.0.0", date(2026, 11, 22)), "1.0.1", date(2026, 11, 23))
 
 
-def test_histories_are_kept_of_every_release_that_the_changelog_names() -> None:
+def test_histories_are_kept_of_every_release_that_the_changelog_names_and_of_no_other() -> None:
     named = re.findall(rf"^## \[({VERSION.pattern})\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    kept = {folder.name for folder in RELEASES.iterdir()}
-    assert set(named) <= kept
-    assert current() in kept
+    kept = {path.name: {file.name.rpartition(".")[0] for file in path.iterdir()} for path in RELEASES.glob("*")}
+    assert kept.keys() == set(named)
+    lacking = {version: [name for name in SCENARIOS if f"{name}.1" not in files] for version, files in kept.items()}
+    assert not any(lacking.values()), lacking
+
+
+def test_a_version_is_released_once_and_none_after_a_newer_one(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')
+    assert [refusal(version, tmp_path) for version in ("1.2.0", "1.2.1", "2.0.0")] == ["", "", ""]
+    (tmp_path / RELEASES.relative_to(ROOT) / "1.2.0").mkdir(parents=True)
+    assert "released already" in refusal("1.2.0", tmp_path)
+    assert "not newer" in refusal("1.1.9", tmp_path)
+    assert "not a version" in refusal("v1.2.1", tmp_path)

@@ -107,12 +107,9 @@ class AgentWorkflow(PlaceHandlers):
         await agent_reporting.begun(agent)
 
     def _leave_out(self) -> None:
-        """Drop calls of the earlier run that cannot be made, or whose results were reported by an older version."""
+        """Drop calls of the earlier run that cannot be made."""
         agent = self._agent
         resume.leave_out(agent, resume.without_tool(agent), "its tool is no longer there")
-        told = resume.told_already(agent)
-        if told and (agent.run.facts.first_turn_patched or workflow.patched("calls-reported-once")):
-            resume.leave_out(agent, told, resume.NOT_MADE)
         self._started().append([])
 
     async def _work(self) -> None:
@@ -181,7 +178,7 @@ class AgentWorkflow(PlaceHandlers):
                 self._add_time((workflow.now() - began).total_seconds())
         if agent.run.stopped:
             return  # interrupted meanwhile: the answer is dropped, and the run that resumes this one asks again
-        agent.unsent, agent.notice = [], ""  # histories from before answers brought a conversation clear `unsent` here
+        agent.notice = ""
         self._decide(reply)
 
     def _decide(self, reply: AgentReply) -> None:
@@ -226,11 +223,11 @@ class AgentWorkflow(PlaceHandlers):
         if agent.tasks is not None and agent.tasks.remaining < done:
             agent.run.note(LogKind.TASK, agent.position, workflow.now())
 
-    def _finish(self, decision: Decision, end: AgentEnd, form_problem: str | None) -> None:
+    def _finish(self, decision: Decision, end: AgentEnd, form_problem: str) -> None:
         """End the run. A final answer that does not match the output schema goes back, `nudges` times at most."""
         agent, limits = self._agent, self._agent.order.limits
         is_complete = end is AgentEnd.COMPLETED
-        problem = agent_run.answer_problem(agent, decision.answer, form_problem) if is_complete else ""
+        problem = f"final answer: {form_problem}" if is_complete and form_problem else ""
         agent.tasks = decision.tasks or agent.tasks
         if problem and agent.nudges < limits.nudges:
             agent.nudges, agent.notice = agent.nudges + 1, problem

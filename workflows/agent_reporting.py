@@ -99,14 +99,10 @@ async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **m
         return
     message = {"stepId": agent.order.step_id, **({"line": text[:500]} if text else {})}
     message |= {**progress_of(agent.tasks, is_new), **more}
-    if _reports_calls(agent):
-        report = reports.report_of(agent)
-        reports.noted(agent, report)
-        message |= report
-        # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
-        await asyncio.shield(asyncio.create_task(_signal(parent, message)))
-    else:
-        await _signal(parent, message)
+    report = reports.report_of(agent)
+    reports.noted(agent, report)
+    # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
+    await asyncio.shield(asyncio.create_task(_signal(parent, message | report)))
 
 
 async def _signal(parent: str, message: dict[str, Any]) -> None:
@@ -125,12 +121,12 @@ def is_due(agent: AgentRun, within_turn: bool, again: bool) -> bool:
     if agent.link.asks:
         ended = agent.link.requests < agent.asked
         return within_turn and (ended or (not again and reports.has_news(agent, within_turn)))
-    return not again and reports.has_news(agent, within_turn) and _reports_calls(agent)
+    return not again and reports.has_news(agent, within_turn)
 
 
 async def report_the_rest(agent: AgentRun, place: Place) -> None:
     """Report all once more, of an agent that was cancelled: it returns no result."""
-    if _parent(agent) is not None and _reports_calls(agent):
+    if _parent(agent) is not None:
         await report_to_parent(agent, "")
     await place.cut_short()
 
@@ -173,11 +169,6 @@ def _parent(agent: AgentRun) -> str | None:
     """The workflow id of the plan that the agent works for; None if it works for none."""
     parent = workflow.info().parent
     return parent.workflow_id if parent is not None and agent.order.step_id else None
-
-
-def _reports_calls(agent: AgentRun) -> bool:
-    """False in histories recorded before agents reported. Asked once: the mark takes two events of every run."""
-    return agent.link.reports > 0 or workflow.patched("agents-report-calls")
 
 
 async def _track(agent: AgentRun, kind: Kind, resumes: str = "") -> None:

@@ -51,13 +51,11 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
         return _failure(run.stopped, summary, PLAN_TIMEOUT)
     if run.status is PlanStatus.FAILED:
         return _failure(f"the plan failed: {run.stopped}", summary, PLAN_FAILED)
-    fails = run.facts.partial_fails or run.options.must_complete
-    if run.status is not PlanStatus.PARTIAL or not fails or run.interrupted:
+    if run.status is not PlanStatus.PARTIAL or run.interrupted:
         return None
     counted = Counter("denied" if state.is_denied else state.status.value for state in run.steps.values())
     missed = [f"{counted[name]} {name}" for name in ("failed", "denied", "skipped", "blocked") if counted[name]]
-    code = PLAN_PARTIAL if run.facts.partial_fails else PLAN_FAILED
-    return _failure(f"the plan did not complete: {', '.join(missed)}", summary, code)
+    return _failure(f"the plan did not complete: {', '.join(missed)}", summary, PLAN_PARTIAL)
 
 
 def _failure(text: str, summary: dict[str, Any], code: str) -> ApplicationError:
@@ -71,7 +69,7 @@ async def recorded(run: Run) -> dict[str, Any]:
     if run.facts.keeps_summaries:
         try:
             record = await _record(run)
-            if record.claim is not None:  # None in histories recorded before the memo held it: no command then
+            if record.claim is not None:  # else storing it has failed
                 counts = record.summary.get("counts") or {}
                 done = sum(counts.get(name, 0) for name in ("completed", "skipped"))
                 workflow.upsert_memo({END_RECORD: record.claim, "done": done})

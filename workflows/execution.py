@@ -50,7 +50,6 @@ from workflows import list_items, signed, timers, tool_call
 from workflows.approval_timers import ApprovalTimers
 from workflows.children.children import Children
 from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
-from workflows.quick.window import Window
 from workflows.recovery import StepRecovery
 from workflows.waiting.steps import WaitingSteps
 
@@ -65,7 +64,7 @@ class Execution:
         self._timers = ApprovalTimers()
         self._recovery = StepRecovery(self)
         self.children = Children(self.schedule)
-        self._sent, self._rest, self._window, self._moved = 0, timers.Rest(run), Window(run), self.children.place.moved
+        self._sent, self._rest, self._moved = 0, timers.Rest(), self.children.place.moved
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
         self._seen = -1
 
@@ -200,7 +199,7 @@ class Execution:
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.run, step, filled, values, self._window, self._moved))
+                self._watch(step_id, tool_call.start(self.run, step, filled, values, self._moved))
 
     def _proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""

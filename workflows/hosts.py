@@ -31,10 +31,9 @@ from workflows.policies import Policy
 AGAIN = timedelta(seconds=1)
 """Before a call whose worker was lost is looked up again at its host."""
 _LOST = (TimeoutType.HEARTBEAT, TimeoutType.START_TO_CLOSE)
-_SHUT_DOWN = ("CancelledError", "KEY_MISSING")
-"""Types of the failure of an attempt that ended with its worker's shutdown, or before it could read its arguments."""
-_CUT_OFF = "WorkerShutdown"
-"""The type that the SDK's core gives an attempt that had not ended when its worker was gone."""
+_SHUT_DOWN = ("CancelledError", "KEY_MISSING", "WorkerShutdown")
+"""Types of the failure of an attempt that ended with its worker's shutdown, or before it could read its arguments. The
+last one is of the SDK's core: the attempt had not ended when its worker was gone."""
 Moved = Callable[[Host, str], Awaitable[bool]]
 """Moves the plan from a host that takes none of its calls, unless it is only busy; whether it is elsewhere now."""
 T = TypeVar("T")
@@ -112,7 +111,7 @@ async def elsewhere(run: Run) -> Host:
     while True:
         asked = run.host
         found = await _taken(asked)
-        if run.host == asked or not workflow.patched("moves-with-the-last-checkpoint"):
+        if run.host == asked:
             return found
 
 
@@ -166,9 +165,7 @@ async def _asked(request: HostRequest, queue: str | None, patience: timedelta | 
 
 def _has_left(run: Run, host: Host) -> bool:
     """Whether the plan's files are elsewhere than at that host, or about to be."""
-    if run.host is None or (run.host.token == host.token and not run.host.left):
-        return False
-    return run.is_guest or workflow.patched("failures-at-a-host-that-was-left")
+    return run.host is not None and (run.host.token != host.token or run.host.left)
 
 
 def _keep(run: Run, checkpoint: Checkpoint | None) -> None:
@@ -193,8 +190,6 @@ def _is(error: ActivityError, kinds: tuple[TimeoutType, ...]) -> bool:
 def _is_lost(error: ActivityError) -> bool:
     """Whether the attempt ended with its worker, so that only the effect log knows what became of it."""
     kind = error.cause.type if isinstance(error.cause, ApplicationError) else None
-    if kind == _CUT_OFF:
-        return workflow.patched("looks-up-what-a-shutdown-cut-off")
     return _is(error, _LOST) or kind in _SHUT_DOWN
 
 

@@ -20,7 +20,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_
 
 from plans import budget
 from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest, expected_of
+from plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest
 from plans.agents.order import limit_reached
 from plans.agents.prompting.questions import corrected, question_of, sent
 from plans.agents.run import AgentRun
@@ -28,7 +28,7 @@ from plans.agents.tasks import TaskList
 from plans.budget import Usage
 from plans.errors import Unanswered
 from plans.large_value import LargeValue
-from plans.llm.answers import Expected, Parsed, parsed, typed
+from plans.llm.answers import Expected, Kind, Parsed, typed
 from plans.llm.json_extraction import AnswerProblem
 from plans.llm.planning_prompts import correction_prompt
 from plans.llm.prompt_parts import Prompt
@@ -57,10 +57,10 @@ class Question(NamedTuple):
 
 
 class AgentReply(NamedTuple):
-    """An agent's answer. `form_problem`: how the final answer violates the output schema; None if unchecked."""
+    """An agent's answer. `form_problem`: how a final answer violates the output schema; empty if it conforms."""
 
     answer: TaskList | AgentAnswer | SimpleAnswer
-    form_problem: str | None = None
+    form_problem: str
 
 
 class Rejected(NamedTuple):
@@ -84,7 +84,7 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
         return await _ask(run, question, rejected)
 
     def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
-        value = _value(answer, question.expected)
+        value = _value(answer, question.expected.kind)
         return value if isinstance(value, AnswerProblem) else accept(value)
 
     def note(attempt: int, problem: str, code: str) -> None:
@@ -103,9 +103,9 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
         return await _ask_agent(agent, question, session, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        value = _value(answer, expected_of(question, agent.run.facts.tools, text_only=True))
+        value = _value(answer, question.asked)
         if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
-            return AgentReply(value, answer.form_problem)
+            return AgentReply(value, answer.form_problem or "")
         return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
 
     def note(_: int, problem: str, code: str) -> None:
@@ -154,11 +154,11 @@ async def _corrected(
             raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 
-def _value(answer: LlmAnswer, expected: Expected) -> Parsed | AnswerProblem:
-    """The value the activity parsed. Histories recorded before it did so hold only the text, which is parsed here."""
+def _value(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
+    """The value that the activity parsed, or what is wrong with the answer."""
     if answer.problem:
         return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
-    return parsed(answer.text, expected) if answer.parsed is None else typed(answer.parsed, expected.kind)
+    return typed(answer.parsed or {}, kind)
 
 
 async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:

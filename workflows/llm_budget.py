@@ -24,10 +24,8 @@ async def require_budget(run: Run) -> None:
 
     Near a limit, waits for requests of agents that are under way. A child plan then asks its parent.
     """
-    judgement, alone = _judgement(run), _judgement_alone(run)
-    if _allows(judgement) != _allows(alone) and not workflow.patched("budget-counts-agents"):
-        judgement = alone  # as in histories recorded when a budget counted the plan's own requests and ended agents
-    elif judgement.verdict == "wait":
+    judgement = _judgement(run)
+    if judgement.verdict == "wait":
         await workflow.wait_condition(lambda: _judgement(run).verdict != "wait")
         judgement = _judgement(run)
     if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
@@ -43,16 +41,6 @@ def _judgement(run: Run) -> budget.Judgement:
     if run.plan.budget is None:
         return budget.decide(Budget(), Usage(calls=run.llm_calls), run.llm_seconds)
     return budget.judge(run.plan.budget, run.ledger.position(run.llm_calls, run.llm_seconds))
-
-
-def _judgement_alone(run: Run) -> budget.Judgement:
-    spent = run.ledger.total
-    spent = spent.model_copy(update={"calls": max(spent.calls, run.llm_calls)})
-    return budget.decide(run.plan.budget or Budget(), spent, run.llm_seconds)
-
-
-def _allows(judgement: budget.Judgement) -> bool:
-    return judgement.verdict in ("ok", "warn")
 
 
 def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:

@@ -234,9 +234,9 @@ class PlanWorkflow(WaitingHandlers):
         events, size = info.get_current_history_length(), info.get_current_history_size()
         full = limit.is_full(events, info.is_continue_as_new_suggested())
         if full and limit.has_room(events, size, len(execution.run.steps)):
-            full = not workflow.patched("longer-histories")
+            full = False
         if full and workflow.cancellation_reason() is not None and not limit.is_near_the_end(events, size):
-            full = not workflow.patched("ends-where-it-was-cancelled")
+            full = False
         return limit.decide(events, size, full, execution.in_flight, workflow.now())
 
     async def _news(self, until: datetime | None) -> None:
@@ -288,7 +288,7 @@ class PlanWorkflow(WaitingHandlers):
         awaiting = folded_ids(execution.schedule.awaiting)
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.host is not None:
-            self._index.publish_host(run.host.name, guest=run.is_guest)
+            self._index.publish_host(run.host.name)
         if run.revisions:
             self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))
 

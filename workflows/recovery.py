@@ -110,9 +110,8 @@ class StepRecovery:
             self._budget_decided(step_id, decision.approved)
         elif decision.approved:
             choice = Recovery.model_validate(proposal["recovery"])
-            args = decision.args if self._run.facts.binds_calls else state.args
-            if choice.action == "retry" and args is not None:  # the approver replaced the arguments
-                choice = choice.model_copy(update={"args": args})
+            if choice.action == "retry" and decision.args is not None:  # the approver replaced the arguments
+                choice = choice.model_copy(update={"args": decision.args})
             self._apply(step_id, choice)
             if choice.action == "retry" and not state.failure:  # approving the recovery approves the retried call
                 step = self._execution.schedule.step(step_id)

@@ -31,9 +31,8 @@ class Index:
         self._shown = (attributes.get(PLAN_STATUS) or "", list(attributes.get(PLAN_PENDING) or []))
         self._started_with_status = bool(self._shown[0])
         self._title = attributes.get(PLAN_TITLE) or ""
-        self._timeout = workflow.memo_value("timeout", None)
         self._host = workflow.memo_value("host", "")
-        self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps")}
+        self._listed = {name: workflow.memo_value(name, None) for name in ("title", "steps", "timeout")}
 
     def publish(self, status: str, pending: Iterable[str], title: str, *, known: bool) -> None:
         """Upsert what has changed. `known`: all our attributes are registered; otherwise only those set at start are.
@@ -63,22 +62,16 @@ class Index:
     def publish_memo(self, title: str, steps: int, timeout: float | None) -> None:
         """Upsert title, number of steps and time limit in the memo, if the plan was started with it and they changed.
 
-        Of a plan that was edited. Histories recorded before memos had time limits lack the last one.
+        Of a plan that was edited.
         """
-        listed = {"title": title[:1_000] or self._listed["title"], "steps": steps}
+        listed = {"title": title[:1_000] or self._listed["title"], "steps": steps, "timeout": timeout}
         if listed != self._listed and self._listed["steps"] is not None:
             self._listed = listed
             workflow.upsert_memo(listed)
-        if timeout != self._timeout and self._listed["steps"] is not None and workflow.patched("deadline-in-memo"):
-            self._timeout = timeout
-            workflow.upsert_memo({"timeout": timeout})
 
-    def publish_host(self, name: str, *, guest: bool) -> None:
-        """Upsert in the memo where the plan's files are, if that changed. Histories from before it was told replay.
-
-        A guest is started with it, and may be told of a move in its first turn, where nothing may be patched.
-        """
-        if name != self._host and ((guest and self._host) or workflow.patched("host-in-memo")):
+    def publish_host(self, name: str) -> None:
+        """Upsert in the memo where the plan's files are, if that changed."""
+        if name != self._host:
             self._host = name
             workflow.upsert_memo({"host": name})
 

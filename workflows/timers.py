@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.run import Run, StepState
+from plans.run import StepState
 
 ACTIVATION_UNITS = 3_000_000
 """Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at
@@ -20,8 +20,7 @@ ACTIVATION_BYTES = 1_000_000
 class Rest:
     """A short timer after a workflow task that has worked enough; the next one goes on."""
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
+    def __init__(self) -> None:
         self._worked, self._task = 0, -1
         self._timer: asyncio.Task[None] | None = None
 
@@ -48,15 +47,9 @@ class Rest:
 
     def is_due(self) -> bool:
         """Whether this workflow task has worked enough, or rests already; starts the rest."""
-        if self._timer is None and self._worked > ACTIVATION_UNITS and self._may_rest():
+        if self._timer is None and self._worked > ACTIVATION_UNITS:
             self._timer = asyncio.create_task(workflow.sleep(0.001, summary="rest"))
         return self._timer is not None
-
-    def _may_rest(self) -> bool:
-        """False in histories recorded before there were rests. The first turn follows the plan's check, a local
-        activity, so newer ones say so in its result: a patch there may be unknown on replay (docs/temporal.md, 10).
-        """
-        return self._run.facts.first_turn_patched or workflow.patched("rest-between-costly-steps")
 
     def _begin_task(self) -> None:
         task = workflow.info().get_current_history_length()

@@ -21,39 +21,26 @@ from plans.expressions.references import Filled
 from plans.flow.ids import call_name
 from plans.hosts.host import Host
 from plans.model import Step, ToolSpec
-from plans.quick.batching import is_batched
 from plans.run import Run
 from plans.step_call import StepValues, call_of
 from workflows import hosts, policies
 from workflows.completion import of_json
 from workflows.hosts import Moved
 from workflows.policies import Policy
-from workflows.quick.window import Window
-from workflows.quick.window import start as quick
 
 
-def start(
-    run: Run, step: Step, filled: Filled, values: StepValues, window: Window, moved: Moved
-) -> asyncio.Future[dict[str, Any]]:
+def start(run: Run, step: Step, filled: Filled, values: StepValues, moved: Moved) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
     note_call(run, step, filled.args)
 
-    def call() -> Call:
-        return _call(run, step, spec, filled, values, policy)
-
     def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
-        return _begin(run, step, call(), policy, host)
-
-    def quickly(since: float | None) -> workflow.ActivityHandle[dict[str, Any]]:
-        return _quickly(run, step, call().model_copy(update={"quick_since": since}))
+        return _begin(run, step, _call(run, step, spec, filled, values, policy), policy, host)
 
     if run.host_of(step) is not None:
         return asyncio.create_task(hosts.call(run, step.id, policy, begin, moved))
-    if _is_quick(run, step, filled):
-        return asyncio.create_task(window.call(step.tool, quickly, begin))
     return begin()
 
 
@@ -72,21 +59,6 @@ def _begin(
         retry_policy=policy.retry_policy_at_host if host else policy.retry_policy,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
-
-
-def _quickly(run: Run, step: Step, call: Call) -> workflow.ActivityHandle[dict[str, Any]]:
-    name = call_name(step.id, run.steps[step.id].calls)
-    return quick(step.tool, of_json(call.model_dump_json(exclude_defaults=True)), name, _summary(run, step))
-
-
-def _is_quick(run: Run, step: Step, filled: Filled) -> bool:
-    """Whether the call is made in the workflow task: in plans that began when `durable: batch` had that effect."""
-    if run.facts.one_by_one:
-        return False
-    here = run.queue_of(step) in (None, workflow.info().task_queue)
-    if not here or run.literal or filled.secrets or step.id in run.decisions:
-        return False
-    return is_batched(step, run.facts.tools[step.tool], run.plan.durable, filled.args)
 
 
 def _summary(run: Run, step: Step) -> str:

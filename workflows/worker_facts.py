@@ -42,13 +42,8 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
 
 
 def _as_strict(facts: Facts, other: Facts) -> Facts:
-    """The facts with strict approvals if the workers of another queue have them: the strictest of a plan decides.
-
-    Not in histories recorded before decisions were bound to calls.
-    """
-    return (
-        facts.model_copy(update={"strict_approvals": True}) if other.binds_calls and other.strict_approvals else facts
-    )
+    """The facts with strict approvals if the workers of another queue have them: the strictest of a plan decides."""
+    return facts.model_copy(update={"strict_approvals": True}) if other.strict_approvals else facts
 
 
 async def learn_tools(run: Run) -> None:
@@ -73,11 +68,11 @@ async def learn_for_recovery(run: Run, step: Step) -> str | None:
     """Make all tools known that may recover the step: those of the workers of its queue.
 
     Each queue is asked once in a run. Returns why they could not be listed; the step is then recovered with the tools
-    that are known. Not in histories recorded when a recovery knew the plan's tools only.
+    that are known.
     """
     queue = step.queue if step.queue != run.plan.queue else None
     known = run.facts.all_tools if queue is None else queue in run.facts.queue_tools
-    if known or not workflow.patched("recovery-with-all-tools"):
+    if known:
         return None
     try:
         if queue is None:

@@ -130,7 +130,7 @@ class Heartbeat:
         )  # fmt: skip
 
     def _count_unrecorded(self) -> None:
-        """Count errors that a worker of an earlier version counted without recording their attempts."""
+        """Count errors whose attempts are not readable here: a worker of another version recorded them."""
         recorded = sum(attempt.code != WORKER_LOST for attempt in self.attempts)
         self.more = max(self.more, self.errors - recorded)
 

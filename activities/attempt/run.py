@@ -28,7 +28,6 @@ from activities.attempt.stored_arguments import as_texts, filled
 from activities.attempt.undelivered import Undelivered
 from activities.limits.admission import Waits
 from activities.outputs.recorder import Outputs
-from activities.quick.in_window import in_window
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
 from plans.activity_io import Call, Note, Return
@@ -55,7 +54,6 @@ def tool_activity(
     here, undelivered = site or ToolEnvironment(), Undelivered()
 
     @activity.defn(name=tool.spec.name)
-    @in_window
     async def attempt(call: Call) -> Return:
         if (ended := undelivered.of_earlier_attempt()) is not None:
             return ended

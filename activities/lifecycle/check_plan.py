@@ -81,7 +81,6 @@ class PlanChecker:
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
     ) -> Facts:
         workspace, trouble = self._workspace(request, own)
-        own_queue = request.queue is None  # of another, a workflow of before some facts may be told
         return Facts(
             problems=bounded(wrong + trouble),
             tools=dict(tools),
@@ -89,16 +88,10 @@ class PlanChecker:
             workspace=workspace,
             strict_approvals=self.strict_approvals,
             decision_key=self.decision_key,
-            binds_calls=True,
-            versions_by_step=True,
-            one_by_one=own_queue,
-            partial_fails=True,
-            first_turn_patched=True,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             workspace_lock=self.workspace_lock,
-            own_files=self.own_files and own_queue,
-            shares_host=own_queue,
+            own_files=self.own_files and request.queue is None,
             notify=self.targets.default,
         )
 

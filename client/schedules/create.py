@@ -71,7 +71,7 @@ async def create_schedule(
     policy = SchedulePolicy(overlap_of(given.overlap), given.catchup, given.pause_on_failure)
     spec, note = spec_of(timing), given.note or ("created paused" if given.paused else None)
     state = ScheduleState(note, given.paused, given.limit is not None, given.limit or 0)
-    request = request_for(plan, options or Options(), given)
+    request = request_for(plan, options or Options())
     action = await _action(client, chosen, checked, request, queue, priority_of(checked, options), options)
     memo = {"title": checked.title[:1_000], "source": source[:1_000], "by": options.by if options else ""}
     try:
@@ -100,12 +100,12 @@ async def _action(
     )
 
 
-def request_for(plan: Mapping[str, Any], options: Options, rules: Rules) -> dict[str, Any]:
+def request_for(plan: Mapping[str, Any], options: Options) -> dict[str, Any]:
     """What each run is started with. Without the plan's own id, since every run gets one; it stays as the task."""
     data = {name: value for name, value in plan.items() if name != "id"}
     if plan.get("id") and not data.get("taskId"):
         data["taskId"] = plan["id"]
-    given = options.model_copy(update={"must_complete": rules.pause_on_failure, "review": False})
+    given = options.model_copy(update={"review": False})
     return {"plan": data, "options": given.model_dump(mode="json", exclude_none=True, exclude_defaults=True)}
 
 

@@ -38,7 +38,7 @@ from plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plans.agents.tasks import PLAN_ACTIONS, TaskList
+from plans.agents.tasks import TaskList
 from plans.budget import Usage
 from plans.large_value import LargeValue
 from plans.llm.answers import Expected, Parsed
@@ -242,19 +242,9 @@ def repeated(answer: Parsed, text: str) -> str:
     return answer_line({"reasoning": reasoning if isinstance(reasoning, str) else "", **fields})
 
 
-def expected_of(
-    question: AgentQuestion, tools: Mapping[str, ToolSpec], about: str = "", *, text_only: bool = False
-) -> Expected:
-    """The expected answer. `tools`: the worker's tools by name; `about`: the request.
-
-    `text_only`: for an answer that is in history as text, judged as when it was recorded: `plan_actions` took a reason.
-    """
-    specs = offered(question.tools, tools, question.asked)
-    if text_only:
-        schema = PLAN_ACTIONS_TOOL.args_schema | {"required": ["reason"]}
-        strict = PLAN_ACTIONS_TOOL.model_copy(update={"args_schema": schema})
-        specs = [strict if spec.name == PLAN_ACTIONS else spec for spec in specs]
-    return Expected(kind=question.asked, tools=specs, about=about)
+def expected_of(question: AgentQuestion, tools: Mapping[str, ToolSpec], about: str = "") -> Expected:
+    """The expected answer. `tools`: the worker's tools by name; `about`: the request."""
+    return Expected(kind=question.asked, tools=offered(question.tools, tools, question.asked), about=about)
 
 
 def as_text(value: Any) -> str:

@@ -8,8 +8,7 @@ What becomes of the calls of the last answer, whose results the model has not be
 - One that was running when the run ended without settling it (the workflow was terminated) is not repeated: its result
   is unknown. The model decides what to do about it.
 
-The results are reported once, when all of these calls have ended; so no result precedes the end of its call. A call
-that an earlier version of this program reported as not made is never made.
+The results are reported once, when all of these calls have ended; so no result precedes the end of its call.
 """
 
 from __future__ import annotations
@@ -71,11 +70,6 @@ def for_step(earlier: AgentRun, order: AgentOrder, new_id: str, now: datetime) -
         new = resumed(earlier, new_id, now)
     new.order = order
     return new
-
-
-def told_already(agent: AgentRun) -> list[str]:
-    """Calls that have not ended although their results were reported: an earlier version resumed the run."""
-    return [name for name, state in agent.run.steps.items() if state.status not in DONE and name not in agent.called]
 
 
 def without_tool(agent: AgentRun) -> list[str]:

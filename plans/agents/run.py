@@ -18,7 +18,7 @@ from plans.agents.answers import Confidence, ToolUse
 from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
 from plans.agents.tasks import Decision, TaskList, TaskStatus
-from plans.definition.output_schema import form_problem, value_of
+from plans.definition.output_schema import value_of
 from plans.execution import schedule
 from plans.execution.tool_history import last_output
 from plans.large_value import LargeValue
@@ -165,17 +165,6 @@ def failed_tools(agent: AgentRun, step_ids: Sequence[str]) -> list[str]:
     """The tools of those calls that failed or were skipped."""
     tools = {step.id: step.tool for step in agent.run.plan.steps}
     return [tools[name] for name in step_ids if agent.run.steps[name].status is not Status.COMPLETED]
-
-
-def answer_problem(agent: AgentRun, answer: str, verdict: str | None = None) -> str:
-    """How a final answer violates the requested schema; empty if it conforms or no schema was requested.
-
-    `verdict` is the activity's; None in histories recorded before the activity checked answers.
-    """
-    if agent.order.output_schema is None:
-        return ""
-    problem = form_problem(agent.order.output_schema, answer) if verdict is None else verdict
-    return f"final answer: {problem}" if problem else ""
 
 
 def answer_value(agent: AgentRun) -> Any:

@@ -27,6 +27,7 @@ from plans.flow.progress import tolerated
 from plans.flow.values import Composer
 from plans.large_value import Composed
 from plans.model import DEFAULT_PARALLEL, ForEach, Step
+from plans.model.plan import OfPlan, plan_names
 from plans.run import Run
 from plans.step_state import Change, Result, Status, StepState
 from plans.waiting.events import WAIT_FOR
@@ -73,10 +74,8 @@ def _begun(parent: Run, step: Step, name: str, now: datetime) -> Run:
     window = window_of(loop.step.for_each or ForEach(items=[]), limit)
     data = {
         "title": f"{loop.id}, {step.description}",
-        "inputs": {key: each.model_dump(mode="json", exclude_unset=True) for key, each in parent.plan.inputs.items()},
-        "defaults": parent.plan.defaults.model_dump(mode="json", exclude_unset=True),
+        **parent.plan.model_dump(mode="json", include={*plan_names(OfPlan.BATCH)}, exclude_unset=True),
         "maxParallel": window.steps,
-        **({"durable": parent.plan.durable} if parent.plan.durable else {}),
         "steps": [*(_stub(root) for root in known), own.model_dump(mode="json", exclude_unset=True)],
     }
     inputs = {key: value for key, value in parent.inputs.items() if value is not None}

@@ -16,10 +16,6 @@ from jsonschema.exceptions import SchemaError
 from plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
 from plans.definition.parsing import Unreadable, parse_json
 
-MAX_APPLIED = 100_000
-"""Limit on keywords, matches and errors per answer in a workflow, which has no clock. Applies to histories recorded
-before the activity checked answers; high enough for every answer accepted back then."""
-
 
 def schema_problem(schema: Mapping[str, Any]) -> str:
     """Why a schema cannot be used; empty if it can. Never raises."""
@@ -42,15 +38,14 @@ def schema_problem(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-def form_problem(schema: Mapping[str, Any], answer: str, go_on: GoOn | None = None) -> str:
+def form_problem(schema: Mapping[str, Any], answer: str, go_on: GoOn) -> str:
     """How an answer violates the schema; empty if it conforms. Never raises.
 
-    `go_on` returns whether there is time left. Without it, MAX_APPLIED limits the work, deterministically for replay.
+    `go_on` returns whether there is time left.
     """
-    left = iter(range(MAX_APPLIED))
     try:
         value = parse_json(answer)
-        problem = next(errors(schema, value, go_on or (lambda: next(left, None) is not None)), None)
+        problem = next(errors(schema, value, go_on), None)
     except Unreadable as error:
         return f"it must be JSON that conforms to the requested schema: {error}"
     except TooMuch:

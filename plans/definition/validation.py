@@ -27,7 +27,7 @@ from plans.definition.parsing import MAX_FOUND
 from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
 from plans.expressions.references import Reference
 from plans.files.owned import owned_problems
-from plans.model import Durable, Input, Plan, Problem, Step, ToolSpec
+from plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""
@@ -78,7 +78,7 @@ class _Check:
         for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
             self._found += cycle_problems(body.steps, scope)
         ended = [*output_problems(self._plan, self._hints), *self._meaning.of_outputs(self._plan)]
-        whole = [*_defaults(self._plan), *owned_problems(self._plan), *_without_effect(self._plan.durable)]
+        whole = [*_defaults(self._plan), *owned_problems(self._plan)]
         return [*self._found, *ended, *whole]
 
     def body(self, steps: Sequence[Step], around: Scope, before: str, variables: frozenset[str]) -> list[Problem]:
@@ -100,8 +100,6 @@ class _Check:
 
     def _step(self, step: Step, scope: Scope) -> None:
         here = f"{scope.before}{step.id}" not in self._elsewhere
-        if not step.is_block:
-            self._add(_without_effect(step.durable, f"{scope.before}{step.id}"))
         self._add(dependency_problems(step, scope, self._hints))
         for call in calls_of(step, scope.before):
             if here:
@@ -247,12 +245,6 @@ _EXAMPLES = {
 
 def _about(declared: Input) -> str:
     return f" ({_short(declared.description)[1:-1]})" if declared.description else ""
-
-
-def _without_effect(durable: Durable | None, path: str | None = None) -> Iterator[Problem]:
-    if durable == "batch":
-        text = "`durable: batch` has no effect: each call is recorded by itself; remove it"
-        yield Problem(code="NO_EFFECT", step_id=path, field="durable", message=text, severity="warning")
 
 
 def _defaults(plan: Plan) -> Iterator[Problem]:

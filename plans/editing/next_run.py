@@ -140,8 +140,6 @@ def _pins(run: Run, plan: Plan, again: Again) -> dict[str, Step]:
 
 def _of_approvers(run: Run, again: Again) -> dict[str, Step]:
     """Steps inside blocks and loops whose arguments their approvers changed, where they run again."""
-    if not run.facts.binds_calls:
-        return {}
     return {
         name: run.outline.step(name).model_copy(update={"id": "step", "args": state.args})
         for name, state in run.steps.items()

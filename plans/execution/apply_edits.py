@@ -25,12 +25,13 @@ from plans.errors import InvalidPlan, Refused
 from plans.expressions.json_path import PathError, put
 from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
+from plans.model.plan import OfPlan, plan_aliases
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
 from plans.waiting.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
-PLAN_FIELDS = frozenset(("title", "maxParallel", "timeout", "defaults", "budget", "notify", "estimatedDuration"))
+PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))
 
 
 class Revised(NamedTuple):

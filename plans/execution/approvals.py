@@ -5,7 +5,6 @@ counts, later ones are refused (REQUIREMENTS B6). It may name the digest, or a p
 only. When the step starts with another call than the one decided about, it asks again: an edit, another queue, or a
 value that was not known yet. Arguments that replace the step's are validated, and make a new version of the plan.
 
-`Facts.binds_calls` is false in histories recorded before there were digests: their decisions cover arguments only.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
 from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, args_hash, carries, digest_of, upcoming
+from plans.step_call import StepCall, carries, digest_of, upcoming
 from plans.waiting.people import is_verified, who_of
 from plans.waiting.questions import refuse_approval
 
@@ -78,15 +77,13 @@ def stated(run: Run, step: Step) -> bool | None:
     """
     if step.id in run.denied:
         return True
-    if step.requires_approval is False and run.facts.binds_calls:
+    if step.requires_approval is False:
         return None if is_of_edited(run, step.id) or not run.options.waivers else False
     return step.requires_approval
 
 
 def refused_waiver(run: Run, step: Step) -> str:
     """Why the time limit of an approval may not approve the step; empty if it may."""
-    if not run.facts.binds_calls:
-        return ""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
     if step.tool in run.tools_changed:
@@ -134,8 +131,8 @@ def check(run: Run, message: Decide) -> Step:
 
 def _is_current(run: Run, step: Step, version: int) -> bool:
     """Whether a decision about a version counts: since then, only approvers of other steps changed arguments."""
-    same = version == run.plan.version
-    return same or (run.facts.versions_by_step and stands_since(run.revisions, version, run.plan.version, step.id))
+    current = run.plan.version
+    return version == current or stands_since(run.revisions, version, current, step.id)
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:
@@ -163,7 +160,7 @@ def digest_shown(run: Run, step: Step) -> str:
 
 def is_changed(run: Run, step_id: str) -> bool:
     """Whether the step's call is another one than the plan was started with, or than it asked about before."""
-    places = (step_id, template_of(step_id)) if run.facts.binds_calls and run.edited else ()
+    places = (step_id, template_of(step_id)) if run.edited else ()
     return any(run.edited.get(name) == CALL for each in places for name in lineage(each))
 
 
@@ -194,7 +191,6 @@ def decide(
         comment=message.comment,
         args=message.args,
         version=run.plan.version,
-        args_hash=args_hash(seen if state.awaiting and message.args is None else run.args_of(step)),
         digest=digest,
         unchecked=not run.facts.workspace,
         time=now,
@@ -225,7 +221,7 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
     """Give the step the approver's arguments: a new version of the plan, with its line in the change log."""
     before, was = run.args_of(step), digest_shown(run, step)
     run.steps[step.id].args = message.args
-    if not run.facts.binds_calls or message.args == before:
+    if message.args == before:
         return
     run.plan = run.plan.model_copy(update={"version": run.plan.version + 1})
     run.edited[step.id] = CALL
@@ -242,8 +238,6 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
 def covers(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the decision on a step covers the call it would make now."""
     decision = run.decisions[step.id]
-    if not run.facts.binds_calls:
-        return not decision.args_hash or decision.args_hash in (args_hash(call.args), args_hash(run.args_of(step)))
     # Before a worker checked the plan, nobody knew the workspace that the starter's choice leads to.
     return decision.digest == digest_of(call._replace(workspace="") if decision.unchecked else call)
 
@@ -252,7 +246,7 @@ def rebound(run: Run, step: Step, decision: Decision) -> Decision:
     """The approval of a recovery as the approval of the call that is repeated, as far as it could be shown."""
     call = upcoming(run, step)
     digest = digest_of(call.call) if call.is_whole else ""
-    return decision.model_copy(update={"args_hash": args_hash(run.args_of(step)), "digest": digest})
+    return decision.model_copy(update={"digest": digest})
 
 
 def void(run: Run, step_id: str, now: datetime) -> None:

@@ -27,7 +27,6 @@ from plans.flow.batches.split import loop_of
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
-from plans.hosts.host import UNSUPPORTED, unsupported
 from plans.model import ForEach, Step, ToolSpec
 from plans.run import DENIED, Result, Run
 from plans.server_tools.tool_changes import TOOL_CHANGED, unfit
@@ -141,8 +140,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
-        if (unasked := _unasked(schedule, step)) is not None:
-            return unasked
+        if loop_of(schedule.outline, step.id) is not None:
+            return Delegate({})  # a batch of a loop: the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
@@ -166,15 +165,6 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     if is_timer(run, step):
         return Sleep(float(filled.args.get("seconds", 0)))
     return Call(filled, values)
-
-
-def _unasked(schedule: ReadinessIndex, step: Step) -> Fail | Delegate | None:
-    """What needs no look at arguments: a part of a loop; a child at a host, in a plan of before that could be."""
-    is_batch = loop_of(schedule.outline, step.id) is not None
-    run = schedule.run
-    if run.host_of(step) is not None and not run.facts.shares_host and (is_batch or step.tool in CHILDREN):
-        return Fail(UNSUPPORTED, unsupported(step.id))
-    return Delegate({}) if is_batch else None  # the items in it ask for themselves
 
 
 def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:

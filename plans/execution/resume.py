@@ -26,7 +26,7 @@ from plans.execution.tool_history import begun_again
 from plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
 from plans.flow.undone import unclosed, undone_steps
 from plans.log import LogKind
-from plans.model import Plan, Step
+from plans.model import Step
 from plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plans.server_tools.listed_tools import definitions
 from plans.step_state import SKIPPED
@@ -64,7 +64,7 @@ def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Seque
     """As `resumed`, also if all steps are done: of a child plan whose parent was stopped before it learned that."""
     again = _not_done(run)
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
-    new = _next(run, changed(run, _plan_of(run), changes, again), again, new_id, sentence, now)
+    new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
     for name in new.agents:  # an agent that continues tells of its earlier calls itself
         state = new.steps[name] if name in new.steps else new.kept.steps[name]
@@ -83,7 +83,7 @@ def rerun_from(
     _require(run, step_id)
     relisted = bool(changes) and all(each.step_id == step_id and each.path.startswith("forEach") for each in changes)
     again = joined(following(run, [step_id], relisted), _not_done(run))
-    plan = changed(run, _plan_of(run), changes, again)
+    plan = changed(run, as_it_stands(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
     return _next(run, plan, again, new_id, sentence, now, fresh=True)
 
@@ -101,7 +101,7 @@ def rerun_only(
     if lacking:
         text = f"step '{step_id}' needs '{lacking[0]}', which is not done; rerun with --from {lacking[0]}"
         raise Refused(text, "NOT_DONE")
-    plan = changed(run, _plan_of(run), changes, Again({step_id}, set()))
+    plan = changed(run, as_it_stands(run), changes, Again({step_id}, set()))
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now, fresh=True)
     for other in run.plan.steps:
@@ -196,11 +196,6 @@ def _next(
 def _stands(decision: Decision, state: StepState) -> bool:
     """Whether a decision counts in the next run: a person's own approval of a call that has not been made yet."""
     return decision.approved and not state.calls and not decision.remembered and decision.source != "timeout"
-
-
-def _plan_of(run: Run) -> Plan:
-    """The plan to continue with. What an approver changed is part of its version, where there was one for that."""
-    return as_it_stands(run) if run.facts.binds_calls else run.plan
 
 
 def _not_wanted(reason: str, now: datetime) -> StepState:

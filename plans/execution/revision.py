@@ -87,20 +87,19 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
     return [
         name
         for name in sorted(changed)
-        if name in old and _call(run, old[name], run.args_of(old[name])) != _call(run, new[name], new[name].args)
+        if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
     ]
 
 
 def _is_other(run: Run, name: str, new: Step) -> bool:
     """Whether a step inside a block or loop would make another call than before."""
     old = run.outline.step(name)
-    return _call(run, old, run.args_of(old)) != _call(run, new, new.args)
+    return _call(old, run.args_of(old)) != _call(new, new.args)
 
 
-def _call(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:
     """What a decision on the step covers."""
-    covered = {name: getattr(step, name) for name in _DECIDED} | {"args": args}
-    return covered if run.facts.binds_calls else {name: covered[name] for name in covered if name != "queue"}
+    return {name: getattr(step, name) for name in _DECIDED} | {"args": args}
 
 
 def note_edited(run: Run, plan: Plan, again: Iterable[str], now: datetime) -> None:
@@ -116,6 +115,6 @@ def note_edited(run: Run, plan: Plan, again: Iterable[str], now: datetime) -> No
         marks[approvals.DEFAULTS] = approvals.RULE
     run.edited |= marks
     waiving = [name for name in marks if name in new and new[name].requires_approval is False]
-    if waiving and run.facts.binds_calls:
+    if waiving:
         text = f"`requiresApproval: false` waives nothing in a step that was edited: {', '.join(waiving[:10])}"
         run.note(LogKind.WARNING, text, now)

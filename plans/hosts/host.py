@@ -85,14 +85,6 @@ def pulse_of(queue: str) -> str:
     return f"{queue}.pulse"
 
 
-def unsupported(step_id: str) -> str:
-    """Why a step that runs an agent or a plan is refused in a plan of before these could share a place."""
-    return (
-        f"'{step_id}': this plan began before agents and plans as steps could share its place at a host; resume it, or"
-        " bind the step to a queue whose workers share a workspace"
-    )
-
-
 def elsewhere(workspace: str) -> str:
     """Why a child plan that names a workspace of its own is refused."""
     return (

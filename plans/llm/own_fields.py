@@ -11,17 +11,21 @@ from typing import Any
 
 from plans.definition.parsing import Unreadable, parse_json
 from plans.llm.schemas import loosened
-from plans.model import Step, ToolSpec
+from plans.model import Plan, Step, ToolSpec
+from plans.model.plan import OfPlan, plan_names
 from plans.model.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 
 PLAN = "plan"
 """The tool that runs a plan; one whose steps are in its arguments is an answer in an answer."""
-_NOT_OF_A_PLAN = (
-    *("id", "taskId", "task_id", "version", "createdAt", "created_at", "workspace", "inputs", "defaults", "queue"),
-    *("maxParallel", "max_parallel", "owns", "rollback", "outputs", "finally", "finally_", "timeout"),
-    *("workspaceLock", "workspace_lock", "priority", "fairness", "durable", "cache"),
+_NOT_OF_A_PLAN = tuple(
+    dict.fromkeys(
+        spelling
+        for name, info in Plan.model_fields.items()
+        if name not in plan_names(OfPlan.LLM)
+        for spelling in (info.alias or name, name)
+    )
 )
 _NOT_OF_A_STEP = ("status", "result", *dict.fromkeys(aliases(Step, Llm.NEVER) + names(Step, Llm.NEVER)))
 _LISTS = ("steps", "finally", "finally_")

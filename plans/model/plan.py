@@ -3,92 +3,136 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import Flag, auto
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from plans.model.control_flow import Expression
 from plans.model.notify import Notify
 from plans.model.rules import Budget, Defaults, Input
 from plans.model.shares import Fairness, Priority
 from plans.model.step import Step
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, Durable, PlanId, Queue, Seconds, StepId, Value
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
+
+
+class OfPlan(Flag):
+    """Where a field of a plan is used: the marker of each; every list of them in the code is derived from it."""
+
+    NOTHING = 0
+    """Whoever starts the plan says it, nobody else; a view always has it."""
+    EDIT = auto()
+    """A person may change it while the plan runs (update `edit`)."""
+    LLM = auto()
+    """An LLM that writes a plan decides it. Any other field is removed from its answer, with a remark."""
+    SPARSE = auto()
+    """Views have it only if it is set."""
+    BATCH = auto()
+    """The child plans of a loop with `mode: plans` have it as their parent has it."""
 
 
 class Plan(Value):
     """Steps and their dependencies. Every edit gives a new Plan with a higher version."""
 
-    id: PlanId | None = Field(default=None, description="Names the plan; generated if omitted.")
-    task_id: PlanId | None = Field(default=None, description="The task the plan serves; the plan's id if omitted.")
-    version: int = Field(default=1, ge=1, strict=True, description="Incremented by every edit.")
-    title: str = Field(default="", max_length=1_000, description="One line for lists and headings.")
-    workspace: str | None = Field(default=None, max_length=4_096, description="Directory the tools work in.")
-    inputs: dict[StepId, Input] = Field(default_factory=dict, description="Typed parameters.")
-    queue: Queue | None = Field(
+    id: Annotated[PlanId | None, OfPlan.NOTHING] = Field(
+        default=None, description="Names the plan; generated if omitted."
+    )
+    task_id: Annotated[PlanId | None, OfPlan.NOTHING] = Field(
+        default=None, description="The task the plan serves; the plan's id if omitted."
+    )
+    version: Annotated[int, OfPlan.NOTHING] = Field(
+        default=1, ge=1, strict=True, description="Incremented by every edit."
+    )
+    title: Annotated[str, OfPlan.EDIT | OfPlan.LLM] = Field(
+        default="", max_length=1_000, description="One line for lists and headings."
+    )
+    workspace: Annotated[str | None, OfPlan.NOTHING] = Field(
+        default=None, max_length=4_096, description="Directory the tools work in."
+    )
+    inputs: Annotated[dict[StepId, Input], OfPlan.BATCH] = Field(default_factory=dict, description="Typed parameters.")
+    queue: Annotated[Queue | None, OfPlan.NOTHING] = Field(
         default=None,
         description="Task queue whose workers run the steps; default: that of the workflow.",
     )
-    max_parallel: int | None = Field(
+    max_parallel: Annotated[int | None, OfPlan.EDIT] = Field(
         default=None,
         ge=1,
         le=MAX_PARALLEL,
         strict=True,
         description="Maximum number of steps running at the same time.",
     )
-    priority: Priority | None = Field(default=None, description="1 (served first) to 5; 3 if omitted.")
-    fairness: Fairness | None = Field(
+    priority: Annotated[Priority | None, OfPlan.NOTHING] = Field(
+        default=None, description="1 (served first) to 5; 3 if omitted."
+    )
+    fairness: Annotated[Fairness | None, OfPlan.NOTHING] = Field(
         default=None, description="Whose share of the workers it uses; default: its owner's."
     )
-    defaults: Defaults = Field(default_factory=Defaults, description="Defaults for all steps.")
-    durable: Durable | None = Field(
-        default=None,
-        description="Without effect: each call is recorded by itself, before what follows from it.",
+    defaults: Annotated[Defaults, OfPlan.EDIT | OfPlan.BATCH] = Field(
+        default_factory=Defaults, description="Defaults for all steps."
     )
-    timeout: Seconds | None = Field(
+    timeout: Annotated[Seconds | None, OfPlan.EDIT] = Field(
         default=None,
         description="Seconds from its beginning until it must have ended, waiting included: then it fails.",
     )
-    workspace_lock: bool = Field(
+    workspace_lock: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."
     )
-    budget: Budget | None = Field(default=None, description="Limits on LLM requests; 50 requests if omitted.")
-    notify: Notify = Field(
+    budget: Annotated[Budget | None, OfPlan.EDIT] = Field(
+        default=None, description="Limits on LLM requests; 50 requests if omitted."
+    )
+    notify: Annotated[Notify, OfPlan.EDIT | OfPlan.SPARSE] = Field(
         default_factory=list,
         description="Who is notified of what: targets of the worker's notify.toml, or rules for them.",
     )
-    outputs: dict[StepId, Expression] = Field(
+    outputs: Annotated[dict[StepId, Expression], OfPlan.SPARSE] = Field(
         default_factory=dict,
         description="Its value where it runs as a step: expressions over its steps' values.",
     )
-    cache: bool | None = Field(
+    cache: Annotated[bool | None, OfPlan.BATCH] = Field(
         default=None,
         strict=True,
         description="Whether results of earlier runs are taken for steps that do not say it themselves.",
     )
-    rollback: bool = Field(
+    rollback: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: a plan that fails or is cancelled undoes its steps (`undo`)."
     )
-    owns: list[Annotated[str, StringConstraints(min_length=1, max_length=1_000)]] = Field(
+    owns: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=1_000)]], OfPlan.SPARSE] = Field(
         default_factory=list,
         max_length=100,
         description="Paths or patterns of files that this plan's runs may replace without being asked.",
     )
-    finally_: list[Step] | None = Field(
+    finally_: Annotated[list[Step] | None, OfPlan.SPARSE] = Field(
         default=None,
         alias="finally",
         min_length=1,
         max_length=MAX_STEPS,
         description="Steps that run when the rest has ended, however it ended.",
     )
-    steps: list[Step] = Field(
+    steps: Annotated[list[Step], OfPlan.LLM] = Field(
         max_length=MAX_STEPS,
         description="The steps, in reading order; empty only while the LLM drafts them.",
         json_schema_extra={"minItems": 1},
     )
-    estimated_duration: float | None = Field(
+    estimated_duration: Annotated[float | None, OfPlan.EDIT | OfPlan.LLM] = Field(
         default=None, ge=0, strict=True, description="Estimated seconds, for display."
     )
-    created_at: datetime | None = Field(default=None, description="When the plan was written (ISO 8601).")
+    created_at: Annotated[datetime | None, OfPlan.NOTHING] = Field(
+        default=None, description="When the plan was written (ISO 8601)."
+    )
+
+
+def plan_names(chosen: OfPlan, model: type[BaseModel] = Plan) -> tuple[str, ...]:
+    """The Python names of the fields with this mark. Raises TypeError when a field has no mark, or several."""
+    marks = {name: [x for x in info.metadata if isinstance(x, OfPlan)] for name, info in model.model_fields.items()}
+    for name, mark in marks.items():
+        if len(mark) != 1:
+            raise TypeError(f"field '{name}' of {model.__name__} needs one marker `OfPlan`, it has {len(mark)}")
+    return tuple(name for name, [mark] in marks.items() if chosen in mark)
+
+
+def plan_aliases(chosen: OfPlan) -> tuple[str, ...]:
+    """The JSON names of the fields with this mark."""
+    return tuple(Plan.model_fields[name].alias or name for name in plan_names(chosen))
 
 
 class Problem(Value):

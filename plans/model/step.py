@@ -11,7 +11,7 @@ from plans.model.caching import Cache
 from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
 from plans.model.rules import ApprovalRule, OnFailure, Retry
 from plans.model.step_fields import Asked, Llm, Offered, On, Use
-from plans.model.values import MAX_STEPS, Durable, Queue, Seconds, StepId, ToolName, Value
+from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
 
 NO_TOOL = "step_without_tool"
 """Type of the error of a step that has none of tool, steps and switch, or several of them."""
@@ -78,10 +78,6 @@ class Step(Value):
         default=None,
         strict=True,
         description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
-    )
-    durable: Annotated[Durable | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
-        default=None,
-        description="Without effect: each call is recorded by itself, before what follows from it.",
     )
     timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, description="Seconds one attempt may take."

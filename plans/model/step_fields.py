@@ -1,7 +1,7 @@
 """Who may set a field of a step, and where it is used: the marker on each field of `plans.model.Step`.
 
 Every list of step fields in the code is derived from these markers with `names` and `aliases`, so that a new field is
-described once, in the model. They are not part of the JSON Schema.
+described once, in the model. They are not part of the JSON Schema. The fields of a plan have `plans.model.plan.OfPlan`.
 """
 
 from __future__ import annotations

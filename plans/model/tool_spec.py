@@ -60,10 +60,6 @@ class ToolSpec(Value):
     durable: bool = Field(
         default=False, description="Run by the workflow itself (a timer or a child), not as an activity."
     )
-    batch: bool = Field(
-        default=False,
-        description="Of workers of before: calls of the pure tool were recorded together.",
-    )
     cache: bool = Field(
         default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
@@ -29,8 +29,6 @@ def _not_reserved(queue: str) -> str:
 
 Queue = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_not_reserved)]
 """A task queue. With another name, the server refuses every activity, and the workflow task that starts it."""
-Durable = Literal["step", "batch"]
-"""When a step's result is recorded: before anything that follows from it, or with those of other quick calls."""
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 
 

@@ -22,6 +22,7 @@ from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import last_record
 from plans.flow.undone import shown_steps, undone
 from plans.model import Step
+from plans.model.plan import OfPlan, plan_names
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
@@ -37,8 +38,7 @@ from plans.views.progress.events import asks, result_view, taken_view
 
 DENIED_COUNT = "denied"
 """Key of the denied steps among the counts."""
-_IF_SET = ("outputs", "rollback", "owns", "notify", "finally_", "workspace_lock", "durable")
-"""Fields of a plan that a view has only if they are set."""
+_IF_SET = plan_names(OfPlan.SPARSE)
 
 
 def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:

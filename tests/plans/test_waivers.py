@@ -61,7 +61,7 @@ def put(path: str, value: Any, name: str | None = "g") -> dict[str, Any]:
 
 
 def started(strict: bool, *steps: Step, options: Options | None = None, **fields: Any) -> Schedule:
-    facts = Facts(tools=TOOLS, all_tools=True, workspace="/w", binds_calls=True, strict_approvals=strict)
+    facts = Facts(tools=TOOLS, all_tools=True, workspace="/w", strict_approvals=strict)
     return begun(*steps, step("z"), facts=facts, options=options, **fields)
 
 
@@ -250,9 +250,9 @@ EDITED = (edited_waiver, moved_waiver, moved_to_another_queue, added_with_a_waiv
 
 
 @pytest.mark.parametrize("make", EDITED)
-def test_the_control_waivers_of_edits_counted_before_there_were_digests(make: Callable[[bool], Schedule]) -> None:
+def test_the_control_waivers_count_where_no_edit_is_noted(make: Callable[[bool], Schedule]) -> None:
     schedule = make(False)
-    schedule.run.facts = schedule.run.facts.model_copy(update={"binds_calls": False})
+    schedule.run.edited.clear()
     assert isinstance(next_action(schedule, "g"), Call)
 
 

@@ -220,7 +220,6 @@ AGENTS: dict[str, Callable[[Plans], Awaitable[Started]]] = {
     "agent-split": split,
     "agent-judged": judged,
     "agent-pending-resumed": pending_resumed,
-    "agent-step-reports": delegated,
     "agent-reports": reporting_agent,
     "agent-step-budget": budgeted,
     "agent-budget": budgeted_agent,

@@ -102,5 +102,4 @@ async def _moving(plan: Started) -> bool:
 
 HOSTS: dict[str, Scenario] = {
     "host-moved": moved, "host-moved-with-child": with_child, "host-moved-as-child": of_child, "host-left-late": late,
-    "host-moved-as-child-told": of_child,  # its memo has the host from its start
 }  # fmt: skip

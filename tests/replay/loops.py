@@ -12,7 +12,7 @@ from temporalio.service import RPCError
 
 from client import resume
 from plans.children.orders import child_id
-from tests.driving import WAITS, Plans, Started, step, work
+from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.waiting import until
 
 Data = dict[str, Any]
@@ -90,13 +90,19 @@ async def resumed(plans: Plans) -> Started:
     return again
 
 
+def counts_inside(view: View) -> dict[str, int]:
+    """How many steps inside the loop have which status; empty before it has begun."""
+    counts: dict[str, int] = step(view, "each").get("inside", {}).get("counts", {})
+    return counts
+
+
 async def edited(plans: Plans) -> Started:
     """One item and the block of all items are edited while the loop runs."""
     slow = work("slow", args={**WAITS, "name": "slow-{{item}}"})
     last = work("last", "slow", args={"name": "last-{{item}}"})
     loop = {"id": "each", "forEach": {"items": ["a", "b", "c"], "key": "@", "maxParallel": 2}, "steps": [slow, last]}
     plan = await plans.start([loop])
-    await plan.until(lambda view: step(view, "each")["inside"]["counts"].get("running") == 2, "two items run")
+    await plan.until(lambda view: counts_inside(view).get("running") == 2, "two items run")
     for name, text in (("each[a].last", "edited-a"), ("each.last", "all-{{item}}")):
         edits = [{"op": "set", "stepId": name, "path": "args.name", "value": text}]
         await plan.handle.execute_update("edit", {"edits": edits, "by": "ann"})

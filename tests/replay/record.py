@@ -1,8 +1,11 @@
-"""Records the histories that every later version must replay: `python -m tests.replay.record [NAME ...]`.
+"""Records the histories that every later version must replay: `python -m tests.replay.record [--again] [NAME ...]`.
 
 Runs each scenario on a server of its own and writes the history of every run of its workflow to `histories/`, without
-what tells of the machine it was recorded on. A recorded history is never replaced: a change that records something
-else gets a scenario of its own (CONTRIBUTING.md, "Changing a workflow"). A name that has a history is refused.
+what tells of the machine it was recorded on. Those that have no history yet are recorded, or those named.
+
+Once a version is released, a recorded history is never replaced: a change that records something else gets a scenario
+of its own (CONTRIBUTING.md, "Changing a workflow"), and a name that has a history is refused. Before the first release
+`--again` replaces histories, each when its scenario has run: all, or those named. Those of no scenario are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from temporalio.client import WorkflowHistory
+from temporalio.client import Client, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from activities.mcp.of_settings import tool_servers
@@ -39,37 +42,53 @@ from tests.waiting import connected, until
 from worker import build
 
 HISTORIES = Path(__file__).parent / "histories"
+RELEASES = Path(__file__).parent / "releases"
 ROOT = Path(__file__).parent.parent.parent
+SCENARIO_SECONDS = 180.0
+"""After so long, a scenario has not come to its end: it waits for something that the code no longer does."""
 _WORKER = re.compile(r"plans-worker-\d+@[^\"]*")
 
 
-async def record(names: list[str], into: Path = HISTORIES) -> None:
-    """Run the scenarios and write their histories."""
+async def record(names: list[str], into: Path = HISTORIES, *, again: bool = False) -> None:
+    """Run the scenarios and write their histories. `again`: in the place of those that are there."""
     into.mkdir(parents=True, exist_ok=True)
     recorded = [name for name in names if (into / f"{name}.1.json").exists()]
-    if recorded:
-        raise SystemExit(f"recorded already, and never recorded again: {', '.join(recorded)}; add a scenario")
+    if recorded and not again:
+        raise SystemExit(f"recorded already, and not recorded again: {', '.join(recorded)}; add a scenario, or --again")
     with tempfile.TemporaryDirectory(prefix="plans-replay-") as folder:
         environ = {"HOME": os.environ["HOME"], "PLANS_STATE_DIR": f"{folder}/state", "PLANS_TASK_QUEUE": "replay"}
         settings = Settings.read(environ | {"PLANS_WORKSPACES": folder})  # none lies in the state directory
         server = await _server(settings, Path(folder))
         try:
             client = await connected(server.address, data_converter=pydantic_data_converter, identity="recorder")
-            tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
+            failed = {}
             for name in names:
-                with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:
-                    asking = settings.with_flags(openai_base_url=llm.url, model="demo")
-                    workspace = Path(folder) / name
-                    workspace.mkdir()
-                    if name in SERVER_TOOLS:
-                        server_tools.serve(asking, Path(folder))
-                    async with tool_servers(asking) as servers:
-                        served = await of_servers(servers, asking, tools, print)
-                        async with build(client, asking, tools, indexed=True, servers=served):
-                            started = await SCENARIOS[name](Plans(client, "replay", workspace))
-                            _write(into, name, await started.histories())
+                try:
+                    async with asyncio.timeout(SCENARIO_SECONDS):
+                        _write(into, name, await _histories(name, client, settings, Path(folder)))
+                except Exception as error:  # of a scenario that the present code does not bring to its end
+                    failed[name] = repr(error)[:500]
+                    print(f"{name}: FAILED: {failed[name]}", flush=True)
+            if failed:
+                raise SystemExit(f"not recorded: {', '.join(failed)}")
         finally:
             await server.stop(grace=0)
+
+
+async def _histories(name: str, client: Client, settings: Settings, folder: Path) -> list[WorkflowHistory]:
+    """The histories of a scenario, run by a worker of its own."""
+    tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
+    workspace = folder / name
+    workspace.mkdir()
+    with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:
+        asking = settings.with_flags(openai_base_url=llm.url, model="demo")
+        if name in SERVER_TOOLS:
+            server_tools.serve(asking, folder)
+        async with tool_servers(asking) as servers:
+            served = await of_servers(servers, asking, tools, print)
+            async with build(client, asking, tools, indexed=True, servers=served):
+                started = await SCENARIOS[name](Plans(client, "replay", workspace))
+                return await started.histories()
 
 
 async def _server(settings: Settings, folder: Path) -> Server:
@@ -83,12 +102,14 @@ async def _server(settings: Settings, folder: Path) -> Server:
 
 
 def _write(into: Path, name: str, histories: list[WorkflowHistory]) -> None:
+    for earlier in into.glob(f"{name}.[0-9]*.json"):
+        earlier.unlink()
     for number, history in enumerate(histories, 1):
         data = {"workflowId": history.workflow_id, **_neutral(history.to_json_dict())}
         text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
         _assert_neutral(data, text)
         (into / f"{name}.{number}.json").write_text(text)
-    print(f"{name}: {len(histories)} runs, {sum(len(history.events) for history in histories)} events")
+    print(f"{name}: {len(histories)} runs, {sum(len(history.events) for history in histories)} events", flush=True)
 
 
 def _neutral(value: Any) -> Any:
@@ -114,9 +135,26 @@ def _payloads(value: Any) -> list[str]:
     return [found for item in value for found in _payloads(item)] if isinstance(value, list) else []
 
 
+def _refuse_after_a_release() -> None:
+    """Raises SystemExit if histories of a release are there: plans that began on it must replay, as recorded."""
+    released = sorted(path.name for path in RELEASES.iterdir()) if RELEASES.is_dir() else []
+    if released:
+        raise SystemExit(f"{', '.join(released)} is released: histories are kept as they are; add a scenario")
+
+
+def _remove_unknown() -> None:
+    for path in HISTORIES.glob("*.json"):
+        if path.stem.rpartition(".")[0] not in SCENARIOS:
+            path.unlink()
+
+
 if __name__ == "__main__":
-    missing = [name for name in SCENARIOS if not (HISTORIES / f"{name}.1.json").exists()]
-    asyncio.run(record(sys.argv[1:] or missing))
+    names, again = [name for name in sys.argv[1:] if name != "--again"], "--again" in sys.argv
+    if again:
+        _refuse_after_a_release()
+        _remove_unknown()
+    missing = [name for name in SCENARIOS if again or not (HISTORIES / f"{name}.1.json").exists()]
+    asyncio.run(record(names or missing, again=again))
     gc.collect()
     sys.stdout.flush()
     os._exit(0)

@@ -17,7 +17,6 @@ from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
-from tests.replay.quick import QUICK
 from tests.replay.schedules import SCHEDULED
 from tests.replay.server_tools import SERVER_TOOLS
 from tests.replay.signals import SIGNALS
@@ -175,7 +174,7 @@ async def edited(plans: Plans) -> Started:
     await update("edit", edits({"op": "set", "stepId": "gate", "path": "args.value", "value": 2}))
     await started.signal("unpause", {})
     await started.until_asked("gate")
-    await started.approve("gate")
+    await started.approve("gate", version=3)
     await started.ended()
     return started
 
@@ -316,7 +315,6 @@ SCENARIOS: dict[str, Scenario] = {
     "edit": edited,
     "edit-tools": extended,
     "request": request({}),
-    "request-judged": request({}),
     "request-reviewed": request({"review": True}, "read"),
     "regenerate": regenerated,
     "cancel": cancelled,
@@ -340,7 +338,6 @@ SCENARIOS: dict[str, Scenario] = {
     **AGENTS,
     **CHILD_PLANS,
     **OUTPUTS,
-    **QUICK,
     **SCHEDULED,
     **WAITING,
     **CLOSINGS,

@@ -15,13 +15,6 @@ from tests.replay.queried import split
 from tests.replay.replayer import HISTORIES, Patient
 from workflows.registration.workflow_types import WORKFLOWS
 
-KNOWN = {
-    "rest.1": "rest-between-costly-steps",
-    "host-moved-as-child.1": "host-in-memo",
-    "quick-calls.1": "No command scheduled",  # it told the time there
-}
-"""Histories recorded when a plan still marked a patch in its first turn, each with that patch."""
-
 
 def histories() -> dict[str, WorkflowHistory]:
     """The recorded histories, each as if its plan had been queried while it was checked.
@@ -47,7 +40,7 @@ async def test_every_recorded_plan_replays_as_if_it_had_been_queried_while_it_wa
         data_converter=pydantic_data_converter,
     )
     found = histories()
-    assert len(found) > 60
+    assert len(found) > 50
     failed = {}
 
     async def each() -> AsyncIterator[WorkflowHistory]:
@@ -61,5 +54,4 @@ async def test_every_recorded_plan_replays_as_if_it_had_been_queried_while_it_wa
                 failed[next(names)] = str(result.replay_failure)
             else:
                 next(names)
-    assert failed.keys() == KNOWN.keys(), failed
-    assert all(KNOWN[name] in text for name, text in failed.items()), failed
+    assert not failed

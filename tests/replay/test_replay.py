@@ -24,8 +24,7 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n",
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
-    "no reading of answers recorded as text": ("llm.py", "if answer.parsed is None else", "if False else"),
-    "no reading of answers recorded as values": ("llm.py", "if answer.parsed is None else", "if True else"),
+    "no reading of answers": ("llm.py", "typed(answer.parsed or {}, kind)", 'AnswerProblem(message="unread")'),
     "no record of an agent's end": ("agent.py", "        await agent_reporting.ended(agent)\n", ""),
     "no record of a plan's end": (
         "plan.py",

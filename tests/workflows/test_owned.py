@@ -94,7 +94,7 @@ async def test_an_agent_works_on_the_files_that_its_plan_owns(idle: Plans, make_
 
 async def failure(plans: Plans, steps: list[dict[str, Any]], **options: Any) -> tuple[ApplicationError, View]:
     """Why the workflow fails, and the plan's last view."""
-    started = await plans.start(steps, {"mustComplete": True, **options})
+    started = await plans.start(steps, options)
     with pytest.raises(WorkflowFailureError) as caught:
         await started.handle.result()
     assert isinstance(caught.value.cause, ApplicationError)
@@ -102,13 +102,13 @@ async def failure(plans: Plans, steps: list[dict[str, Any]], **options: Any) -> 
     return caught.value.cause, await started.view()
 
 
-async def test_a_plan_that_must_complete_fails_its_workflow_when_it_does_not(plans: Plans) -> None:
+async def test_a_partial_plan_fails_its_workflow(plans: Plans) -> None:
     missing = {"id": "r", "tool": "read_file", "args": {"path": "missing"}, "retry": {"attempts": 1}}
     cause, view = await failure(plans, [missing, {**REPORT, "args": {"path": "x", "content": "$r"}}])
     assert (cause.type, cause.message) == ("PLAN_PARTIAL", "the plan did not complete: 1 failed, 1 blocked")
     assert (view["status"], step(view, "r")["status"]) == ("partial", "failed")
 
 
-async def test_a_plan_that_must_complete_may_skip_and_succeed(plans: Plans) -> None:
-    started = await plans.start([FIRST, {**REPORT, "when": "`false`"}], {"mustComplete": True})
+async def test_a_plan_whose_steps_are_completed_or_skipped_does_not(plans: Plans) -> None:
+    started = await plans.start([FIRST, {**REPORT, "when": "`false`"}])
     assert (await started.handle.result())["status"] == "completed"

@@ -218,11 +218,3 @@ def _most_at_once(ledger: list[list[str]]) -> int:
         running += 1 if what == "start" else -1
         most = max(most, running)
     return most
-
-
-@pytest.mark.modes("plain")
-async def test_each_call_is_an_activity_of_its_own_whatever_a_plan_says(plans: Plans) -> None:
-    looks = [{"id": name, "tool": "look", "args": {"name": name}, "durable": "batch"} for name in ("a", "b")]
-    plan = await plans.start(looks, durable="batch")
-    await plan.ended()
-    assert set(await plan.scheduled()) == {"a", "b"}

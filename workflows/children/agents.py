@@ -77,7 +77,7 @@ class ChildAgents:
 
     async def _until_ended(self, step_id: str) -> None:
         """Wait until a cancelled agent has ended: before that it reports its last calls, files and tokens."""
-        if step_id not in self._handles or not workflow.patched("waits-for-cancelled-agents"):
+        if step_id not in self._handles:
             return
         if await self._handles.ended(step_id):  # else the account stays open, for `plan resume` to settle
             accounts.closed(self._run, step_id, lost=False)

@@ -49,7 +49,7 @@ class ChildBudget:
 
     def _tell_of_budget(self, step_id: str) -> None:
         """Let a child that began without a budget ask from now on."""
-        if step_id in self._handles and workflow.patched("budget-reaches-running-agents"):
+        if step_id in self._handles:
             accounts.told_of_budget(self._run, step_id)
             self._handles.signal(step_id, "budget_answer", {"number": 0, "granted": True})
 

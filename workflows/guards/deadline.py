@@ -1,4 +1,4 @@
-"""The timer of a plan's deadline. A plan without one starts no timer, so histories from before there were any replay.
+"""The timer of a plan's deadline. A plan without one starts no timer.
 
 The timer follows the deadline: an edit may move it, and what closes the plan has none.
 """
@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 def edited(run: Run, before: float | None) -> None:
-    """Let an edited `timeout` count, also if the plan was started with another one. `before`: as the plan had it.
-
-    Histories recorded before this keep the deadline that the plan was started with.
-    """
-    if run.plan.timeout != before and run.options.timeout is not None and workflow.patched("edited-deadline"):
+    """Let an edited `timeout` count, also if the plan was started with another one. `before`: as the plan had it."""
+    if run.plan.timeout != before and run.options.timeout is not None:
         run.options = run.options.model_copy(update={"timeout": None})
 
 

@@ -28,10 +28,12 @@ from client.rpc import ask
 from plans.edits import MAX_EDITS, AddStep, Edit, SetField
 from plans.llm.own_fields import Tools, own_fields
 from plans.model import Step, Value
+from plans.model.plan import OfPlan, plan_aliases, plan_names
 from plans.model.step_fields import Llm, aliases, names
 from plans.run import Run
 
-OF_THE_PLAN = ("title", "estimatedDuration", "estimated_duration")
+_LLM_EDITS = OfPlan.EDIT | OfPlan.LLM
+OF_THE_PLAN = frozenset((*plan_aliases(_LLM_EDITS), *plan_names(_LLM_EDITS)))
 """Fields of a plan that an agent may set: not its budget, defaults, notifications or limits."""
 _NEVER = frozenset((*aliases(Step, Llm.NEVER), *names(Step, Llm.NEVER)))
 _APPROVAL = ("requiresApproval", "requires_approval")

@@ -90,12 +90,6 @@ def _check_numbers(account: Account, message: AgentProgress) -> None:
 def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None:
     """Take over what an agent's result holds, and close its account."""
     account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
-    if "spent" not in result:  # of an agent that began before agents reported
-        used = result["agent"]["usage"]
-        spent = Usage(calls=used["iterations"], total_tokens=used["tokens"])
-        run.ledger = run.ledger.added(spent, "agent", step_id)
-        add_past(state, [PastCall.model_validate(call) for call in result.get("calls", [])])
-        return closed(run, step_id, lost=False)
     if account is None:
         return None
     _count(run, step_id, Spent.model_validate(result["spent"]))

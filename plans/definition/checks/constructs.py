@@ -18,7 +18,7 @@ from plans.model import MAX_STEPS, ForEach, Problem, Step
 
 _OF_CALLS = ("args", "queue")
 """Fields that a block cannot have: they would be silently ignored."""
-_WITHOUT_EFFECT = ("retry", "timeout", "repeatable", "durable")
+_WITHOUT_EFFECT = ("retry", "timeout", "repeatable")
 
 
 def construct_problems(step: Step, scope: Scope, hints: Hints) -> Iterator[Problem]:

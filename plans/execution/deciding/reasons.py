@@ -67,7 +67,7 @@ def _waiver_ignored(run: Run, step: Step) -> Iterator[str]:
         yield "`requiresApproval: false` does not count: the worker honours no waiver (PLANS_APPROVALS=strict)"
     elif not run.options.waivers:
         yield "`requiresApproval: false` does not count: no person had read the plan when it was started"
-    elif run.facts.binds_calls and is_of_edited(run, step.id):
+    elif is_of_edited(run, step.id):
         yield "`requiresApproval: false` does not count: the step is not what the plan was started with"
 
 

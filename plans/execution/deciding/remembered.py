@@ -11,7 +11,7 @@ from plans.flow.ids import template_of
 from plans.log import LogKind
 from plans.model import Step
 from plans.run import Decision, Run
-from plans.step_call import StepCall, args_hash, upcoming
+from plans.step_call import StepCall, upcoming
 
 Stated = Callable[[Run, Step], bool | None]
 """The step's `requiresApproval`, as far as it counts (`approvals.stated`)."""
@@ -19,12 +19,12 @@ Stated = Callable[[Run, Step], bool | None]
 
 def by_tool(run: Run, call: StepCall) -> bool:
     """Whether all calls of the tool were approved."""
-    return bool(run.remembered) and _kind(run, call) in run.remembered
+    return bool(run.remembered) and call.kind in run.remembered
 
 
 def by_item(run: Run, step: Step, call: StepCall) -> bool:
     """Whether this step was approved for all items of the loops around it. Then its author's wish was met once."""
-    return bool(run.remembered) and _is_inside(step) and _item_kind(run, step, call) in run.remembered
+    return bool(run.remembered) and _is_inside(step) and _item_kind(step, call) in run.remembered
 
 
 def remember(run: Run, step: Step, call: StepCall, decision: Decision, stated: Stated) -> None:
@@ -33,7 +33,7 @@ def remember(run: Run, step: Step, call: StepCall, decision: Decision, stated: S
     Of a step inside a loop: the calls of that step for other items. Of any other step: all calls of its tool, except
     those of steps with their own `requiresApproval`: their author asked for that.
     """
-    kind = _item_kind(run, step, call) if _is_inside(step) else _kind(run, call)
+    kind = _item_kind(step, call) if _is_inside(step) else call.kind
     if kind not in run.remembered or not _is_inside(step):
         run.remembered[kind] = decision.by
         run.note(LogKind.REMEMBERED, f"{kind} is approved for the rest of this run", decision.time, subject=kind)
@@ -43,12 +43,12 @@ def remember(run: Run, step: Step, call: StepCall, decision: Decision, stated: S
         other = run.outline.step(name)
         if stated(run, other) is not None and not _is_inside(step):
             continue
-        if state.proposal is not None and run.facts.binds_calls:
+        if state.proposal is not None:
             continue  # it asks about a recovery, not about a call
         seen = state.asked if state.asked is not None else run.args_of(other)
         theirs = upcoming(run, other).call._replace(args=seen)
-        if (_item_kind(run, other, theirs) if _is_inside(step) else _kind(run, theirs)) == kind:
-            own = {"args": None, "args_hash": args_hash(seen), "digest": state.digest, "remembered": True}
+        if (_item_kind(other, theirs) if _is_inside(step) else theirs.kind) == kind:
+            own = {"args": None, "digest": state.digest, "remembered": True}
             run.decisions.setdefault(other.id, decision.model_copy(update=own))
 
 
@@ -56,13 +56,6 @@ def _is_inside(step: Step) -> bool:
     return template_of(step.id) != step.id
 
 
-def _item_kind(run: Run, step: Step, call: StepCall) -> str:
+def _item_kind(step: Step, call: StepCall) -> str:
     """What is remembered for the items of a loop."""
-    return f"step '{template_of(step.id)}' for every item: {_kind(run, call)}"
-
-
-def _kind(run: Run, call: StepCall) -> str:
-    """What a remembered approval covers."""
-    if run.facts.binds_calls:
-        return call.kind
-    return f"{call.tool} with network" if call.network else call.tool
+    return f"step '{template_of(step.id)}' for every item: {call.kind}"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model import Budget, Defaults, Durable, Problem, Step, Undo, Value
+from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
 from plans.model.shares import Fairness
 from plans.run import PlanStatus, Status
@@ -251,7 +251,6 @@ class PlanView(View):
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
     workspace_lock: bool = False
-    durable: Durable | None = None
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")
     outputs: dict[str, str] = Field(default_factory=dict)

@@ -13,7 +13,7 @@ from activities.lifecycle.check_plan import PlanChecker
 from activities.tools.registry import load_tools
 from activities.workspace.effect_log import Effects
 from plans.activity_io import CheckRequest, Facts
-from plans.execution.next_action import Delegate, Fail, next_action
+from plans.execution.next_action import Delegate, next_action
 from plans.hosts.host import Host, HostRequest
 from plans.model import Plan
 from runtime.connect import storage
@@ -91,23 +91,18 @@ def test_a_host_needs_a_workspace(environ: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("queue", [None, "shared"])
-@pytest.mark.parametrize("shares_host", [True, False])
-def test_an_agent_at_a_host_is_refused_only_in_a_plan_that_began_before_it_could_be_there(
-    shares_host: bool, queue: str | None, tmp_path: Path
-) -> None:
+def test_an_agent_at_a_host_begins_wherever_its_step_is_bound_to(queue: str | None, tmp_path: Path) -> None:
     child = {"id": "it", "tool": "agent", "args": {"objective": "x"}, "queue": queue}
     plan = Plan.model_validate({"steps": [child, {"id": "n", "tool": "note", "args": {"text": "x"}}]})
     tools = {name: tool.spec for name, tool in load_tools(()).items()} | TOOLS
     facts = PlanChecker(tools, str(tmp_path), own_files=True).check_plan(CheckRequest(plan=plan, workspace="/nowhere"))
-    assert (facts.problems, facts.shares_host) == ([], True)
+    assert facts.problems == []
     assert (facts.own_files, facts.workspace) == (True, str(tmp_path)), "the host's own workspace counts"
-    schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts(shares_host))
+    schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts())
     schedule.run.host = HOST
-    found = next_action(schedule, "it")
-    may_begin = shares_host or queue is not None
-    assert isinstance(found, Delegate) if may_begin else isinstance(found, Fail) and found.code == "HOST_UNSUPPORTED"
+    assert isinstance(next_action(schedule, "it"), Delegate)
 
 
-def _facts(shares_host: bool) -> Facts:
+def _facts() -> Facts:
     agent = spec("agent", {"objective": {"type": "string"}}, durable=True)
-    return Facts(tools={**TOOLS, "agent": agent}, workspace="/w", shares_host=shares_host)
+    return Facts(tools={**TOOLS, "agent": agent}, workspace="/w")

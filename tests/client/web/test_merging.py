@@ -27,7 +27,7 @@ def read(run: Run, argument: Any) -> BriefView:
 def test_what_changed_and_what_was_known_are_the_whole_plan_after_whatever_happens(count: int) -> None:
     parts = 0
     for seed in range(count):
-        world = World(seed, binds_calls=True)
+        world = World(seed)
         known = read(world.run, BRIEF)
         for _ in range(40):
             world.act()

@@ -49,7 +49,7 @@ class Life:
 
     def begin(self) -> None:
         """The worker checks the run and begins it."""
-        self.agent.run.facts = Facts(tools={"note": TOOLS["note"], "asks": ASKS}, workspace="/w", binds_calls=True)
+        self.agent.run.facts = Facts(tools={"note": TOOLS["note"], "asks": ASKS}, workspace="/w")
         self.schedule = Schedule(self.agent.run)
         self.schedule.begin(self.tick())
 

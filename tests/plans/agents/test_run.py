@@ -11,7 +11,7 @@ from plans.agents.answers import ToolUse
 from plans.agents.order import AgentOrder
 from plans.agents.read_result import read_on
 from plans.agents.resume import resumed, take_outcomes
-from plans.agents.run import AgentRun, answer_problem, conclude, lightened, outcome_of, steps_of
+from plans.agents.run import AgentRun, conclude, lightened, outcome_of, steps_of
 from plans.agents.tasks import TaskList
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_attempts
@@ -97,19 +97,6 @@ def test_a_resumed_run_keeps_its_task_list_and_makes_the_calls_that_had_not_begu
     schedule.settle("call_2", completed("made"), LATER)
     assert take_outcomes(made)
     assert [(each.call, each.text) for each in made.unsent] == [(1, "done"), (2, "made")]
-
-
-def test_an_answer_is_of_the_form_that_was_ordered() -> None:
-    agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
-    assert answer_problem(agent, '{"n": 1}') == ""
-    assert "'n' is a required property" in answer_problem(agent, "{}")
-    assert "must be JSON that conforms" in answer_problem(agent, "three")
-
-
-def test_what_the_activity_found_in_a_final_answer_is_not_judged_again() -> None:
-    agent, _ = _agent(output_schema={"type": "object", "required": ["n"]})
-    assert answer_problem(agent, "{}", verdict="") == ""
-    assert answer_problem(agent, '{"n": 1}', verdict="n: is odd") == "final answer: n: is odd"
 
 
 def test_long_arguments_of_calls_that_ended_are_cut_when_it_goes_on() -> None:

@@ -38,7 +38,7 @@ def parent_of(*, args: dict[str, Any] | None = None, **options: Any) -> tuple[Ru
     steps = [{"id": "sub", "tool": "plan", "args": args or {"steps": [{"id": "a", "tool": "work"}]}}]
     plan = read_plan({"id": "p", "steps": steps})
     assert isinstance(plan, Plan)
-    run = Run.of(plan, Options(**options), Facts(workspace="/w", binds_calls=True), {})
+    run = Run.of(plan, Options(**options), Facts(workspace="/w"), {})
     run.steps["sub"].child = ChildPlan(kind="inline")
     return run, plan.steps[0]
 

@@ -187,7 +187,6 @@ WARNINGS: dict[str, tuple[list[Data], str, str, str, str]] = {
         [call("g"), call("x", forEach={"items": "$g", "key": "item.n"})], "ALWAYS_NULL", "x", "forEach.key", "`name`",
     ),
     "until of the name": ([call("x", repeat={"until": "x.ok"})], "ALWAYS_NULL", "x", "repeat.until", "round itself"),
-    "calls in one record": ([call("x", durable="batch")], "NO_EFFECT", "x", "durable", "recorded by itself"),
     "attempts of a block": ([block("b", A, timeout=5)], "NO_EFFECT", "b", "timeout", "no effect on a block"),
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ MISSING: dict[str, Any] = {"tool": "note", "args": {"text": "$first.absent.part"
 
 def ready(one: Step, value: Any = None, options: Options | None = None, **facts: Any) -> Schedule:
     """A plan in which `first` has that value, and the step is ready."""
-    tools = Facts(tools={**TOOLS, "agent": AGENT_TOOL}, workspace="/w", binds_calls=True, **facts)
+    tools = Facts(tools={**TOOLS, "agent": AGENT_TOOL}, workspace="/w", **facts)
     schedule = begun(step("first"), one, facts=tools, options=options)
     schedule.start("first", NOW)
     schedule.settle("first", completed(value), NOW)

@@ -62,7 +62,7 @@ def test_the_tool_found_a_file_that_the_run_does_not_know() -> None:
 def test_a_waiver_that_does_not_count_is_explained(change: dict[str, Any], why: str) -> None:
     schedule = begun(file(requires_approval=False))
     run = schedule.run
-    run.facts = run.facts.model_copy(update={"binds_calls": True, **change.get("facts", {})})
+    run.facts = run.facts.model_copy(update=change.get("facts", {}))
     run.options = run.options.model_copy(update=change.get("options", {}))
     run.edited = change.get("edited", {})
     assert told(schedule)[0] == f"`requiresApproval: false` does not count: {why}"
@@ -77,7 +77,6 @@ def test_what_was_denied_before_is_asked_again() -> None:
 def test_a_changed_call_names_who_changed_it() -> None:
     schedule = begun(file())
     run = schedule.run
-    run.facts = run.facts.model_copy(update={"binds_calls": True})
     run.edited = {"s": "call"}
     run.revisions = [Revision(version=2, by="ann", time=NOW, ops=["set"], diff=["~ s.args.path: 'b' -> 'a'"])]
     assert told(schedule)[-1].startswith("the call was changed by ann in version 2 since")

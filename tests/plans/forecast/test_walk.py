@@ -24,7 +24,7 @@ from tests.plans.building import NOW, TOOLS, run_of, spec, step
 LOOK = spec("look", {"text": {}}, effect="pure", reads="reported", outside=False)
 PUT = spec("put", {"text": {}}, effect="keyed", reads="reported", outside=False)
 PLAN = load_tools(())["plan"].spec
-FACTS = Facts(tools={**TOOLS, "look": LOOK, "put": PUT, "plan": PLAN}, workspace="/w", binds_calls=True)
+FACTS = Facts(tools={**TOOLS, "look": LOOK, "put": PUT, "plan": PLAN}, workspace="/w")
 
 
 @dataclass

@@ -40,7 +40,7 @@ NEW = spec(PATH | {"mode": {"type": "string"}}, description='Writes. "Now\x1b[2J
 
 def begun(tool: ToolSpec, options: Options | None = None, strict: bool = False, **fields: Any) -> Schedule:
     """A plan of two steps that use the tool, begun."""
-    facts = Facts(tools={TOOL: tool}, workspace="/w", binds_calls=True, strict_approvals=strict)
+    facts = Facts(tools={TOOL: tool}, workspace="/w", strict_approvals=strict)
     steps = [step(name, tool=TOOL, args={"path": name}, **fields) for name in ("a", "b")]
     schedule = Schedule(new_run(*steps, options=options, facts=facts))
     schedule.begin(NOW)

@@ -26,6 +26,6 @@ def wait(name: str = "wait", **args: Any) -> Step:
 
 def asking(*steps: Step, **fields: Any) -> Schedule:
     """The schedule of a run of these steps, begun."""
-    schedule = Schedule(run_of(*steps, facts=Facts(tools=SPECS, workspace="/w", binds_calls=True), **fields))
+    schedule = Schedule(run_of(*steps, facts=Facts(tools=SPECS, workspace="/w"), **fields))
     schedule.begin(NOW)
     return schedule
