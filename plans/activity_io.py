@@ -59,8 +59,17 @@ class Call(Value):
     secrets: list[list[str | int]] = Field(default_factory=list, description="Those `deferred` that name secrets.")
     literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
+    drafted: bool = Field(
+        default=False,
+        description="An LLM wrote the plan: that it has read a file does not let it replace that unasked.",
+    )
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
     cache: CacheOrder | None = Field(default=None, description="The result of an earlier run may be taken.")
+
+    def may_replace(self, path: str) -> bool:
+        """Whether it may overwrite an existing file unasked, as far as that follows from what the run knows of it."""
+        seen = self.stamps.get(path)
+        return seen is not None and seen.state != "deleted" and (seen.made or not self.drafted)
 
 
 STDOUT: Final = 1  # the number of a stream, in `Turns` and elsewhere

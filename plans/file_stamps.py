@@ -31,11 +31,12 @@ class Stamp(Value):
     size: int = Field(ge=0, description="Bytes.")
     state: Literal["known", "stale", "deleted"] = "known"
     linked: bool = Field(default=False, description="The path is a symbolic link to the file.")
+    made: bool = Field(default=False, description="The run itself made this content, whole: it created or replaced it.")
 
     @model_serializer(mode="wrap")
     def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Omit defaults: a run may track thousands of files."""
-        unsaid = {"state": "known", "linked": False}
+        unsaid = {"state": "known", "linked": False, "made": False}
         return {name: value for name, value in handler(self).items() if unsaid.get(name) != value}
 
     def is_same_as(self, other: Stamp) -> bool:
@@ -69,7 +70,10 @@ class FileTracker(BaseModel):
 
     def track_read(self, path: str, content: bytes | Stamp) -> None:
         """Record that the run has read or written the file with this content."""
-        self.stamps[path] = content if isinstance(content, Stamp) else stamp_of(content)
+        stamp = content if isinstance(content, Stamp) else stamp_of(content)
+        before = self.stamps.get(path)
+        made = before is not None and before.made and before.is_same_as(stamp)
+        self.stamps[path] = stamp.model_copy(update={"made": True}) if made else stamp
 
     def track_deleted(self, path: str) -> None:
         """Record that the run has deleted the file."""

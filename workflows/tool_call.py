@@ -90,6 +90,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         literal=bool(filled.secrets) and run.literal,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
+        drafted=bool(run.request) and not run.literal,
         cache=order_of(run, step, spec),
     )
 

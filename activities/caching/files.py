@@ -109,7 +109,7 @@ class Recreation:
             return None
         data = content(self.contents, output)
         change.write(NewContent(self.context, len(data), data), value, output.mode)
-        return stamp_of(data, linked=change.place.linked)
+        return stamp_of(data, linked=change.place.linked).model_copy(update={"made": True})
 
     def _check_place(self, place: Place, output: Output, now: Stamp | None) -> None:
         """Raise ToolError or Unusable if an output may not be put at its place unless the tool decides so."""
@@ -127,7 +127,7 @@ class Recreation:
                 raise Unusable("conflict")
             return
         by_tool = call.approved and self.keyed
-        if not (is_known or by_tool or is_owned(call.owns, "/".join(place.real_parts))):
+        if not (call.may_replace(place.path) or by_tool or is_owned(call.owns, "/".join(place.real_parts))):
             raise Unusable("conflict")
 
 

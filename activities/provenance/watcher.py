@@ -297,4 +297,4 @@ def _stamp(change: FileChange, mark: Mark) -> Stamp | None:
     is_file = change.after and change.after != FOLDER and ":" not in change.after
     if change.kind != "created" or change.shared or not is_file:
         return None
-    return Stamp(hash=change.after or "", size=mark[1])
+    return Stamp(hash=change.after or "", size=mark[1], made=True)

@@ -119,7 +119,7 @@ def write_file(path: str, content: str | StoredText, context: ToolContext) -> Wr
     with changing(context, path) as change:
         place = change.place
         if change.earlier:
-            return cast(Written, _done(change, change.earlier))
+            return cast(Written, _done(change, change.earlier, whole=True))
         place.check_writing(context.call)
         new.check_length(place)
         value: Written = {"path": place.path, "bytes": new.length, "created": place.status is None}
@@ -128,7 +128,7 @@ def write_file(path: str, content: str | StoredText, context: ToolContext) -> Wr
             change.check()
             check_replaceable(place)
             _check_known(change)
-            stamp = change.write(new, value)
+            stamp = _made(change.write(new, value))
     context.wrote(path, stamp)
     return value
 
@@ -156,7 +156,10 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
         value: Edited = {
             "path": place.path, "bytes": new.length, "created": place.status is None, "diff": edit.diff()
         }  # fmt: skip
+        seen = context.call.stamps.get(place.path)
         stamp = change.write(new, value)
+        if value["created"] or (seen is not None and seen.made):
+            stamp = _made(stamp)
     context.wrote(path, stamp)
     return value
 
@@ -234,23 +237,37 @@ def _lines(text: str, offset: int, limit: int | None) -> str:
     return chosen + "\n" if lines[offset:end] and end < len(lines) else chosen
 
 
-def _done(change: Change, effect: Effect) -> Any:
-    """The value of an earlier attempt, which made the change and died before it could report it."""
+def _made(stamp: Stamp) -> Stamp:
+    """The stamp of a file whose whole content the run has made."""
+    return stamp.model_copy(update={"made": True})
+
+
+def _done(change: Change, effect: Effect, *, whole: bool = False) -> Any:
+    """The value of an earlier attempt, which made the change and died before it could report it.
+
+    `whole`: the call replaces all of the content.
+    """
     stamp = Stamp(hash=effect.after, size=effect.size, linked=change.place.linked) if effect.kind == "write" else None
-    change.context.wrote(change.place.path, stamp)
+    change.context.wrote(change.place.path, _made(stamp) if stamp and (whole or not effect.before) else stamp)
     return effect.value
 
 
 def _check_known(change: Change) -> None:
     """Raise APPROVAL_REQUIRED if the call would overwrite a file that this run neither created nor read.
 
-    An approved call may, and so may any call if the plan owns the file, as it really is: where links lead.
+    In a plan that an LLM wrote, one that it has not created: to read it waives nothing, as the LLM can write that step
+    too. An approved call may, and so may any call if the plan owns the file, as it really is: where links lead.
     """
     call, place = change.context.call, change.place
-    seen = call.stamps.get(place.path)
-    if place.status is None or (seen is not None and seen.state != "deleted") or call.approved:
+    if place.status is None or call.approved or call.may_replace(place.path):
         return
     if not is_owned(call.owns, "/".join(place.real_parts)):
+        if call.drafted:
+            raise ToolError(
+                "APPROVAL_REQUIRED",
+                f"{shown(place.path)} exists and this run has not created it: an LLM wrote this plan, so a person must"
+                " approve overwriting it, also if it has been read",
+            )
         raise ToolError(
             "APPROVAL_REQUIRED",
             f"{shown(place.path)} exists and this run has neither created nor read it;"

@@ -39,6 +39,7 @@ class Attempts:
     stamps: Mapping[str, Stamp] = field(default_factory=dict)
     notes_seen: Sequence[str] = ()
     owns: Sequence[str] = ()
+    drafted: bool = False
     repeatable: bool = True
     again: bool = False
     errors: int = 0
@@ -65,6 +66,7 @@ class Attempts:
             stamps=dict(self.stamps),
             notes_seen=list(self.notes_seen),
             owns=list(self.owns),
+            drafted=self.drafted,
         )
 
     def environment(self) -> ActivityEnvironment:

@@ -46,6 +46,26 @@ async def test_without_review_a_sound_plan_begins_at_once(idle: Plans, make_work
     assert view["status"] == "completed"
 
 
+async def test_a_plan_that_an_llm_wrote_asks_before_it_replaces_a_file_that_it_has_read(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    """The picture of the review: read config.json, then write config.json, which requires approval."""
+    (idle.workspace / "config.json").write_text("{}")
+    read = {"id": "read", "description": "Read it", "tool": "read_file", "args": {"path": "config.json"}}
+    update = write("update", "read") | {"args": {"path": "config.json", "content": "[]"}}
+    own = [write("note"), write("again", "note") | {"args": {"path": "note.txt", "content": "more"}}]
+    async with talking(make_worker, answer(read, update, *own)):
+        plan = await reviewed(idle, "change the configuration")
+        await plan.signal("begin", {"by": "ann"})
+        view = await plan.until_asked("update")
+        assert (idle.workspace / "config.json").read_text() == "{}"
+        assert step(view, "update")["awaiting"] == "approval"
+        await plan.approve("update", by="ann")
+        assert (await plan.ended())["status"] == "completed"
+        assert (idle.workspace / "config.json").read_text() == "[]"
+        assert (await idle.run([read, update]))["status"] == "completed"  # a person's own plan
+
+
 BAD: dict[str, Any] = {
     "garbage": {"text": "%%%% ¯\\_(ツ)_/¯"},
     "cycle": answer(write("one", "two"), write("two", "one")),

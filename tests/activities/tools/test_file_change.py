@@ -68,7 +68,7 @@ async def test_edit_file_success_path(attempts: Attempts) -> None:
 
 async def test_edit_file_new_file_creation_is_allowed(attempts: Attempts) -> None:
     made = await attempts.but(approved=False).run("edit_file", path="new", oldText="", newText="text")
-    assert made.wrote == {"new": stamp_of(b"text")}
+    assert made.wrote == {"new": stamp_of(b"text").model_copy(update={"made": True})}
     assert (attempts.workspace / "new").read_text() == "text"
 
 

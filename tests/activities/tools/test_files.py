@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from plans.file_stamps import stamp_of
+from plans.file_stamps import FileTracker, stamp_of
 from tests.activities.attempts import Attempts
 
 
@@ -311,3 +311,33 @@ async def test_delete_file_deletes_one_file_and_no_directory(attempts: Attempts)
     assert error.type == "NOT_REGULAR"
     assert "run_command" in error.message
     assert (attempts.workspace / "d").is_dir()
+
+
+async def test_in_a_plan_that_an_llm_wrote_a_read_does_not_let_it_replace_a_file_unasked(attempts: Attempts) -> None:
+    (attempts.workspace / "x").write_text("old")
+    tracker = FileTracker()
+
+    def drafted() -> Attempts:
+        return attempts.but(approved=False, drafted=True, stamps=tracker.stamps)
+
+    async def run(tool: str, **args: object) -> None:
+        result = await drafted().run(tool, **args)
+        for path, stamp in [*result.read.items(), *result.wrote.items()]:
+            assert stamp is not None
+            tracker.track_read(path, stamp)
+
+    await run("read_file", path="x")
+    error = await drafted().error("write_file", path="x", content="new")
+    assert (error.type, "an LLM wrote this plan" in error.message) == ("APPROVAL_REQUIRED", True)
+    await run("edit_file", path="x", oldText="old", newText="edited")
+    assert await drafted().code("write_file", path="x", content="new") == "APPROVAL_REQUIRED"
+    await attempts.but(approved=False, stamps=tracker.stamps).run("write_file", path="x", content="a person's plan")
+    await run("write_file", path="own", content="1")
+    await run("edit_file", path="own", oldText="1", newText="2")
+    await run("read_file", path="own")
+    await run("write_file", path="own", content="3")
+    (attempts.workspace / "own").write_text("theirs")
+    await run("read_file", path="own")
+    assert await drafted().code("write_file", path="own", content="4") == "APPROVAL_REQUIRED"
+    owner = drafted().but(owns=["own"])
+    await owner.run("write_file", path="own", content="owned")
