@@ -134,9 +134,11 @@ class Notifier:
         until = datetime.now(UTC) + timedelta(seconds=target.links_for)
         until = min(until, view.deadline) if view.deadline else until
         person = target.person or name
-        plan = item.notice.subject.plan_id
+        plan = item.notice.subject
         try:
-            token = Links(self.settings).issue(plan, view.step_id, view.version, view.digest, person, until)
+            token = Links(self.settings).issue(
+                plan.plan_id, plan.run_id, view.step_id, view.version, view.digest, person, until
+            )
         except ValidationError:  # a link cannot name this step: people decide with the command, or on the page
             return item
         return item._replace(link=f"{self.settings.web_url}/decide/{token}", until=until)

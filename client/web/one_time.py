@@ -14,11 +14,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from temporalio.client import Client
 
 from client import runs
 from client.calls import with_values
 from client.decisions import Choice
 from client.errors import NoWorker
+from client.rpc import describe
 from client.web.access import public
 from client.web.decisions.asked import asked_now, cards_of
 from client.web.decisions.cards import Card
@@ -39,6 +41,7 @@ async def opened(request: Request) -> Response:
     """The call that the link decides about, in full; or why there is nothing to decide."""
     service = service_of(request)
     link = Links(service.settings).verify(request.path_params["token"])
+    await _require_same_plan(await service.client(), link)
     card = await _card(request, link)
     became = "" if card else await outcome(await service.client(), link.plan_id, link.step_id)
     return _page(request, link, "Nothing to decide", became, card)
@@ -62,6 +65,7 @@ async def decided(request: Request) -> Response:
         via="link",
     )
     client = await service.client()
+    await _require_same_plan(client, link)
     with ExitStack() as held:
         used = await _taken(links, link, held)
         try:
@@ -77,6 +81,17 @@ def _page(
 ) -> Response:
     """The card of the link's call; without one, the heading and what became of the call."""
     return page(request, "link.html", link=link, until=link.until, heading=heading, became=became, card=card, done=done)
+
+
+async def _require_same_plan(client: Client, link: Link) -> None:
+    """Raises LinkRefused if the plan's id has been given to another plan since the link was sent. Raises as `describe`.
+
+    Temporal lets an id be used again once its workflow has ended; a call may be the same to the letter there.
+    """
+    described = await describe(client, link.plan_id)
+    if described.raw_description.workflow_execution_info.first_run_id != link.run:
+        text = f"the link is for an earlier plan with the id '{link.plan_id}'; a new message has a new link"
+        raise LinkRefused(text, "LINK_INVALID")
 
 
 async def _card(request: Request, link: Link) -> Card | None:

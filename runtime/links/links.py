@@ -1,7 +1,7 @@
 """Issues one-time links and honours them once, with the key and the records of the state directory.
 
-A link is good for one plan, step, version and digest: what the plan refuses of a person it refuses of a link. To void
-all links that are out, `rotate` the key, or remove its file.
+A link is good for one plan, by the first run of its workflow, and for one step, version and digest: what the plan
+refuses of a person it refuses of a link. To void all links that are out, `rotate` the key, or remove its file.
 """
 
 from __future__ import annotations
@@ -33,14 +33,18 @@ class Links:
         self._settings, self._now = settings, now
         self._used = UsedLinks(settings.state_dir / "links")
 
-    def issue(self, plan_id: str, step_id: str, version: int, digest: str, person: str, expires: datetime) -> str:
+    def issue(
+        self, plan_id: str, run: str, step_id: str, version: int, digest: str, person: str, expires: datetime
+    ) -> str:
         """The token of a new link that approves or denies exactly this call, in the name of `person`.
 
-        `expires`: with a time zone. Put it into a URL as `{PLANS_WEB_URL}/decide/{token}`. Raises SettingError if the
-        key cannot be read or made, ValidationError for what a decision cannot name.
+        `run`: id of the first run of the plan's workflow. `expires`: with a time zone. Put the token into a URL as
+        `{PLANS_WEB_URL}/decide/{token}`. Raises SettingError if the key cannot be read or made, ValidationError for
+        what a decision cannot name.
         """
         link = Link(
             plan_id=plan_id,
+            run=run,
             step_id=step_id,
             version=version,
             digest=digest,

@@ -34,6 +34,9 @@ class Link(Value):
     """What a link decides about, and whose decision that is."""
 
     plan_id: str = Field(min_length=1, max_length=300)
+    run: str = Field(
+        min_length=1, max_length=100, description="First run of its workflow: another plan may get the id later."
+    )
     step_id: str = Field(min_length=1, max_length=1_000)
     version: int = Field(ge=0, strict=True, description="Of the plan, as it was shown.")
     digest: Digest = Field(description="Of the call that was shown; the plan refuses a decision about another one.")

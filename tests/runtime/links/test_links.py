@@ -46,7 +46,7 @@ def links(settings: Settings, clock: Clock) -> Links:
 
 def issued(links: Links, step: str = "each[a/b #1].deploy", person: str = "ann@example.org") -> str:
     """A link that is good for an hour."""
-    return links.issue("p1", step, 3, DIGEST, person, NOW + timedelta(hours=1))
+    return links.issue("p1", "run-1", step, 3, DIGEST, person, NOW + timedelta(hours=1))
 
 
 def code_of(act: Callable[[], object]) -> str:

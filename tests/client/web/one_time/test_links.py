@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import httpx
 import pytest
@@ -28,6 +29,14 @@ from worker import build
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "<b>x.txt"}}
 
 
+class Asked(NamedTuple):
+    """A plan, what it asks, and the first run of its workflow."""
+
+    plan: str
+    item: PendingView
+    run: str
+
+
 @asynccontextmanager
 async def browsing(settings: Settings, client: Client | None) -> AsyncIterator[httpx.AsyncClient]:
     """A browser of somebody who has no session."""
@@ -37,7 +46,7 @@ async def browsing(settings: Settings, client: Client | None) -> AsyncIterator[h
 
 
 @pytest_asyncio.fixture
-async def asked(temporal_client: Client, settings: Settings, worker: Worker) -> tuple[str, PendingView]:
+async def asked(temporal_client: Client, settings: Settings, worker: Worker) -> Asked:
     """A plan whose step awaits approval."""
     assert worker.is_running
     options = Options(workspace=str(settings.workspace))
@@ -47,13 +56,13 @@ async def asked(temporal_client: Client, settings: Settings, worker: Worker) -> 
         return (await runs.brief(temporal_client, started.plan_id)).pending
 
     await until(pending, "the step asks")
-    return started.plan_id, (await pending())[0]
+    return Asked(started.plan_id, (await pending())[0], started.run_id)
 
 
-def token_for(settings: Settings, plan: str, item: PendingView, **other: object) -> str:
+def token_for(settings: Settings, plan: str, run: str, item: PendingView, **other: object) -> str:
     given = {"version": item.version, "digest": item.digest, "person": "ann@example.org"} | other
     expires = datetime.now(UTC) + timedelta(hours=1)
-    return Links(settings).issue(plan, item.step_id, expires=expires, **given)  # type: ignore[arg-type]
+    return Links(settings).issue(plan, run, item.step_id, expires=expires, **given)  # type: ignore[arg-type]
 
 
 def csrf_on(page: httpx.Response) -> str:
@@ -67,12 +76,12 @@ async def decision(client: Client, plan: str) -> tuple[bool, str] | None:
 
 
 async def test_opening_a_link_shows_the_whole_call_and_decides_nothing(
-    temporal_client: Client, settings: Settings, asked: tuple[str, PendingView]
+    temporal_client: Client, settings: Settings, asked: Asked
 ) -> None:
-    plan, item = asked
+    plan, item, run = asked
     async with browsing(settings, temporal_client) as browser:
         for method in ("GET", "HEAD", "GET"):
-            page = await browser.request(method, f"/decide/{token_for(settings, plan, item)}")
+            page = await browser.request(method, f"/decide/{token_for(settings, plan, run, item)}")
             assert page.status_code == 200
         assert "&lt;b&gt;x.txt" in page.text
         assert item.digest[:16] in page.text
@@ -83,10 +92,10 @@ async def test_opening_a_link_shows_the_whole_call_and_decides_nothing(
 
 @pytest.mark.parametrize(("verb", "approved"), [("approve", True), ("deny", False)])
 async def test_the_button_decides_once_in_the_name_of_the_person(
-    temporal_client: Client, settings: Settings, asked: tuple[str, PendingView], verb: str, approved: bool
+    temporal_client: Client, settings: Settings, asked: Asked, verb: str, approved: bool
 ) -> None:
-    plan, item = asked
-    token = token_for(settings, plan, item)
+    plan, item, run = asked
+    token = token_for(settings, plan, run, item)
     async with browsing(settings, temporal_client) as browser:
         csrf = csrf_on(await browser.get(f"/decide/{token}"))
         for wrong in ({"decision": verb}, {"decision": verb, "csrf": "x"}, {"csrf": csrf}):
@@ -104,10 +113,10 @@ async def test_the_button_decides_once_in_the_name_of_the_person(
 
 
 async def test_of_two_clicks_in_the_same_moment_one_decides_and_the_other_sees_what(
-    temporal_client: Client, settings: Settings, asked: tuple[str, PendingView]
+    temporal_client: Client, settings: Settings, asked: Asked
 ) -> None:
-    plan, item = asked
-    token = token_for(settings, plan, item)
+    plan, item, run = asked
+    token = token_for(settings, plan, run, item)
     async with browsing(settings, temporal_client) as one, browsing(settings, temporal_client) as other:
         forms = [
             {"decision": verb, "csrf": csrf_on(await browser.get(f"/decide/{token}"))}
@@ -123,13 +132,15 @@ async def test_of_two_clicks_in_the_same_moment_one_decides_and_the_other_sees_w
 
 
 async def test_a_link_about_another_call_version_or_step_decides_nothing(
-    temporal_client: Client, settings: Settings, asked: tuple[str, PendingView]
+    temporal_client: Client, settings: Settings, asked: Asked
 ) -> None:
-    plan, item = asked
-    stale = [token_for(settings, plan, item, digest="0" * 64), token_for(settings, plan, item, version=99)]
-    gone = Links(settings).issue(plan, "none", 1, item.digest, "ann", datetime.now(UTC) + timedelta(hours=1))
+    plan, item, run = asked
+    stale = [token_for(settings, plan, run, item, digest="0" * 64), token_for(settings, plan, run, item, version=99)]
+    gone = Links(settings).issue(plan, run, "none", 1, item.digest, "ann", datetime.now(UTC) + timedelta(hours=1))
     async with browsing(settings, temporal_client) as browser:
-        csrf_of = {token: csrf_on(await browser.get(f"/decide/{token_for(settings, plan, item)}")) for token in stale}
+        csrf_of = {
+            token: csrf_on(await browser.get(f"/decide/{token_for(settings, plan, run, item)}")) for token in stale
+        }
         refused = await browser.get(f"/decide/{stale[0]}")
         assert (refused.status_code, "STALE_DIGEST" in refused.text) == (409, True)
         assert csrf_on(refused) == ""
@@ -142,10 +153,10 @@ async def test_a_link_about_another_call_version_or_step_decides_nothing(
 
 
 async def test_a_link_that_comes_too_late_says_what_was_decided(
-    temporal_client: Client, settings: Settings, asked: tuple[str, PendingView]
+    temporal_client: Client, settings: Settings, asked: Asked
 ) -> None:
-    plan, item = asked
-    token = token_for(settings, plan, item)
+    plan, item, run = asked
+    token = token_for(settings, plan, run, item)
     async with browsing(settings, temporal_client) as browser:
         csrf = csrf_on(await browser.get(f"/decide/{token}"))
         await runs.deny(temporal_client, plan, Choice(step_id="remove", by="bob", digest=item.digest))
@@ -167,7 +178,7 @@ async def test_without_a_worker_the_page_says_what_becomes_of_the_decision_and_t
     async with browsing(settings, temporal_client) as browser:
         async with build(temporal_client, settings, load_tools(()), indexed=True):
             await until(pending, "the step asks")
-            token = token_for(settings, started.plan_id, (await pending())[0], person="ann")
+            token = token_for(settings, started.plan_id, started.run_id, (await pending())[0], person="ann")
             csrf = csrf_on(await browser.get(f"/decide/{token}"))
         said = await browser.post(f"/decide/{token}", data={"decision": "approve", "csrf": csrf})
     assert (said.status_code, "Not decided yet" in said.text, "cannot be used again" in said.text) == (200, True, False)
@@ -178,7 +189,7 @@ async def test_without_a_worker_the_page_says_what_becomes_of_the_decision_and_t
 async def test_without_a_server_nothing_is_decided_and_the_link_stays_good(settings: Settings) -> None:
     away = settings.with_flags(temporal={"TEMPORAL_ADDRESS": "127.0.0.1:1"}, server="auto")
     item = PendingView(step_id="remove", tool="delete_file", kind="approval", version=1, digest="0" * 64)
-    token = token_for(away, "p", item)
+    token = token_for(away, "p", "run", item)
     async with browsing(away, None) as browser:
         page = await browser.get(f"/decide/{token}")
         assert page.status_code == 503
@@ -187,3 +198,30 @@ async def test_without_a_server_nothing_is_decided_and_the_link_stays_good(setti
         for bad in ("x", token + "x", token[:-1]):
             wrong = await browser.get(f"/decide/{bad}")
             assert (wrong.status_code, "LINK_INVALID" in wrong.text) == (410, True)
+
+
+async def test_a_link_is_not_good_for_another_plan_that_was_given_the_id(
+    temporal_client: Client, settings: Settings, asked: Asked
+) -> None:
+    plan, item, run = asked
+    token = token_for(settings, plan, run, item)
+    handle = temporal_client.get_workflow_handle(f"plan-{plan}")
+    request = {"plan": {"steps": [STEP]}, "options": {"workspace": str(settings.workspace)}}
+
+    async def asks_the_same() -> bool:
+        pending = (await runs.brief(temporal_client, plan)).pending
+        return [(asks.step_id, asks.digest) for asks in pending] == [(item.step_id, item.digest)]
+
+    async with browsing(settings, temporal_client) as browser:
+        form = {"csrf": csrf_on(await browser.get(f"/decide/{token}")), "decision": "approve"}
+        await handle.terminate()
+        other = await temporal_client.start_workflow(
+            "PlanWorkflow", request, id=handle.id, task_queue=settings.task_queue
+        )
+        await until(asks_the_same, "the other plan asks the same, to the letter")
+        for refused in (await browser.get(f"/decide/{token}"), await browser.post(f"/decide/{token}", data=form)):
+            assert (refused.status_code, "LINK_INVALID" in refused.text) == (410, True)
+        assert (await decision(temporal_client, plan)) is None
+        own = token_for(settings, plan, other.first_execution_run_id or "", item)  # the control
+        form = {"csrf": csrf_on(await browser.get(f"/decide/{own}")), "decision": "approve"}
+        assert (await browser.post(f"/decide/{own}", data=form)).status_code == 200
