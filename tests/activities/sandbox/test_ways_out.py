@@ -467,6 +467,7 @@ def test_a_directory_exchanged_with_a_link_while_bubblewrap_starts_shows_nothing
 
 @pytest.mark.sampled
 def test_too_many_protected_files_are_refused_and_not_left_open(worker: Worker) -> None:
+    require_sandbox("bwrap")
     names = tuple(f".env.{number}" for number in range(bubblewrap.MAX_BINDS + 1))
     for name in names:
         (worker.workspace / name).touch()
