@@ -12,11 +12,10 @@ from temporalio.client import Client
 
 from client.children.naming import located
 from client.rpc import PATIENCE, ask_view
-from plans.errors import PlanError, ToolError
+from plans.errors import ToolError
 from plans.large_value import LargeValue
 from plans.views.call_text import warnings_of
-from plans.views.models import BriefView, CallView, PendingView
-from plans.views.queries import BRIEF
+from plans.views.models import CallView, PendingView
 from runtime.connect import storage
 from runtime.settings import Settings
 from runtime.value_store import ValueStore
@@ -27,20 +26,13 @@ T = TypeVar("T", bound=PendingView)
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
     """What the step asks for, or would do if it started now; None if that cannot be known.
 
-    Pass its `digest` as `Choice.digest`, to decide about exactly this. None: the plan has no such step, or its worker
-    is of an older version and the step does not await approval. Raises NoWorker.
+    Pass its `digest` as `Choice.digest`, to decide about exactly this. None: there is no such step. Raises NoWorker.
     """
     plan, step_id = await located(client, plan, step_id)
     try:
         return await ask_view(client, plan, CallView, "call", {"stepId": step_id}, patience=PATIENCE)
     except ValueError:  # an empty answer: there is no such step
         return None
-    except PlanError as error:
-        if error.code != "QUERY_FAILED":
-            raise
-    view = await ask_view(client, plan, BriefView, "plan", BRIEF)
-    found = next((item for item in view.pending if item.step_id == step_id), None)
-    return CallView.model_validate(found.model_dump()) if found else None
 
 
 async def with_values(item: T, settings: Settings) -> T:

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from client import ids
 from client.history_feed import changes
 from client.limits.priority import priority_of
-from client.rpc import ask_view, patiently
+from client.rpc import ask_view, has_ended, patiently
 from client.start import Started, launch
 from client.summary import wait
 from plans.errors import PlanError
@@ -63,7 +63,8 @@ async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda
         try:
             view = await _view(client, plan, say)
         except PlanError as error:
-            if error.code != "QUERY_FAILED":
+            # A plan that was refused at its start answers no queries: its result raises the reason.
+            if error.code != "QUERY_FAILED" or not await has_ended(client, plan):
                 raise
             break
         if view.status is not PlanStatus.DRAFT:

@@ -65,7 +65,6 @@ from client.start import Started, start
 from client.summary import wait
 from client.undo.compensations import compensate, compensations
 from client.undo.files import file_changes, undo
-from plans.errors import PlanError
 from plans.execution.approvals import sentence
 from plans.execution.messages import Via
 from plans.file_stamps import Stamp
@@ -118,16 +117,10 @@ async def events(client: Client, plan: str, since: int = 0, limit: int = AT_ONCE
 async def text(client: Client, plan: str, limit: int | None = None, *, detailed: bool = False) -> str:
     """The plan as text, one line per step. `limit`: list at most this many steps, the active ones first.
 
-    `detailed`: with ids, values and decisions, as `plan show` prints it, if the plan's worker is new enough.
+    `detailed`: with ids, values and decisions, as `plan show` prints it.
     """
-    brief = [{"limit": limit}] if limit else []
-    if detailed:
-        try:
-            return str(await ask(client, plan, "text", {**(brief[0] if brief else {}), "detailed": True}))
-        except PlanError as error:
-            if error.code != "QUERY_FAILED":
-                raise
-    return str(await ask(client, plan, "text", *brief))
+    wanted = ({"limit": limit} if limit else {}) | ({"detailed": True} if detailed else {})
+    return str(await ask(client, plan, "text", *([wanted] if wanted else [])))
 
 
 async def summary(client: Client, plan: str) -> Summary:

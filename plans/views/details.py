@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.children.view import rows as child_rows
+from plans.flow.undone import shown_steps
 from plans.guards.deadline import awaited
 from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
-from plans.views.nested.counting import Census
+from plans.views.nested.counting import STATUS_WORDS, status_word
 from plans.views.nested.values import value_of
 from plans.views.nested.words import quoted
 from plans.views.safe_text import line
-from plans.views.views import counts, created
+from plans.views.views import created
 from plans.waiting.records import Answer
 
 VALUE = 300
@@ -64,13 +66,18 @@ def _inputs(run: Run) -> str:
 
 
 def in_words(run: Run) -> dict[str, int]:
-    """The steps by status, each counted once: one that awaits a decision is not called ready as well."""
-    found, inner = {name: count for name, count in counts(run).items() if name != "total"}, Census(run)
-    for _, state in inner.top():
+    """The plan's steps by status, each counted once: one that awaits a decision is not called ready as well.
+
+    Of the steps that close the plan, only those that await something.
+    """
+    number = Counter[str]()
+    for step in shown_steps(run):
+        state = run.steps[step.id]
         if state.awaiting:
-            found[state.status.value] -= 1
-            found[f"awaiting {state.awaiting}"] = found.get(f"awaiting {state.awaiting}", 0) + 1
-    return {name: count for name, count in found.items() if count}
+            number[f"awaiting {state.awaiting}"] += 1
+        elif not state.closes:
+            number[status_word(state)] += 1
+    return {name: number[name] for name in (*STATUS_WORDS, *number) if number[name]}
 
 
 def end(run: Run, step: Step) -> str:

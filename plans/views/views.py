@@ -27,7 +27,7 @@ from plans.run import Decision, Result, Run, Status, StepState
 from plans.step_call import carries
 from plans.views.agent_progress import notes_of, tasks_of
 from plans.views.nested.below import agent_asks
-from plans.views.nested.counting import Census
+from plans.views.nested.counting import STATUS_WORDS, status_word
 from plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plans.views.nested.values import result_with_value
 from plans.views.nested.views import inside_views, with_inside
@@ -36,8 +36,6 @@ from plans.views.progress.changed import may_differ
 from plans.views.progress.closing import closing_view, undo_view
 from plans.views.progress.events import asks, result_view, taken_view
 
-DENIED_COUNT = "denied"
-"""Key of the denied steps among the counts."""
 _IF_SET = plan_names(OfPlan.SPARSE)
 
 
@@ -194,10 +192,8 @@ def counts(run: Run) -> dict[str, int]:
 
     A block or loop is one step, whatever is inside it.
     """
-    states = (state for _, state in Census(run).top() if not state.closes)
-    number = Counter(DENIED_COUNT if state.is_denied else state.status.value for state in states)
-    names = [*(status.value for status in Status), DENIED_COUNT]
-    return {"total": number.total()} | {name: number[name] for name in names if number[name]}
+    number = Counter(status_word(run.steps[step.id]) for step in run.plan.steps)
+    return {"total": number.total()} | {name: number[name] for name in STATUS_WORDS if number[name]}
 
 
 def tool_history(run: Run) -> dict[str, list[dict[str, Any]]]:

@@ -177,14 +177,14 @@ def _counts(view: BriefView) -> RenderableType:
     questions = sum(item.kind == QUESTION for item in view.pending)
     waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
-    asking = Counter(step.status.value for step in view.steps if step.awaiting)
+    asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
             style = "yellow" if status == "denied" else MARKS[status][1]
             text.append(" · " if text else "").append(f"{number} {status}", style)
     waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
-    for what, number in {**waiting, "approval": len(view.pending) - questions}.items():
+    for what, number in {**waiting, "approval": waits["approval"]}.items():
         if number:
             text.append(" · " if text else "").append(f"{number} awaiting {what}", ASKING[1])
     used = view.tokens

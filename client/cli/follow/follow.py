@@ -17,6 +17,7 @@ from client.cli.output import out, say, show, show_json
 from client.cli.session import Connected, who
 from client.ids import plan_id
 from client.live.lengths import seconds
+from client.rpc import has_ended
 from client.runs import Summary
 from plans.errors import PlanError
 from plans.views.progress.next_actions import next_actions
@@ -38,11 +39,9 @@ async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
         else:
             await _print_lines(here, plan)
     except PlanError as error:
-        if error.code != "QUERY_FAILED":
-            raise
-        await runs.wait(
-            here.client, plan
-        )  # a plan that failed to start answers no queries; its result raises the reason
+        # A plan that was refused at its start answers no queries: its result raises the reason.
+        if error.code == "QUERY_FAILED" and await has_ended(here.client, plan):
+            await runs.wait(here.client, plan)
         raise
     return await runs.wait(here.client, plan)
 

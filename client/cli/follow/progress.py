@@ -12,9 +12,9 @@ from typing import Any
 from client.runs import BriefView, EventView
 from plans.log import LogKind
 from plans.run import DENIED, DONE, PlanStatus, Status
-from plans.views.models import BriefStep
+from plans.views.models import BriefStep, ResultView
+from plans.views.nested.counting import DENIED as DENIED_COUNT
 from plans.views.pending import ASKING
-from plans.views.views import DENIED_COUNT
 
 
 class Progress:
@@ -53,9 +53,10 @@ class _Changed:
 
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)
-        counted = DENIED_COUNT if event.result and event.result.code == DENIED else status.value
-        self.counts[step.status] -= 1
-        self.counts[counted] = self.counts.get(counted, 0) + 1
+        if not step.closes:  # the counts are of the plan's own steps
+            before, after = _counted(step.status, step.result), _counted(status.value, event.result)
+            self.counts[before] = self.counts.get(before, 0) - 1
+            self.counts[after] = self.counts.get(after, 0) + 1
         if step.awaiting:
             self.pending = [item for item in self.pending if item.step_id != step.id]
         if status is Status.RUNNING:
@@ -76,3 +77,8 @@ def _news(step: BriefStep, status: Status, event: EventView) -> dict[str, Any]:
     if status in DONE:
         news |= {"ended_at": event.time, "result": event.result or step.result}
     return news
+
+
+def _counted(status: str, result: ResultView | None) -> str:
+    """What a plan counts a step as."""
+    return DENIED_COUNT if result is not None and result.code == DENIED else status

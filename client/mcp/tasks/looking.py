@@ -25,7 +25,7 @@ from client.mcp.templates.answers import answered
 from client.mcp.tools.views import shown
 from client.mcp.where import where
 from client.requests.connected import Connected
-from client.rpc import RPC_TIMEOUT, ask_view, describe
+from client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
 from client.summary import wait
 from plans.errors import InvalidPlan, PlanError
 from plans.run import PlanStatus
@@ -58,9 +58,10 @@ async def task_of(here: Connected, plan: str, deciding: Deciding, view: BriefVie
     except NoWorker as error:
         return Task(plan_id(plan), "working", error.message, _times(description))
     except PlanError as error:
-        if error.code != "QUERY_FAILED":
+        # A plan that was refused at its start answers no queries, and has just ended.
+        if error.code != "QUERY_FAILED" or not await has_ended(here.client, plan):
             raise
-        return Task(plan_id(plan), "working", "the plan is being prepared", _times(description))
+        return await _ended(here, plan, await describe(here.client, plan))
     times = _times(description)._replace(updated=changed(view, description.start_time))
     requests = {each.key: each.ask.request(each.replied.why) for each in waits.asked}
     status: TaskStatus = "input_required" if requests else "working"

@@ -18,6 +18,8 @@ from plans.views.models.nested import InsideView
 
 DENIED: Final = "denied"
 """The word for a skipped step that a person denied."""
+STATUS_WORDS: Final = (*(status.value for status in Status), DENIED)
+"""The words that `status_word` returns, in the order in which they are counted."""
 PEOPLE: Final = frozenset(("approval", "answer"))
 """What a person is awaited for; it comes before other things that are awaited in the same item."""
 

@@ -11,6 +11,7 @@ from plans.execution import approvals
 from plans.execution.messages import Decide
 from plans.execution.next_action import Ask, Call, Fail, Open, Skip, Sleep, next_action
 from plans.execution.schedule import Schedule
+from plans.flow import closing
 from plans.flow.opened import Opened
 from plans.flow.progress import Further, Settle, handler_for
 from plans.flow.values import Composer
@@ -45,8 +46,10 @@ class Player:
             if self.reload:
                 self.run = run_of(text_of(self.run))
                 self.schedule = Schedule(self.run)
-            if not (self._proceed() or self._begin() or self._finish()):
+            if not (self._proceed() or self._begin() or self._finish() or self._close()):
                 break
+        else:
+            return self  # there is more to do
         if self.schedule.idle:
             self.schedule.end(self.now)
         return self
@@ -120,6 +123,10 @@ class Player:
             json.dumps(value)
             self._end(name, Result(ok=True, value=value, timestamp=self.now))
         return True
+
+    def _close(self) -> bool:
+        """Begin what closes the plan next, once its steps have ended."""
+        return self.schedule.idle and self.run.ended is None and closing.advance(self.schedule, self.now)
 
     def _runs(self, name: str) -> bool:
         return self.run.steps[name].status is Status.RUNNING and not self.schedule.is_container(name)
