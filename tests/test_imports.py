@@ -9,7 +9,7 @@ Each rule has its control: a seeded bad module must be caught.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -408,3 +408,26 @@ def test_pure_code_passes(source: str) -> None:
 )
 def test_what_a_workflow_needs_passes(source: str) -> None:
     assert not purity_problems(source, "workflows")
+
+
+OF_THE_REVIEW_SCREEN = {"client/cli/review.py", "client/cli/follow/answering.py"}
+"""Who may import it: the command that opens it, and the live board, which lets people edit in the same way."""
+
+
+def borrowers(sources: Iterable[tuple[str, str]]) -> set[str]:
+    """The files outside the review screen that import from it."""
+    return {
+        name
+        for name, source in sources
+        if not name.startswith("client/review/")
+        and any(found.startswith("client.review") for found in imported(source))
+    }
+
+
+def test_nothing_borrows_from_the_review_screen() -> None:
+    sources = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in modules("client")]
+    assert borrowers(sources) == OF_THE_REVIEW_SCREEN
+
+
+def test_a_module_that_borrows_from_the_review_screen_is_seen() -> None:
+    assert borrowers([("client/answers/form.py", "from client.review.schema_form import Field")]) != set()
