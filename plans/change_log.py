@@ -54,9 +54,8 @@ def logged(revisions: list[Revision], revision: Revision) -> list[Revision]:
 
 def of_approver(old: Step, new: Step, digests: str, *, version: int, by: str, time: datetime, reason: str) -> Revision:
     """The entry for arguments that an approver replaced: as the edits would be that replace each of them."""
-    names = [name for name in dict.fromkeys([*old.args, *new.args]) if old.args.get(name) != new.args.get(name)]
     diff = [*differences(Plan(steps=[old]), Plan(steps=[new])), digests]
-    ops = [f"set {new.id} args.{name}"[:MAX_CHARACTERS] for name in names[:20]]
+    ops = [f"set {new.id} args.{each.path}"[:MAX_CHARACTERS] for each in field_differences(old.args, new.args)][:20]
     return Revision(version=version, by=by, time=time, reason=reason, ops=ops, diff=diff, step_id=new.id)
 
 

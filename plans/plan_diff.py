@@ -6,6 +6,7 @@ by name: an id, or a path such as `resize.catch.notify`. Moved are as few steps 
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
@@ -54,7 +55,7 @@ def step_differences(before: Mapping[str, Step], after: Mapping[str, Step]) -> I
         while name in before and gone and places[gone[0]] < places[name]:
             yield StepDifference(gone[0], before[gone.pop(0)], None)
         old, is_moved = before.get(name), name in moved
-        if is_moved or old != step:
+        if is_moved or old is None or not _is_same(old, step):
             yield StepDifference(name, old, step, is_moved, sibling if old is None or is_moved else None)
     for name in gone:
         yield StepDifference(name, before[name], None)
@@ -64,8 +65,23 @@ def field_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterato
     """The fields that differ, those of `old` first."""
     for path in dict.fromkeys([*old, *new]):
         was, now = old.get(path, ABSENT), new.get(path, ABSENT)
-        if was != now:
+        if not same_value(was, now):
             yield FieldDifference(path, was, now)
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Whether two JSON values are the same. Python holds 1, 1.0 and true equal; tools and people do not."""
+    return one == other and _text(one) == _text(other)
+
+
+def _is_same(one: Step, other: Step) -> bool:
+    if one is other:  # of most steps, after an edit
+        return True
+    return one == other and same_value(one.model_dump(mode="json"), other.model_dump(mode="json"))
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def _moved(before: Sequence[str], after: Sequence[str]) -> set[str]:

@@ -18,6 +18,7 @@ from plans.edits import AddStep, Edit, SetField
 from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.model.step_fields import On, names
+from plans.plan_diff import same_value
 from plans.views.models import StepView
 from plans.views.safe_text import line, safe
 
@@ -62,7 +63,7 @@ class Draft:
         changed: dict[str, Any] = {}
         if own["description"] != self.step.description:
             changed["description"] = own["description"]
-        if args != self.step.args:
+        if not same_value(args, self.step.args):
             changed["args"] = args
         needs = [name for name in own["dependsOn"].replace(",", " ").split() if name]
         if needs != self.step.depends_on:

@@ -23,6 +23,7 @@ from plans.flow.ids import is_inside, lineage, template_of
 from plans.flow.undone import is_of_edited
 from plans.log import LogKind
 from plans.model import ApprovalRule, Step
+from plans.plan_diff import same_value
 from plans.run import DONE, Decision, Run, Status
 from plans.step_call import StepCall, carries, digest_of, upcoming
 from plans.waiting.people import is_verified, who_of
@@ -221,7 +222,7 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
     """Give the step the approver's arguments: a new version of the plan, with its line in the change log."""
     before, was = run.args_of(step), digest_shown(run, step)
     run.steps[step.id].args = message.args
-    if message.args == before:
+    if same_value(message.args, before):
         return
     run.plan = run.plan.model_copy(update={"version": run.plan.version + 1})
     run.edited[step.id] = CALL

@@ -13,6 +13,7 @@ from typing import Any
 
 from plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, Logs, PastCall, Return
 from plans.model import Step
+from plans.plan_diff import same_value
 from plans.run import Change, Result, Run, Status, StepState
 
 SMALL = 1_000
@@ -254,7 +255,7 @@ def _attempt_of(result: Result, began: datetime) -> Attempt:
 def _replaced(run: Run, step: Step) -> dict[str, Any]:
     """If the approver replaced the step's arguments: those asked for (`asked`), and who replaced them (`by`)."""
     args, decision = run.steps[step.id].args, run.decisions.get(step.id)
-    if args is None or args == step.args:
+    if args is None or same_value(args, step.args):
         return {}
     return {"asked": short(step.args), "by": decision.by if decision else ""}
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from client.differences.plan_diff import plan_diff
-from plans.change_log import differences
+from plans.change_log import differences, of_approver
 from plans.model import Plan, Step
 from plans.plan_diff import field_differences, step_differences
 
@@ -22,6 +24,22 @@ def plan(names: list[str], **args: Any) -> Plan:
 def test_null_is_another_value_than_none_at_all() -> None:
     assert [path for path, _, _ in field_differences({"a": None}, {})] == ["a"]
     assert differences(plan(["a"]), plan(["a"], content=None)) == ["~ a.args.content: none -> null"]
+
+
+@pytest.mark.parametrize(("was", "now"), [(1, True), (0, False), (1, 1.0), ([1], [True]), ({"a": 0}, {"a": False})])
+def test_numbers_and_truth_values_are_told_apart_although_python_holds_them_equal(was: object, now: object) -> None:
+    old, new = plan(["a"], content=was), plan(["a"], content=now)
+    (line,) = differences(old, new)
+    assert line.startswith("~ a.args.content: ")
+    assert [field.path for field in plan_diff(old, new).steps[0].fields] == ["args.content"]
+    by_approver = of_approver(old.steps[0], new.steps[0], "", version=2, by="ann", time=datetime.now(UTC), reason="")
+    assert by_approver.ops == ["set a args.content"]
+
+
+def test_the_order_of_names_is_no_difference() -> None:
+    old, new = plan(["a"], content={"x": 1, "y": 2}), plan(["a"], content={"y": 2, "x": 1})
+    assert differences(old, new) == []
+    assert plan_diff(old, new).is_empty
 
 
 @given(NAMES, NAMES, st.booleans())

@@ -26,6 +26,7 @@ from client.review.step_form import FieldRow
 from client.runs import Choice
 from plans.errors import PlanError
 from plans.model import ToolSpec
+from plans.plan_diff import same_value
 from plans.views.models import PendingView
 from plans.views.safe_text import line, safe
 
@@ -108,7 +109,7 @@ async def approved_with_others(
         if args is None:
             typed.pop(item.step_id, None)
             return "Nothing was decided."
-        if args == item.args:
+        if same_value(args, item.args):
             said = "These are the arguments of the call: change them, or leave with escape and approve it with y."
             continue
         typed[item.step_id], said = args, ""

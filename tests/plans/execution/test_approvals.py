@@ -126,6 +126,13 @@ def test_changed_arguments_take_the_place_of_the_steps() -> None:
     assert "with changed arguments" in run.log[-1].text
 
 
+def test_an_approver_who_replaces_a_number_by_a_truth_value_changes_the_plan() -> None:
+    run = run_of(step("a", tool="run_command", args={"command": "make", "env": {"DEBUG": 1}}))
+    decide(run, approve(args={"command": "make", "env": {"DEBUG": True}}, by="ann"), NOW, "signal")
+    [change] = run.revisions
+    assert '~ a.args.env: {"DEBUG": 1} -> {"DEBUG": true}' in change.diff
+
+
 def test_what_an_approver_changed_in_their_step_outdates_no_decision_on_another() -> None:
     run = run_of(deleting(), deleting(id="b"), deleting(id="c"), facts=LAX)
     decide(run, approve(args={"path": "y"}, by="ann"), NOW, "signal")
