@@ -14,9 +14,9 @@ from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRej
 from temporalio.service import RPCError, RPCStatusCode
 
 from client.errors import PlanNotFound
-from client.ids import workflow_id
+from client.ids import plan_id, workflow_id
 from client.rpc import translated
-from plans.audit.chain import FORM, broken, differs, forged, head
+from plans.audit.chain import broken, differs, forged, head
 from plans.audit.entries import Act, Entry
 from plans.audit.receipts import outcomes, read
 from plans.model import Problem, Value
@@ -55,6 +55,14 @@ class AuditReport(Value):
         description="What became of signals by the word of the workflow, where history does not say it (yet).",
     )
     verification: Verification | None = None
+    others: list[AuditReport] = Field(
+        default_factory=list, description="Records of earlier starts of the id, and of undos of the plan."
+    )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong with it and the others, as far as they were verified."""
+        return all(each.verification is None or each.verification.ok for each in (self, *self.others))
 
 
 DECIDED = frozenset(("approve", "deny", "answer", "begin", "unpause", "edit", "regenerate", "event", "started"))
@@ -64,21 +72,47 @@ DECIDED = frozenset(("approve", "deny", "answer", "begin", "unpause", "edit", "r
 async def audit(client: Client, plan: str, settings: Settings, *, verify: bool = False) -> AuditReport:
     """The audit record of a plan or agent, oldest entry first; with `verify`, whether it is whole.
 
-    `settings`: whose state directory keeps records and holds the key of signatures. Raises PlanNotFound if neither the
-    server nor the state directory has anything, NotConnected, BadRecord if the kept file is no record.
+    An id that was started more than once has a record for each start: the newest one, and in `others` the rest, with
+    those of the plan's undos. `settings`: whose state directory keeps records and holds the key of signatures. Raises
+    PlanNotFound if neither the server nor the state directory has anything, NotConnected, BadRecord if a kept file is
+    no record.
     """
     name = workflow_id(plan)
-    kept = files.read(settings.state_dir, name)
-    real = await _of_history(client, name, kept.record.form if kept else FORM)  # a kept record is compared in its form
-    if kept is not None and real is not None and kept.record.run_id != real.run_id:
-        kept, real = None, await _of_history(client, name, FORM)  # it is of an earlier plan with this id
-    record = real or (kept.record if kept else None)
-    if record is None:
+    found = await _reports(client, name, settings, verify=verify)
+    if not found:
         raise PlanNotFound(
             f"neither the server nor {settings.state_dir} has a record of plan '{plan}'; `plan list` shows the plans"
         )
+    undone = await _reports(client, f"undo-{plan_id(name)}", settings, verify=verify)
+    return found[-1].model_copy(update={"others": [*found[:-1], *undone]})
+
+
+async def _reports(client: Client, name: str, settings: Settings, *, verify: bool) -> list[AuditReport]:
+    """The records of a workflow id, one for each start, oldest first: of the server, else those that are kept."""
+    kept = {each.record.run_id: each for each in files.read(settings.state_dir, name)}
+    real = dict[str, history.Record]()
+    try:
+        for first, runs in (await history.runs_of(client, name)).items():
+            real[first] = await history.read_runs(client, name, first, runs)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise translated(error, name) from error
+    found = list[AuditReport]()
+    records = {first: real.get(first) or kept[first].record for first in {*kept, *real}}
+    for first in sorted(records, key=lambda each: records[each].began):
+        record, newest, stored = records[first], real.get(first), kept.get(first)
+        if newest and stored and newest.lacks and newest.last == stored.record.last:
+            newest, record = None, stored.record  # the server has deleted earlier runs: nothing to compare
+        found.append(await _report(client, settings, record, newest, stored, verify=verify))
+    return found
+
+
+async def _report(
+    client: Client, settings: Settings, record: history.Record, real: history.Record | None, kept: files.Stored | None,
+    *, verify: bool,
+) -> AuditReport:  # fmt: skip
     return AuditReport(
-        workflow_id=name,
+        workflow_id=record.workflow_id,
         run_id=record.run_id,
         source="history" if real else "record",
         ended=record.ended,
@@ -100,21 +134,12 @@ async def _received(client: Client, record: history.Record) -> list[Act]:
     """
     if not record.sent:
         return []
-    handle = client.get_workflow_handle(record.workflow_id)
+    handle = client.get_workflow_handle(record.workflow_id, run_id=record.last)
     try:
         found = read(await handle.query("receipts", rpc_timeout=ANSWER_TIMEOUT))
     except (RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError):  # also a worker of an older version
         return []
     return outcomes(found, record.sent, record.entries[-1].time) if found else []
-
-
-async def _of_history(client: Client, name: str, form: int) -> history.Record | None:
-    try:
-        return await history.read(client, name, form)
-    except RPCError as error:
-        if error.status is RPCStatusCode.NOT_FOUND:
-            return None
-        raise translated(error, name) from error
 
 
 def _verified(
@@ -126,6 +151,12 @@ def _verified(
         found = files.problems_of(kept, key)
     if kept is not None and real is not None:
         found += differs(kept.record.entries, real.entries)
+        if kept.record.last != real.last:
+            text = f"the kept record ends in run {kept.record.last or '?'}, the plan in run {real.last}"
+            found.append(Problem(code="AUDIT_CUT", message=text))
+    if real is not None and real.lacks:
+        text = f"the server no longer has run {', '.join(real.lacks)}, and no whole record is kept"
+        found.append(Problem(code="AUDIT_CUT", message=text))
     if kept is None and key:
         found += forged(record.entries, record.workflow_id, key)
     elif kept is None and signed:

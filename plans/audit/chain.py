@@ -68,11 +68,14 @@ def differs(stored: Sequence[Entry], history: Sequence[Entry]) -> list[Problem]:
 
 
 def forged(entries: Sequence[Entry], workflow_id: str, key: str) -> list[Problem]:
-    """Entries whose signature is not by the owner of the public key (hexadecimal)."""
+    """Entries whose signature is not by the owner of the public key (hexadecimal), of messages not refused."""
+    refused = {each.entry for each in entries if each.outcome == "refused"}
     return [
         _problem("AUDIT_SIGNATURE", f"entry {entry.number}: the signature is not by this state directory's key")
         for entry in entries
-        if entry.signed is not None and not _is_good(entry, entry.signed, workflow_id, key)
+        if entry.signed is not None
+        and entry.number not in refused
+        and not _is_good(entry, entry.signed, workflow_id, key)
     ][:MAX_PROBLEMS]
 
 

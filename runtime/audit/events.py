@@ -1,7 +1,8 @@
 """Turns the events of a workflow's history into the entries of its audit record.
 
 Every message and every call is an event; workflow tasks and running timers are not acts of anybody. The last event of a
-run that continues as new is left out, as is the start of the next one: the record is of the plan, not of its runs.
+run that continues as new is left out, as is the start of the next one: the record is of the plan, not of its runs. A
+run that a reset made begins with a copy of the events before; its entries begin with the reset.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from temporalio.api.common.v1 import Payload, Payloads
+from temporalio.api.enums.v1 import ContinueAsNewInitiator, WorkflowTaskFailedCause
 from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from plans.audit.chain import FORM
 from plans.audit.entries import SILENT, Act, digest_of, short
-from plans.audit.receipts import DECIDES
+from plans.audit.receipts import DECIDES, Sent
 from plans.flow.ids import of_call
 from plans.signatures import NONCE
 from runtime.audit.messages import of_message, of_start
@@ -26,6 +28,12 @@ from runtime.audit.signals import RECORDED, Signals
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
 """What history has of a local activity, and the name that the SDK gives it."""
 CONTINUED = "workflow_execution_continued_as_new_event_attributes"
+RESET = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW
+REPEATS: Mapping[int, str] = {
+    ContinueAsNewInitiator.CONTINUE_AS_NEW_INITIATOR_RETRY: "retry",
+    ContinueAsNewInitiator.CONTINUE_AS_NEW_INITIATOR_CRON_SCHEDULE: "cron",
+}
+"""Why the server has started a run with the argument of the one before."""
 SCHEDULED_BY = "TemporalScheduledById"
 ENDS = {
     "workflow_execution_completed_event_attributes": "completed",
@@ -60,6 +68,11 @@ class Reader:
         self._attempts: dict[int, tuple[int, str]] = {}
         self._updates: dict[str, dict[str, Any]] = {}
         self._timers: dict[str, str] = {}
+        self._run, self._is_copy = "", False
+        self.before = set[str]()
+        """Runs that those that were read go on from."""
+        self._sent: dict[str, dict[int, Sent]] = {}
+        """By run and event, the signals: a reset copies them to another run, where they have the same numbers."""
         self._readers: Mapping[str, Callable[[HistoryEvent, Any], Awaitable[dict[str, Any] | None]]] = {
             "workflow_execution_started_event_attributes": self._started,
             "workflow_execution_signaled_event_attributes": self._signalled,
@@ -80,8 +93,25 @@ class Reader:
         found = await self._of_signals(event, time)
         if (fields := await self._fields(event)) is not None:
             found.append(Act(time=time, **{key: each for key, each in fields.items() if each}))
+        if self._is_copy:
+            found = self._copied(event, time)
         self._count += len(found)
         return found
+
+    def _copied(self, event: HistoryEvent, time: datetime) -> list[Act]:
+        """An event before the reset that made this run: the record has it already, unless it is the reset itself."""
+        found = event.workflow_task_failed_event_attributes
+        if found.cause != RESET or found.new_run_id != self._run:
+            return []
+        self._is_copy = False
+        self.before.add(found.base_run_id)
+        own, base = self._sent[self._run], self._sent.get(found.base_run_id, {})
+        self.signals.sent = [base.get(number, each._replace(entry=0)) for number, each in own.items()]
+        self._sent[self._run] = {number: base.get(number, each) for number, each in own.items()}
+        return [
+            Act(time=time, action="reset", client=short(found.identity), outcome=f"to event {event.event_id}",
+                text=short(found.failure.message))
+        ]  # fmt: skip
 
     async def _of_signals(self, event: HistoryEvent, time: datetime) -> list[Act]:
         """What an event says of the signals before it."""
@@ -110,14 +140,20 @@ class Reader:
             return self._child_ended(name, attributes)
         return await read(event, attributes) if read is not None else None
 
-    def of_next_run(self) -> None:
-        """The next events are of the run that continues this one as new: their numbers begin again."""
-        self._calls, self._attempts, self._timers = {}, {}, {}
+    def of_next_run(self, run_id: str) -> None:
+        """The next events are of this run of the workflow: their numbers begin again."""
+        self._calls, self._attempts, self._timers, self._updates = {}, {}, {}, {}
+        self._run, self._sent[run_id] = run_id, {}
         self.signals.of_next_run()
 
     async def _started(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
         del event
-        if found.continued_execution_run_id:
+        self._is_copy = found.original_execution_run_id != self._run
+        self.before |= {found.first_execution_run_id, found.continued_execution_run_id} - {"", self._run}
+        if NONCE in found.memo.fields:
+            [nonce] = await self._decoded([found.memo.fields[NONCE]])
+            self._nonce = short(nonce)
+        if found.continued_execution_run_id and found.initiator not in REPEATS:
             return None
         [schedule] = await self._decoded([found.search_attributes.indexed_fields[SCHEDULED_BY]]) if (
             SCHEDULED_BY in found.search_attributes.indexed_fields
@@ -125,16 +161,22 @@ class Reader:
         parent = found.parent_workflow_execution.workflow_id
         fields = of_start(await self._only(found.input), self._workflow, short(schedule, 1_000))
         fields["linked"] = parent[:1_000] or fields["linked"]
+        fields["outcome"] = REPEATS.get(found.initiator, fields["outcome"])
         return {"action": "started", "client": short(found.identity), "tool": short(found.workflow_type.name)} | fields
 
     async def _signalled(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
-        del event
         if found.signal_name in SILENT:
-            self.signals.came(found.signal_name, 0)
+            self._came(event, found.signal_name, 0)
             return None
         fields = of_message(found.signal_name, await self._only(found.input), self._nonce)
-        self.signals.came(found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
+        self._came(event, found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
         return fields | {"client": short(found.identity), "outcome": "sent"}
+
+    def _came(self, event: HistoryEvent, name: str, entry: int, action: str = "", step_id: str = "") -> None:
+        before = len(self.signals.sent)
+        self.signals.came(name, entry, action, step_id)
+        if len(self.signals.sent) > before:
+            self._sent[self._run][event.event_id] = self.signals.sent[-1]
 
     async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
         del event

@@ -2,8 +2,8 @@
 
 One line per entry, between a line that says what the record is of and one that seals it: the number of entries and the
 hash of the last one, signed (Ed25519) with the key that decisions are signed with. Whoever can write the file but not
-read the key can neither cut it off nor compute its hashes again. A record is written once, whole, when its plan has
-ended, and never replaced by a shorter one.
+read the key can neither cut it off nor compute its hashes again. A record is written whole when its plan has ended, and
+replaced only by one that goes on where it ends: of a plan that was reset after its end.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def folder_of(directory: Path, workflow_id: str) -> Path:
 
 def path_of(directory: Path, workflow_id: str, run_id: str) -> Path:
     """Where the record of a workflow is kept. `run_id`: its first run, as an id may be used again after retention."""
-    return folder_of(directory, workflow_id) / f"audit-{run_id[:8]}.jsonl"
+    return folder_of(directory, workflow_id) / f"audit-{run_id}.jsonl"
 
 
 def write(settings: Settings, record: Record) -> Path:
     """Keep the record of an ended workflow. Raises OSError, and SettingError for a key that others can read."""
     path = path_of(settings.state_dir, record.workflow_id, record.run_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    first = {"audit": record.form, "workflowId": record.workflow_id, "runId": record.run_id}
+    first = {"audit": record.form, "workflowId": record.workflow_id, "runId": record.run_id, "lastRunId": record.last}
     lines = [json.dumps(first), *(each.model_dump_json(exclude_defaults=True) for each in record.entries)]
     last = head(record.entries, record.origin)
     signature = private_key(settings).sign(_sealed(record, last)).hex()
@@ -76,10 +76,19 @@ def write(settings: Settings, record: Record) -> Path:
     return path
 
 
-def read(directory: Path, workflow_id: str) -> Stored | None:
-    """The newest record in the state directory; None if there is none. Raises BadRecord if it cannot be read at all."""
-    paths = list(folder_of(directory, workflow_id).glob("audit-*.jsonl"))
-    return read_file(max(paths, key=lambda each: each.stat().st_mtime), workflow_id) if paths else None
+def read(directory: Path, workflow_id: str) -> list[Stored]:
+    """The records in the state directory, oldest start first. Raises BadRecord if one cannot be read at all."""
+    found = [read_file(path, workflow_id) for path in folder_of(directory, workflow_id).glob("audit-*.jsonl")]
+    return sorted(found, key=lambda each: each.record.began)
+
+
+def has_run(directory: Path, workflow_id: str, run_id: str) -> bool:
+    """Whether a record is kept that ends in this run."""
+    for path in folder_of(directory, workflow_id).glob("audit-*.jsonl"):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            if f'"lastRunId": "{run_id}"' in file.readline():
+                return True
+    return False
 
 
 def read_file(path: Path, workflow_id: str) -> Stored:
@@ -96,8 +105,10 @@ def read_file(path: Path, workflow_id: str) -> Stored:
         raise BadRecord(f"{path} does not begin like an audit record of this version; it is of a newer one, or changed")
     sealed = "sealed" in last
     entries = [_entry(path, each) for each in (lines[1:-1] if sealed else lines[1:])]
-    record = Record(workflow_id, str(first["runId"]), entries, ended=True, form=form)
+    record = Record(workflow_id, str(first["runId"]), entries, True, form, last=str(first.get("lastRunId", "")))
     problems = list[Problem]()
+    if path.name != path_of(path, workflow_id, record.run_id).name:
+        problems.append(Problem(code="AUDIT_CHANGED", message=f"{path.name} is the record of another run"))
     if first.get("workflowId") != workflow_id:
         problems.append(Problem(code="AUDIT_CHANGED", message="the file is the record of another plan"))
     if not sealed:
@@ -127,7 +138,8 @@ def _is_sealed(stored: Stored, key: str) -> bool:
 
 def _sealed(record: Record, last: str) -> bytes:
     """What is signed of a whole record."""
-    return content_of(SEAL, record.workflow_id, record.run_id, last, str(len(record.entries)), 0)
+    runs = f"{record.run_id} {record.last}"
+    return content_of(SEAL, record.workflow_id, runs, last, str(len(record.entries)), 0)
 
 
 def _line(path: Path, line: bytes) -> dict[str, Any]:

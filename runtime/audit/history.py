@@ -1,12 +1,14 @@
-"""Reads the audit record of a workflow from its history on the server: all runs of it, in order."""
+"""Reads the audit record of a workflow from its histories on the server: all runs of a start of it, in order."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionDescription
+from temporalio.service import RPCError, RPCStatusCode
 
 from plans.audit.chain import FORM, chained, origin
 from plans.audit.entries import Act, Entry
@@ -33,6 +35,15 @@ class Record:
     """Version of its form."""
     sent: tuple[Sent, ...] = ()
     """The signals of the last run of the workflow, in order, if history does not say what became of them."""
+    last: str = ""
+    """The last run that it has."""
+    lacks: tuple[str, ...] = ()
+    """Runs before that the server no longer has."""
+
+    @property
+    def began(self) -> datetime:
+        """When it begins."""
+        return self.entries[0].time if self.entries else datetime.min.replace(tzinfo=UTC)
 
     @property
     def origin(self) -> str:
@@ -40,32 +51,58 @@ class Record:
         return origin(self.workflow_id, self.run_id, self.form)
 
 
-async def first_run(client: Client, workflow_id: str) -> tuple[str, bool]:
-    """The first run of a workflow, and whether the workflow has ended. Raises RPCError."""
-    description = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
-    first = description.raw_description.workflow_execution_info.first_run_id or description.run_id or ""
-    return first, description.status is not WorkflowExecutionStatus.RUNNING
+async def runs_of(client: Client, workflow_id: str) -> dict[str, list[str]]:
+    """All runs that the server knows of a workflow id: by the first run of each start, in order.
+
+    Runs that follow one another (continued as new, reset, retried, repeated) are of one start. Raises RPCError:
+    NOT_FOUND if there are none.
+    """
+    found = dict[str, WorkflowExecutionDescription]()
+    quoted = workflow_id.replace("\\", "\\\\").replace("'", "\\'")
+    listed = [each.run_id async for each in client.list_workflows(f"WorkflowId = '{quoted}'")]
+    for name in (None, *listed):  # the newest one first, which the server's index may not have yet
+        try:
+            handle = client.get_workflow_handle(workflow_id, run_id=name)
+            description = await handle.describe(rpc_timeout=RPC_TIMEOUT)
+        except RPCError as error:
+            if error.status is not RPCStatusCode.NOT_FOUND or name is None:
+                raise
+            continue  # deleted since it was listed
+        found[description.run_id or ""] = description
+    starts = dict[str, list[str]]()
+    for run_id, description in sorted(found.items(), key=lambda item: item[1].start_time):
+        first = description.raw_description.workflow_execution_info.first_run_id or run_id
+        starts.setdefault(first, []).append(run_id)
+    return starts
 
 
-async def read(client: Client, workflow_id: str, form: int = FORM) -> Record:
-    """The record as the server's history gives it, in this form.
+async def read(client: Client, workflow_id: str, first: str = "", form: int = FORM) -> Record:
+    """The record of a start of a workflow as the server's histories give it. `first`: its first run; else the newest.
 
     Raises RPCError: NOT_FOUND if there is no such workflow any more.
     """
-    first, _ = await first_run(client, workflow_id)
-    reader, acts, run_id = Reader(client, workflow_id, form), list[Act](), first
-    while run_id:
-        following, count = "", 0
+    starts = await runs_of(client, workflow_id)
+    first = first or list(starts)[-1]
+    return await read_runs(client, workflow_id, first, starts[first], form)
+
+
+async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence[str], form: int = FORM) -> Record:
+    """The record of these runs, which are all of one start. Raises RPCError."""
+    reader, acts, left, done = Reader(client, workflow_id, form), list[Act](), list(runs), list[str]()
+    while left:
+        run_id, count, following = left.pop(0), 0, ""
+        reader.of_next_run(run_id)
+        done.append(run_id)
         async for event in client.get_workflow_handle(workflow_id, run_id=run_id).fetch_history_events():
             acts += await reader.acts(event)
-            following = event.workflow_execution_continued_as_new_event_attributes.new_execution_run_id
+            ended = getattr(event, event.WhichOneof("attributes") or "", None)
+            following = getattr(ended, "new_execution_run_id", "")
             count += 1
             if count % AT_ONCE == 0:
                 await asyncio.sleep(0)  # decoding does not let go by itself
-        run_id = following
-        if run_id:
-            reader.of_next_run()
+        if following and following not in [*done, *left]:  # it began since the runs were listed
+            left.insert(0, following)
     ended = bool(acts) and acts[-1].action == "ended"
     entries = chained(acts, origin(workflow_id, first, form))
     untold = () if reader.signals.are_told else tuple(reader.signals.sent)
-    return Record(workflow_id, first, entries, ended, form, untold)
+    return Record(workflow_id, first, entries, ended, form, untold, done[-1], tuple(sorted(reader.before - {*done})))

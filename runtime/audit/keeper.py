@@ -68,14 +68,30 @@ class Keeper:
         return self._settings.task_queue.replace("\\", "\\\\").replace("'", "\\'")
 
     async def _write(self, listed: WorkflowExecution) -> int:
+        directory = self._settings.state_dir
+        if await asyncio.to_thread(files.has_run, directory, listed.id, listed.run_id or ""):
+            return 0
+        written = 0
         try:
-            run_id, is_over = await history.first_run(self._client, listed.id)
-            if not is_over or files.path_of(self._settings.state_dir, listed.id, run_id).exists():
-                return 0
-            record = await history.read(self._client, listed.id)
+            for first, runs in (await history.runs_of(self._client, listed.id)).items():
+                if listed.run_id not in runs or await asyncio.to_thread(files.has_run, directory, listed.id, runs[-1]):
+                    continue
+                record = await history.read_runs(self._client, listed.id, first, runs)
+                if record.ended and not record.lacks and await asyncio.to_thread(self._goes_on, record):
+                    await asyncio.to_thread(files.write, self._settings, record)
+                    written += 1
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
-                raise
-            return 0  # deleted since it was listed
-        await asyncio.to_thread(files.write, self._settings, record)
-        return 1
+                raise  # else deleted since it was listed
+        return written
+
+    def _goes_on(self, record: history.Record) -> bool:
+        """Whether the record goes on where the one that is kept ends, if one is."""
+        path = files.path_of(self._settings.state_dir, record.workflow_id, record.run_id)
+        if not path.exists():
+            return True
+        kept = files.read_file(path, record.workflow_id).record.entries
+        goes_on = list(record.entries[: len(kept)]) == list(kept)
+        if not goes_on:
+            LOG.warning("%s is not what the server says, and stays: `plan audit %s --verify`", path, record.workflow_id)
+        return goes_on

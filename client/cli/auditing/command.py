@@ -30,8 +30,15 @@ def audit(
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
-        output.show("\n".join([*map(row_of, found.entries), *map(row_of, found.received), "", *_closing(found)]))
-    return FAULTY if found.verification is not None and not found.verification.ok else 0
+        output.show("\n".join(row for each in (*found.others, found) for row in _rows(each, found)))
+    return 0 if found.is_whole else FAULTY
+
+
+def _rows(found: AuditReport, newest: AuditReport) -> list[str]:
+    """One record; named where there are several."""
+    named = [f"{found.workflow_id}, started as run {found.run_id}:"] if newest.others else []
+    gap = [""] if found is not newest else []
+    return [*named, *map(row_of, found.entries), *map(row_of, found.received), "", *_closing(found), *gap]
 
 
 def row_of(entry: Act) -> str:
