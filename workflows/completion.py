@@ -18,7 +18,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from temporalio import workflow
-from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError, is_cancelled_exception
 
@@ -30,14 +29,13 @@ from plans.run import PlanStatus, Run, text_of
 from plans.views.ended import ended
 from plans.views.summary import summary_of
 from workflows import policies
+from workflows.payloads import LARGE, of_json
 
 if TYPE_CHECKING:
     from workflows.execution import Execution
 
 PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""
-LARGE = 64 * 1024
-"""Characters. A longer Run is carried as one JSON string: faster to parse, and too long to read in Temporal's UI."""
 
 
 def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
@@ -88,11 +86,6 @@ def carried(run: Run) -> RawValue:
     text = text_of(run)
     written = text if len(text) < LARGE else json.dumps(text, ensure_ascii=False)
     return of_json(f'{{"run":{written}}}')
-
-
-def of_json(text: str) -> RawValue:
-    """JSON text as an argument of an activity or a workflow, sent without being parsed and serialised again."""
-    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
 
 
 async def freed(execution: Execution, is_over: Callable[[], bool]) -> None:

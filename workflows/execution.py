@@ -62,7 +62,7 @@ class Execution:
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self._timers = ApprovalTimers()
-        self._recovery = StepRecovery(self)
+        self._recovery = StepRecovery(self.schedule, self.end, self.revise)
         self.children = Children(self.schedule)
         self._sent, self._rest, self._moved = 0, timers.Rest(), self.children.place.moved
         self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)

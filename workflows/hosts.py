@@ -24,8 +24,8 @@ from plans.hosts.moving import newest
 from plans.log import LogKind
 from plans.run import Run
 from workflows import policies
-from workflows.completion import of_json
 from workflows.outcomes import checkpoint_of
+from workflows.payloads import of_json
 from workflows.policies import Policy
 
 AGAIN = timedelta(seconds=1)

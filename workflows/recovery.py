@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
@@ -19,6 +18,8 @@ from plans.budget import OVERRUN_CODE, Budget
 from plans.change_log import Revision, logged
 from plans.errors import PlanError
 from plans.execution import approvals, recovery
+from plans.execution.apply_edits import Revised
+from plans.execution.schedule import Schedule
 from plans.llm.answers import Expected, Parsed, Recovery
 from plans.llm.json_extraction import AnswerProblem
 from plans.log import LogKind
@@ -29,18 +30,20 @@ from workflows import worker_facts
 from workflows.llm import Question, answered
 from workflows.outcomes import skipped
 
-if TYPE_CHECKING:
-    from workflows.execution import Execution
-
 RECOVERED = "SKIPPED_AFTER_FAILURE"
 """Code of the result of a step that the LLM chose to skip."""
 
 
 class StepRecovery:
-    """The recoveries of one Execution. What must survive continue-as-new is in the step's `failure` and `proposal`."""
+    """The recoveries of one run. What must survive continue-as-new is in the step's `failure` and `proposal`.
 
-    def __init__(self, execution: Execution) -> None:
-        self._execution = execution
+    `end`: settles a step with an outcome; `revise`: takes over a changed plan.
+    """
+
+    def __init__(
+        self, schedule: Schedule, end: Callable[[str, Outcome], None], revise: Callable[[Revised], None]
+    ) -> None:
+        self._schedule, self._end, self._revise = schedule, end, revise
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._answers: deque[tuple[str, Recovery | PlanError]] = deque()
         self._learning = asyncio.Lock()
@@ -58,7 +61,7 @@ class StepRecovery:
     def takes(self, step_id: str, outcome: Outcome) -> bool:
         """Whether the outcome is a failure for the LLM to recover. If so, asks it; the step must not be settled."""
         run, now = self._run, workflow.now()
-        step = self._execution.schedule.step(step_id)
+        step = self._schedule.step(step_id)
         if outcome.status is not Status.FAILED or not recovery.is_due(run, step, outcome.result):
             return False
         state = run.steps[step_id]
@@ -69,7 +72,7 @@ class StepRecovery:
             now,
             step_id,
         )
-        self._execution.schedule.ask(step_id, now, awaiting="recovery")
+        self._schedule.ask(step_id, now, awaiting="recovery")
         self.ask(step_id)
         return True
 
@@ -81,7 +84,7 @@ class StepRecovery:
 
     def resume(self) -> None:
         """After continue-as-new: repeat the LLM requests of steps that are still awaiting recovery."""
-        for step_id in self._execution.schedule.recovering:
+        for step_id in self._schedule.recovering:
             if step_id not in self._requests:
                 self.ask(step_id)
 
@@ -114,7 +117,7 @@ class StepRecovery:
                 choice = choice.model_copy(update={"args": decision.args})
             self._apply(step_id, choice)
             if choice.action == "retry" and not state.failure:  # approving the recovery approves the retried call
-                step = self._execution.schedule.step(step_id)
+                step = self._schedule.step(step_id)
                 self._run.decisions[step_id] = approvals.rebound(self._run, step, decision)
         else:
             self._fail(step_id)
@@ -127,11 +130,11 @@ class StepRecovery:
         await asyncio.gather(*self._requests.values(), return_exceptions=True)
         self._requests.clear()
         self._answers.clear()
-        for step_id in list(self._execution.schedule.recovering):
+        for step_id in list(self._schedule.recovering):
             self._fail(step_id)
 
     async def _ask(self, step_id: str) -> None:
-        run, step = self._run, self._execution.schedule.step(step_id)
+        run, step = self._run, self._schedule.step(step_id)
         failure = run.steps[step_id].failure or Result(ok=False, timestamp=workflow.now())
         about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
         await self._learn(step)
@@ -164,9 +167,9 @@ class StepRecovery:
     def _propose(self, step_id: str, proposal: dict[str, object]) -> None:
         state = self._run.steps[step_id]
         self._run.decisions.pop(step_id, None)
-        self._execution.schedule.ask(step_id, workflow.now())
+        self._schedule.ask(step_id, workflow.now())
         state.proposal = proposal
-        shown = recovery.shown(self._run, self._execution.schedule.step(step_id), proposal)
+        shown = recovery.shown(self._run, self._schedule.step(step_id), proposal)
         approvals.ask(self._run, step_id, *shown)
 
     def _unanswered(self, step_id: str, error: PlanError) -> None:
@@ -188,18 +191,18 @@ class StepRecovery:
         run.plan = run.plan.model_copy(update={"budget": more if approved else budget.refused()})
         run.ledger = run.ledger.model_copy(update={"refused": not approved})
         if is_agent:
-            self._execution.schedule.answered(step_id)
+            self._schedule.answered(step_id)
         elif approved:
-            self._execution.schedule.answered(step_id)
-            self._execution.schedule.ask(step_id, workflow.now(), awaiting="recovery")
+            self._schedule.answered(step_id)
+            self._schedule.ask(step_id, workflow.now(), awaiting="recovery")
             self.ask(step_id)
         else:
             self._fail(step_id)
 
     def _apply(self, step_id: str, choice: Recovery) -> None:
         """Retry, skip, insert steps or abort. If the plan has changed so that this is impossible, the step fails."""
-        run, now, execution = self._run, workflow.now(), self._execution
-        step, text = execution.schedule.step(step_id), recovery.sentence(step_id, choice)
+        run, now = self._run, workflow.now()
+        step, text = self._schedule.step(step_id), recovery.sentence(step_id, choice)
         try:
             revised = recovery.applied(run, step, choice, now)
         except PlanError as error:
@@ -211,16 +214,16 @@ class StepRecovery:
             run.aborted = True
             self._record(text)
             self._fail(step_id)
-            return execution.schedule.stop(text, now)
+            return self._schedule.stop(text, now)
         if choice.action == "skip":
             self._record(text)
             run.steps[step_id].failure = None
-            return execution.end(step_id, skipped(text, now, code=RECOVERED))
+            return self._end(step_id, skipped(text, now, code=RECOVERED))
         run.steps[step_id].failure, run.steps[step_id].mended = None, text
-        execution.schedule.answered(step_id)
+        self._schedule.answered(step_id)
         if revised is None:
             return self._record(text)
-        return execution.revise(revised)
+        return self._revise(revised)
 
     def _record(self, text: str) -> None:
         """Record in the change log a choice that does not change the plan."""
@@ -233,8 +236,8 @@ class StepRecovery:
         state, now = self._run.steps[step_id], workflow.now()
         failure = state.failure or Result(ok=False, error="failed", timestamp=now)
         state.failure = state.proposal = None
-        self._execution.schedule.settle(step_id, Outcome(Status.FAILED, failure), now)
+        self._schedule.settle(step_id, Outcome(Status.FAILED, failure), now)
 
     @property
     def _run(self) -> Run:
-        return self._execution.run
+        return self._schedule.run

@@ -24,8 +24,8 @@ from plans.model import Step, ToolSpec
 from plans.run import Run
 from plans.step_call import StepValues, call_of
 from workflows import hosts, policies
-from workflows.completion import of_json
 from workflows.hosts import Moved
+from workflows.payloads import of_json
 from workflows.policies import Policy
 
 

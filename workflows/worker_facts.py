@@ -19,7 +19,7 @@ from plans.model import Plan, Step
 from plans.run import Run, own_steps
 from plans.secrets.models import joined
 from workflows import policies
-from workflows.completion import of_json
+from workflows.payloads import of_json
 
 
 async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True) -> Facts:

@@ -21,7 +21,7 @@ from plans.execution.schedule import left_out
 from plans.expressions.references import INPUTS
 from plans.flow.batches.outcome import ITEMS
 from plans.flow.batches.part import Batch
-from plans.flow.batches.split import loop_of, window_of
+from plans.flow.batches.split import window_of
 from plans.flow.outline import Node, when_of_item
 from plans.flow.progress import tolerated
 from plans.flow.values import Composer
@@ -64,7 +64,7 @@ def wanted(run: Run) -> OutputsRequest | None:
 
 
 def _begun(parent: Run, step: Step, name: str, now: datetime) -> Run:
-    loop = loop_of(parent.outline, step.id)
+    loop = parent.outline.loop_of(step.id)
     if loop is None:
         raise LookupError(step.id)
     own = _loop_step(parent, loop)

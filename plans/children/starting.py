@@ -24,7 +24,6 @@ from plans.execution import resume
 from plans.execution.file_tracking import stamps_for
 from plans.expressions.opaque import PLAN, STEPS
 from plans.file_stamps import Stamp
-from plans.flow.batches.split import loop_of
 from plans.flow.ids import is_inside
 from plans.guards.deadline import for_child
 from plans.guards.workspace_lock import is_covered
@@ -131,7 +130,7 @@ def waivers_count(parent: Run, step: Step) -> bool:
     child = parent.steps[step.id].child
     if not parent.options.waivers or parent.request or step.id in parent.edited or child is None:
         return False
-    is_of_loop = loop_of(parent.outline, step.id) is not None
+    is_of_loop = parent.outline.loop_of(step.id) is not None
     if is_of_loop and is_inside(step.id, parent.edited):
         return False
     if child.kind == "inline":

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from plans.definition.checks.names import size_problem
 from plans.definition.scopes import CATCH, FINALLY, UNDO
 from plans.errors import InvalidPlan, Refused
-from plans.flow.batches.split import loop_of
 from plans.flow.ids import inner_id
 from plans.flow.outline import Node, Outline
 from plans.model import Plan, Problem, Step
@@ -44,7 +43,7 @@ def require_open(run: Run, step_id: str) -> None:
     So for a batch of a loop with `mode: plans`: what it runs is made from the loop when it begins.
     """
     outline, inside = run.outline, step_id
-    if (loop := loop_of(outline, step_id)) is not None:
+    if (loop := outline.loop_of(step_id)) is not None:
         raise Refused(
             f"'{step_id}' is a batch: its items run in a child plan. Edit a step of '{loop.id}' for batches that have"
             f" not begun, or a step of that child plan (`plan show ID '{step_id}'` names it)",

@@ -23,7 +23,6 @@ from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plans.expressions.items import roots_of_items
 from plans.expressions.opaque import PLAN
 from plans.expressions.references import Filled
-from plans.flow.batches.split import loop_of
 from plans.flow.opened import Opened
 from plans.flow.outline import when_of_whole
 from plans.flow.progress import case_of, items_of
@@ -140,7 +139,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
             return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
-        if loop_of(schedule.outline, step.id) is not None:
+        if schedule.outline.loop_of(step.id) is not None:
             return Delegate({})  # a batch of a loop: the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)

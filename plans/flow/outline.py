@@ -114,6 +114,14 @@ class Outline:
         """The step with that id. Raises KeyError."""
         return self.nodes[step_id].step
 
+    def loop_of(self, step_id: str) -> Node | None:
+        """The loop that a step is a batch of; None of all other steps."""
+        node = self.nodes.get(step_id)
+        parent = self.nodes[node.parent] if node is not None and node.parent is not None else None
+        if parent is None or parent.kind != "each" or not is_split(parent.source.for_each):
+            return None
+        return parent
+
     def open(self, step_id: str) -> list[Node]:
         """Add the nodes of a container that has begun, or got further; returns the new ones."""
         node = self.nodes[step_id]

@@ -15,7 +15,6 @@ from plans.definition.validation import input_values
 from plans.errors import BadExpression, InvalidPlan
 from plans.expressions.conditions import roots_of
 from plans.expressions.evaluation import Budget
-from plans.flow.batches.split import loop_of
 from plans.model import Step
 from plans.run import Run
 
@@ -36,7 +35,7 @@ def child_of(
 
     Raises PlanError: it cannot be loaded, is not valid, or is nested too deep.
     """
-    if loop_of(parent.outline, step.id) is not None:
+    if parent.outline.loop_of(step.id) is not None:
         run = of_items.batch_run(parent, step, None, child_id(parent.plan.id or "", step.id, 0), now)
     else:
         source, inputs, state = source_of(args), inputs_of(args), parent.steps[step.id]

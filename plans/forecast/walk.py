@@ -22,7 +22,6 @@ from plans.expressions.conditions import roots_of
 from plans.expressions.items import roots_of_items
 from plans.expressions.opaque import PLAN, scanned
 from plans.expressions.references import find
-from plans.flow.batches.split import loop_of
 from plans.flow.closing import advance
 from plans.flow.opened import Opened
 from plans.flow.outline import Node, when_of_whole
@@ -135,7 +134,7 @@ class Walk:
                 self._call(name, step, filled.args, before)
             case Sleep(seconds):
                 self._runs(name, seconds=seconds)
-            case Delegate(args) if step.tool == PLAN or loop_of(self.run.outline, name) is not None:
+            case Delegate(args) if step.tool == PLAN or self.run.outline.loop_of(name) is not None:
                 self._go_below(name, step, args, before)
             case Delegate():
                 self._runs(name, why="it chooses its calls while it runs", is_known=False)

@@ -4,11 +4,11 @@ Every value is frozen and serialises to the camelCase JSON of plan files; snake_
 seed 004). The state of a run is in `plans.run`. An unknown field is an error, so a misspelt one is never ignored.
 """
 
-from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
+from plans.model.control_flow import ForEach, Repeat
 from plans.model.plan import Plan, Problem
 from plans.model.rules import ApprovalRule, Budget, Defaults, Input, OnFailure, Retry
 from plans.model.secret_use import SecretUse
-from plans.model.step import Step
+from plans.model.step import Case, Catch, Step, Undo
 from plans.model.tool_spec import ToolSpec
 from plans.model.values import (
     DEFAULT_PARALLEL,

@@ -1,20 +1,15 @@
-"""The fields of a step that repeat it, choose between steps, catch its failure and undo it (DESIGN 2.8)."""
+"""The fields of a step that repeat it; those that hold steps themselves are in `step.py`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, StepId, ToolName, Value
-
-if TYPE_CHECKING:
-    from plans.model.step import Step
+from plans.model.values import MAX_PARALLEL, MAX_STEPS, StepId, Value
 
 MAX_ROUNDS = 10_000
 """Maximum number of rounds of a `repeat`."""
-MAX_CODES = 50
-"""Maximum number of error codes that one `catch` names."""
 
 Expression = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 Percent = Annotated[str, StringConstraints(pattern=r"^(100|[0-9]{1,2})%$")]
@@ -61,37 +56,3 @@ class Repeat(Value):
     keep: Literal["last", "all"] = Field(
         default="last", description="The value: that of the last round, or the list of all of them."
     )
-
-
-class Case(Value):
-    """One alternative of a `switch`."""
-
-    when: Expression | None = Field(
-        default=None, description="JMESPath over finished steps and inputs; none: the alternative that always holds."
-    )
-    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps of this alternative.")
-
-
-class Catch(Value):
-    """Steps that run when a step has failed for the last time; it then counts as completed, with their value."""
-
-    codes: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=MAX_CODES, description="Codes of the errors to catch; none: any."
-    )
-    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps that run instead.")
-
-
-class Undo(Value):
-    """What takes back the effect of a step: one call of a tool, or steps; `{{value}}` is the step's value."""
-
-    tool: ToolName | None = Field(default=None, description="The tool to call.")
-    args: dict[str, Any] = Field(default_factory=dict, description="The tool's arguments; may contain references.")
-    steps: list[Step] | None = Field(
-        default=None, min_length=1, max_length=MAX_STEPS, description="Steps instead of a tool."
-    )
-
-    @model_validator(mode="after")
-    def _one_of(self) -> Undo:
-        if (self.tool is None) == (self.steps is None):
-            raise ValueError("an undo has either a tool or steps; write one of them")
-        return self

@@ -4,17 +4,54 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from plans.model.caching import Cache
-from plans.model.control_flow import Case, Catch, ForEach, Repeat, Undo
+from plans.model.control_flow import Expression, ForEach, Repeat
 from plans.model.rules import ApprovalRule, OnFailure, Retry
 from plans.model.step_fields import Asked, Llm, Offered, On, Use
 from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
 
 NO_TOOL = "step_without_tool"
 """Type of the error of a step that has none of tool, steps and switch, or several of them."""
+
+MAX_CODES = 50
+"""Maximum number of error codes that one `catch` names."""
+
+
+class Case(Value):
+    """One alternative of a `switch`."""
+
+    when: Expression | None = Field(
+        default=None, description="JMESPath over finished steps and inputs; none: the alternative that always holds."
+    )
+    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps of this alternative.")
+
+
+class Catch(Value):
+    """Steps that run when a step has failed for the last time; it then counts as completed, with their value."""
+
+    codes: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
+        default_factory=list, max_length=MAX_CODES, description="Codes of the errors to catch; none: any."
+    )
+    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps that run instead.")
+
+
+class Undo(Value):
+    """What takes back the effect of a step: one call of a tool, or steps; `{{value}}` is the step's value."""
+
+    tool: ToolName | None = Field(default=None, description="The tool to call.")
+    args: dict[str, Any] = Field(default_factory=dict, description="The tool's arguments; may contain references.")
+    steps: list[Step] | None = Field(
+        default=None, min_length=1, max_length=MAX_STEPS, description="Steps instead of a tool."
+    )
+
+    @model_validator(mode="after")
+    def _one_of(self) -> Undo:
+        if (self.tool is None) == (self.steps is None):
+            raise ValueError("an undo has either a tool or steps; write one of them")
+        return self
 
 
 def _required(schema: dict[str, Any]) -> None:
@@ -170,5 +207,5 @@ class Step(Value):
         return self
 
 
-for _model in (Case, Catch, Undo, Step):
-    _model.model_rebuild(_types_namespace={"Step": Step})
+for _model in (Case, Catch, Undo, Step):  # they hold each other
+    _model.model_rebuild()

@@ -29,7 +29,6 @@ from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadRequest
 from plans.errors import BadReference, InvalidPlan, PlanError
 from plans.execution import approvals
 from plans.execution.schedule import Schedule
-from plans.flow.batches.split import loop_of
 from plans.guards.deadline import timeout_of
 from plans.hosts.host import Host
 from plans.large_value import LargeValue
@@ -40,7 +39,7 @@ from plans.step_call import upcoming
 from workflows import hosts, policies, search_attributes
 from workflows.children.handles import Handles, cancel
 from workflows.children.place import Place
-from workflows.completion import LARGE
+from workflows.payloads import LARGE
 
 APPROVAL = "APPROVAL_REQUIRED"
 
@@ -64,7 +63,7 @@ class ChildPlans:
 
     def _is_batch(self, step: Step) -> bool:
         """Whether it is some items of a loop with `mode: plans`."""
-        return loop_of(self._run.outline, step.id) is not None
+        return self._run.outline.loop_of(step.id) is not None
 
     def _state(self, step: Step) -> ChildPlan:
         return self._run.steps[step.id].child or ChildPlan(kind="inline")

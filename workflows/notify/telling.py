@@ -23,7 +23,7 @@ from plans.model.notify import NotifyRule
 from plans.notify.news import News, effective, handed_over, with_news
 from plans.run import Run
 from workflows import policies
-from workflows.completion import of_json
+from workflows.payloads import of_json
 
 _TIMEOUT = timedelta(seconds=5)
 _IN_ALL = timedelta(seconds=12)

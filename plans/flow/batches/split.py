@@ -9,12 +9,9 @@ Rules
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from plans.model import ForEach
-
-if TYPE_CHECKING:
-    from plans.flow.outline import Node, Outline
 
 DEFAULT_BATCH = 100
 """Items per child plan, if the plan does not say."""
@@ -69,12 +66,3 @@ def window_of(rule: ForEach, limit: int) -> Window:
     most = rule.max_parallel or limit
     plans = min(limit, max(1, min(2, most), most // size_of(rule)))
     return Window(plans, max(1, most // plans), max(1, limit // plans))
-
-
-def loop_of(outline: Outline, step_id: str) -> Node | None:
-    """The loop that a step is a batch of; None of all other steps."""
-    node = outline.nodes.get(step_id)
-    parent = outline.nodes[node.parent] if node is not None and node.parent is not None else None
-    if parent is None or parent.kind != "each" or not is_split(parent.source.for_each):
-        return None
-    return parent

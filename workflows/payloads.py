@@ -1,0 +1,14 @@
+"""JSON texts as payloads: what is large is neither parsed nor serialised once more on its way."""
+
+from __future__ import annotations
+
+from temporalio.api.common.v1 import Payload
+from temporalio.common import RawValue
+
+LARGE = 64 * 1024
+"""Characters. A longer Run is carried as one JSON string: faster to parse, and too long to read in Temporal's UI."""
+
+
+def of_json(text: str) -> RawValue:
+    """JSON text as an argument of an activity or a workflow, sent without being parsed and serialised again."""
+    return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
