@@ -15,11 +15,12 @@ from plans.definition.scopes import UNDO
 from plans.execution.readiness import ReadinessIndex
 from plans.flow.undone import shown_steps
 from plans.model import Plan
-from plans.run import PlanStatus, Run, Status, StepState
+from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
 from plans.views.nested.below import of_schedule
+from plans.views.nested.counting import status_word
 from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
@@ -74,7 +75,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         note = state.reason or (state.result.error if state.result and state.result.error else "")
         rows.append(
             f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or what(step))}"
-            + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_of(state)}")
+            + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_word(state)}")
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
@@ -92,11 +93,6 @@ def _failures(run: Run, schedule: ReadinessIndex) -> dict[str, list[str]]:
         text = f"    - [{MARKS['failed']}] {code(name)} · {md((result.error or '')[:200]) if result else ''}"
         rows.setdefault(root_of(run, name), []).append(text)
     return rows
-
-
-def status_of(state: StepState) -> str:
-    """The status of a step in a word, for people: `denied` is not just `skipped`."""
-    return "denied" if state.is_denied else state.status.value
 
 
 def _counts(schedule: ReadinessIndex) -> str:

@@ -18,7 +18,6 @@ from rich.text import Text
 from client.live.lengths import seconds
 from client.live.steps import percent
 from plans.guards.deadline import left
-from plans.run import DENIED
 from plans.views.abridged import chosen, folded
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
@@ -85,7 +84,7 @@ def remark(step: BriefStep, now: datetime) -> str:
         return result.code or "failed"
     if status == "blocked" and step.never:
         return "blocked"
-    return ("denied" if result.code == DENIED else "skipped") if status == "skipped" else ""
+    return step.word if status == "skipped" else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -127,7 +126,7 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
     for step in steps:
         sign, style = mark(step)
         quiet = "dim" if step.status in ("pending", "blocked", "skipped") else ""
-        error = _error(step)
+        error = step.error
         table.add_row(
             Text(sign, style=style),
             Text(step.id, style=quiet),
@@ -146,7 +145,7 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
         for each in step.instances[: max(0, spare)]:
             spare -= 1
             sign, style = mark(each)
-            what = Text(line(_error(each) or each.item or each.description), style="red" if _error(each) else "")
+            what = Text(line(each.error or each.item or each.description), style="red" if each.error else "")
             name = Text.assemble((f"{sign} ", style), line(each.id.removeprefix(step.id)))
             table.add_row(
                 "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, now)), style=style)
@@ -157,13 +156,6 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
 def _inside(step: BriefStep) -> str:
     """What is inside a block or loop, in one line; its description comes first in an error, or before it begins."""
     return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
-
-
-def _error(step: BriefStep) -> str | None:
-    """The error of a failed step, or the last one of a step that waits for its next attempt."""
-    if step.live and step.live.next_at and step.live.attempts:
-        return step.live.attempts[-1].error
-    return step.result.error if step.result and step.status == "failed" else None
 
 
 def _task(task: TaskView) -> Text:

@@ -54,7 +54,7 @@ class _Changed:
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)
         if not step.closes:  # the counts are of the plan's own steps
-            before, after = _counted(step.status, step.result), _counted(status.value, event.result)
+            before, after = step.word, _counted(status.value, event.result)
             self.counts[before] = self.counts.get(before, 0) - 1
             self.counts[after] = self.counts.get(after, 0) + 1
         if step.awaiting:

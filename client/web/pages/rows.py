@@ -10,7 +10,7 @@ from client.live.steps import percent
 from client.runs import BriefView, LiveView
 from client.web.words import duration
 from plans.children.view import in_words
-from plans.run import DENIED, Status
+from plans.run import Status
 from plans.views.live import attempt_text
 from plans.views.models import BriefStep
 from plans.views.nested.words import folded_line
@@ -50,14 +50,14 @@ def row(step: BriefStep, live: LiveView | None = None) -> Row:
     """The row of a step. `live`: what is known of its running attempt."""
     step = step.model_copy(update={"live": live}) if live is not None and step.status is Status.RUNNING else step
     now = datetime.now(UTC)
-    status = "waiting" if step.awaiting else "denied" if _is_denied(step) else step.status.value
+    status = "waiting" if step.awaiting else step.word
     word = f"awaiting {step.awaiting}" if step.awaiting else status
     if step.status is Status.BLOCKED and step.never:
         word = "permanently blocked"
     inside = folded_line("", step.inside).removeprefix(": ").strip() if step.inside else ""
     return Row(
         step, key_of(step.id), status, word, _remark(step, now),
-        (step.live.line if step.live else "") or inside or step.description, _error(step),
+        (step.live.line if step.live else "") or inside or step.description, step.error,
         percent(step, now) if step.status is Status.RUNNING else None, _child(step),
     )  # fmt: skip
 
@@ -70,10 +70,6 @@ def key_of(step_id: str) -> str:
 def done_of(view: BriefView) -> int:
     """The number of steps that are done, for the progress of the plan."""
     return sum(view.counts.get(status, 0) for status in ("completed", "skipped"))
-
-
-def _is_denied(step: BriefStep) -> bool:
-    return step.status is Status.SKIPPED and step.result is not None and step.result.code == DENIED
 
 
 def _remark(step: BriefStep, now: datetime) -> str:
@@ -90,9 +86,3 @@ def _remark(step: BriefStep, now: datetime) -> str:
 def _child(step: BriefStep) -> str:
     child = step.child
     return in_words(child.status, child.counts, len(child.pending) + child.more) if child else ""
-
-
-def _error(step: BriefStep) -> str:
-    if step.live and step.live.next_at and step.live.attempts:
-        return step.live.attempts[-1].error or ""
-    return (step.result.error or "") if step.result and step.status is Status.FAILED else ""

@@ -10,7 +10,7 @@ from pydantic import Field
 from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
 from plans.model.shares import Fairness
-from plans.run import PlanStatus, Status
+from plans.run import DENIED, PlanStatus, Status
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
 from plans.views.models.pending import PendingView
@@ -147,6 +147,19 @@ class BriefStep(Value):
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def word(self) -> str:
+        """Its status in a word: `denied` is not just `skipped`."""
+        is_denied = self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
+        return "denied" if is_denied else self.status.value
+
+    @property
+    def error(self) -> str:
+        """The error of a failed step, or the last one of a step that waits for its next attempt; else empty."""
+        if self.live and self.live.next_at and self.live.attempts:
+            return self.live.attempts[-1].error or ""
+        return (self.result.error or "") if self.result and self.status is Status.FAILED else ""
 
 
 class InnerStep(BriefStep):
