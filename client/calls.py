@@ -24,14 +24,14 @@ T = TypeVar("T", bound=PendingView)
 
 
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
-    """What the step asks for, or would do if it started now; None if that cannot be known.
+    """What the step asks for, or would do if it started now; None if the plan has no such step.
 
-    Pass its `digest` as `Choice.digest`, to decide about exactly this. None: there is no such step. Raises NoWorker.
+    Pass its `digest` as `Choice.digest`, to decide about exactly this. Raises NoWorker.
     """
     plan, step_id = await located(client, plan, step_id)
     try:
         return await ask_view(client, plan, CallView, "call", {"stepId": step_id}, patience=PATIENCE)
-    except ValueError:  # an empty answer: there is no such step
+    except ValueError:  # an empty answer
         return None
 
 

@@ -37,11 +37,11 @@ class Choice(Value):
     """Whether a login has verified `by`. Recorded only where decisions are signed: others could claim it."""
 
     def naming(self, item: PendingView) -> Choice:
-        """The choice about exactly what `item` shows; by version where an older worker sends no digest."""
+        """The choice about exactly what `item` shows; by version where it has no digest."""
         return self.model_copy(update={"digest": item.digest} if item.digest else {"version": item.version})
 
     def message(self) -> dict[str, Any]:
-        """The JSON message that the plan expects, without what an older worker would not understand for nothing."""
+        """The JSON message that the plan expects, without what is not said."""
         unused = {name for name in ("remember", "via", "verified") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude_none=True, exclude=unused)
 
@@ -65,5 +65,5 @@ async def control(
 
 
 def authored(by: str, via: Via, *, verified: bool) -> dict[str, Any]:
-    """The part of a message that says who speaks; without what an older worker would not understand for nothing."""
+    """The part of a message that says who speaks, as far as it is said."""
     return {name: each for name, each in (("by", by), ("via", via), ("verified", verified)) if each}

@@ -62,7 +62,7 @@ async def regenerate(
 
 
 def _spoke(via: str, verified: bool) -> dict[str, Any]:
-    """The fields of a message about how its author spoke, as far as set: workers of before know none of them."""
+    """The fields of a message about how its author spoke, as far as set."""
     return ({"via": via} if via else {}) | ({"verified": True} if verified else {})
 
 

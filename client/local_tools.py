@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from client.tool_servers.servers import server_specs
+from plans.errors import PlanError
 from plans.model import ToolSpec
 from runtime.secrets.file import allowed, read_entries
 from runtime.settings import Settings
@@ -33,5 +34,10 @@ async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, T
     """Specifications by name. Those that the plan's workers reported override this machine's. Raises as `ask`."""
     from client.rpc import ask  # lazily: `plan check` needs local tools but no Temporal client
 
-    reported = {name: ToolSpec.model_validate(spec) for name, spec in (await ask(client, plan, "tools")).items()}
+    try:
+        reported = {name: ToolSpec.model_validate(spec) for name, spec in (await ask(client, plan, "tools")).items()}
+    except PlanError as error:
+        if error.code != "QUERY_FAILED":
+            raise
+        reported = {}  # an agent does not have this query
     return known_tools(settings) | reported

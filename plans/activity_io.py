@@ -262,7 +262,7 @@ class Facts(Value):
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
     notify: list[NotifyRule] = Field(
-        default_factory=list, description="Rules for all plans of the worker (notify.toml); not in older histories."
+        default_factory=list, description="Rules for all plans of the worker (notify.toml)."
     )
 
 
@@ -282,7 +282,7 @@ class EndRecord(Value):
 
     summary: dict[str, Any]
     text: str = Field(description="The plan as text; abridged to the most recent steps if it is big.")
-    receipts: Receipts | None = Field(default=None, description="What became of signals; none in older histories.")
+    receipts: Receipts | None = Field(default=None, description="What became of signals.")
     run: LargeValue | str = Field(description="The Run as JSON text, or a reference to it in external storage.")
     claim: LargeValue | None = Field(
         default=None, description="Reference to this record in storage, upserted into the workflow's memo."

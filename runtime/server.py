@@ -80,7 +80,7 @@ class Server(daemon.Process):
     address: str
     ui: str
     guard: daemon.Process | None = None
-    """The proxy in front of the UI; None if an older version started it."""
+    """The proxy in front of the UI."""
     is_closed: bool = False
     """Whether every port of it that speaks HTTP is one that browsers refuse."""
     is_stopped: bool = False

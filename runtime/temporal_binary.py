@@ -102,7 +102,7 @@ async def _install(folder: Path, say: Callable[[str], None]) -> None:
 
 
 def _verify(program: Path) -> None:
-    """Compare the program with what was installed. What an older version left here is recorded, and so trusted, now."""
+    """Compare the program with what was installed. One without a record is recorded, and so trusted, now."""
     digest, record = _digest(program), program.with_name(_SUM)
     try:
         expected = json.loads(record.read_bytes())["sha256"]

@@ -47,10 +47,7 @@ def _of_server(settings: Settings) -> Iterator[Weakness]:
     again = "run `plan down`; the next command starts the server again, with all plans"
     if running is None:
         return
-    if running.guard is None:
-        text = f"web pages in a browser can start plans: an older version started the server at {running.ui}; {again}"
-        yield Weakness("SERVER_FOR_BROWSERS", text)
-    elif not running.guard.is_alive():
+    if running.guard is None or not running.guard.is_alive():
         text = f"the Temporal UI at {running.ui} is not reachable: the proxy in front of it has ended; {again}"
         yield Weakness("UI_WITHOUT_GUARD", text)
     elif not running.is_closed:
@@ -145,7 +142,7 @@ def _of_temporal(settings: Settings) -> Iterator[Weakness]:
         yield Weakness("TEMPORAL_PASSED_OVER", f"a `temporal` program is {problem}")
     program = temporal_binary.installed(settings)
     if program and program.parent == settings.cache_dir / "bin" and not temporal_binary.is_recorded(program):
-        text = f"an older version installed {program} without a checksum"
+        text = f"{program} was put there without a checksum"
         yield Weakness("TEMPORAL_UNCHECKED", f"{text}; run `rm {program}`: the next command installs it again")
 
 

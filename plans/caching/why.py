@@ -106,7 +106,7 @@ def _unasked(run: Run, step: Step | None) -> str:
         return f"its tool was called: {refused}"
     if not state.result.ok:
         return "its tool was called, and failed: failures are not taken from earlier runs, and say nothing about them"
-    return "its tool was called: its worker takes no results (PLANS_CACHE=off), or is of an older version"
+    return "its tool was called: its worker takes no results (PLANS_CACHE=off)"
 
 
 def _sentences(note: CacheNote, steps_in: Callable[[Difference], list[str]]) -> list[str]:

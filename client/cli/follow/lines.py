@@ -16,7 +16,6 @@ from client.live.feed import PROGRESS
 from client.live.lengths import seconds
 from client.runs import BriefView, EventView
 from plans.flow.ids import template_of
-from plans.log import LogKind
 from plans.views.call_text import call_rows
 from plans.views.live import ended_text
 from plans.views.models import BriefStep, PendingView, ResultView
@@ -37,7 +36,6 @@ class Lines:
 
     def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
-        self._ready: set[str] = set()
         self._shares: dict[str, int] = {}
         self._attempts: set[tuple[str, datetime]] = set()
         self.details: dict[str, Mapping[str, str]] = {}
@@ -106,10 +104,7 @@ class Lines:
 
     def take(self, event: EventView) -> None:
         """Update the state with an event, whether it is printed or not."""
-        if event.status == "blocked" or any(entry.kind == LogKind.MENDING for entry in event.logs or []):
-            self._ready.discard(event.step_id)  # edited, or in recovery: it will become ready again
-        elif event.status in ("running", "ready") and not event.logs:
-            self._ready.add(event.step_id)  # if it becomes ready again, it awaits approval
+        if event.status in ("running", "ready") and not event.logs:
             self._shares.pop(event.step_id, None)
 
     def _is_due(self, event: EventView, kind: str) -> bool:
@@ -132,10 +127,8 @@ class Lines:
         return rows
 
     def _asks(self, event: EventView) -> bool:
-        """Whether the step asks a person with this. Older workers do not say so: it is ready once more."""
-        if event.awaiting is not None:
-            return event.awaiting in ASKING
-        return event.status == "ready" and not event.logs and event.step_id in self._ready
+        """Whether the step asks a person with this."""
+        return event.awaiting in ASKING
 
     def _question(self, event: EventView, step: BriefStep) -> list[str]:
         """What was asked then: whole if it is still asked, or was asked last; of what came before, as events tell."""

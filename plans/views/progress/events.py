@@ -65,7 +65,7 @@ class EventView(View):
         default=None, description="The step waits with this: approval, answer, event or recovery."
     )
     digest: str | None = Field(default=None, description="Digest of what the step asks with this.")
-    asked: AskedView | None = Field(default=None, description="What it asks; not of runs of older versions.")
+    asked: AskedView | None = Field(default=None, description="What it asks; of its last ten questions.")
     attempts: list[Attempt] | None = Field(
         default=None, description="The attempts of the call that has ended, or of the one that runs, without a value."
     )
@@ -147,7 +147,7 @@ def _of_change(state: StepState, change: Change) -> dict[str, Any]:
 
 
 def _asked(state: StepState, change: Change) -> dict[str, Any] | None:
-    """The arguments as they were asked about; None where they were not kept, as in runs of older versions."""
+    """The arguments as they were asked about; None where they are no longer kept."""
     if change.seq in state.showed:
         return state.showed[change.seq]
     is_last = change.seq == next(reversed(state.asks))

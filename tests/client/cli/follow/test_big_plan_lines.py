@@ -48,7 +48,7 @@ def test_the_first_failures_of_a_big_plan_are_told_singly() -> None:
 
 
 def test_questions_of_a_big_plan_are_told() -> None:
-    rows = told(digest(1_000), 1, "ready", "ready")
+    rows = digest(1_000).of(event("s0", "ready", awaiting="approval"))
     assert any("plan approve big s0" in row for row in rows)
 
 

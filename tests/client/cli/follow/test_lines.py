@@ -14,6 +14,9 @@ STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args
 VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})
 
 
+ASKS = {"awaiting": "approval"}
+
+
 def told(*events: tuple[str, dict[str, Any]]) -> list[str]:
     """The lines, without their clock."""
     lines = Lines("p", VIEW)
@@ -30,8 +33,8 @@ def test_a_step_is_told_when_it_starts_and_when_it_ends() -> None:
     assert rows == ["▸ remove  delete_file · Remove it", "✓ remove  completed in 3.2 s"]
 
 
-def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
-    rows = told(("ready", {}), ("ready", {}))
+def test_a_step_that_asks_says_how_to_answer() -> None:
+    rows = told(("ready", {}), ("ready", ASKS))
     call = ["  remove  tool         │ delete_file", "  remove  path         │ x"]
     assert rows[:3] == ["? remove  awaiting approval:", *call]
     assert "plan approve p remove" in rows[3]
@@ -40,8 +43,15 @@ def test_a_step_that_is_ready_again_asks_and_says_how_to_answer() -> None:
 def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
     lines = Lines("p", VIEW.model_copy(update={"seq": 1}))
     first, asks = (
-        EventView(seq=seq, time=datetime(2026, 1, 1, tzinfo=UTC), task_id="p", step_id="remove", status="ready")
-        for seq in (1, 2)
+        EventView(
+            seq=seq,
+            time=datetime(2026, 1, 1, tzinfo=UTC),
+            task_id="p",
+            step_id="remove",
+            status="ready",
+            awaiting=awaiting,
+        )
+        for seq, awaiting in ((1, None), (2, "approval"))
     )
     assert lines.knows(first)
     assert lines.of(first) == []
@@ -60,7 +70,7 @@ def test_a_step_inside_a_loop_is_told_without_asking_for_the_plan_again() -> Non
 
 
 def test_a_step_that_ran_before_it_asks_is_told_as_well() -> None:
-    assert told(("ready", {}), ("running", {}), ("ready", {}))[1].startswith("? remove  awaiting approval")
+    assert told(("ready", {}), ("running", {}), ("ready", ASKS))[1].startswith("? remove  awaiting approval")
 
 
 def test_a_step_that_is_mended_does_not_seem_to_ask_a_person() -> None:
@@ -117,8 +127,15 @@ async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
     )
     lines = Digest("p", VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     first, asks = (
-        EventView(seq=seq, time=datetime(2026, 1, 1, tzinfo=UTC), task_id="p", step_id="remove", status="ready")
-        for seq in (1, 2)
+        EventView(
+            seq=seq,
+            time=datetime(2026, 1, 1, tzinfo=UTC),
+            task_id="p",
+            step_id="remove",
+            status="ready",
+            awaiting=awaiting,
+        )
+        for seq, awaiting in ((1, None), (2, "approval"))
     )
     looked: list[str] = []
 
