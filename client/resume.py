@@ -55,12 +55,19 @@ async def interrupt(client: Client, plan: str, by: str = "", *, via: Via = "", v
 
 
 async def resume(
-    client: Client, plan: str, by: str = "", changes: Sequence[Replacement] = (), *, waivers: bool = True
+    client: Client,
+    plan: str,
+    by: str = "",
+    changes: Sequence[Replacement] = (),
+    *,
+    waivers: bool = True,
+    workspace: str | None = None,
 ) -> Started:
     """Continue an ended plan in a new run: failed, blocked and unstarted steps run, the others keep their results.
 
     The new run has an id of its own (`x-r2`), returned in `plan_id`. `changes` are of its steps that run, or of the
     plan's budget. Also resumes agents, without changes. `waivers`: False if no person continues it, as in `unwaived`.
+    `workspace`: the absolute path of the directory to work in, whichever directory it was before (`rerun` too).
     Raises Refused: NOT_ENDED, ALREADY_RESUMED (continue the later
     run instead), NOTHING_TO_DO, TOO_MANY_RUNS, UNKNOWN_STEP, TOO_LATE, BAD_EDIT, NOT_A_PLAN.
     """
@@ -76,6 +83,7 @@ async def resume(
         by,
         is_changed=bool(changes),
         waivers=waivers,
+        workspace=workspace,
     )
 
 
@@ -88,6 +96,7 @@ async def rerun(
     changes: Sequence[Replacement] = (),
     by: str = "",
     waivers: bool = True,
+    workspace: str | None = None,
 ) -> Started:
     """Run a step of an ended plan again in a new run: with all its dependents (`start_at`) or alone (`only`).
 
@@ -101,12 +110,22 @@ async def rerun(
         )
     if only is not None:
         return await _new_run(
-            client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), waivers=waivers
-        )
+            client, plan, lambda run, new_id, now: rerun_only(run, only, new_id, now, by, changes), waivers=waivers,
+            workspace=workspace,
+        )  # fmt: skip
     return await _new_run(
         client, plan, lambda run, new_id, now: rerun_from(run, start_at or "", new_id, now, by, changes),
-        waivers=waivers,
+        waivers=waivers, workspace=workspace,
     )  # fmt: skip
+
+
+def placed(run: Run, workspace: str | None) -> Run:
+    """A new run in the directory that a person named: what is there now is its workspace, whatever was before."""
+    if workspace is None:
+        return run
+    granted = None if run.options.granted is None else [*run.options.granted, workspace]
+    options = run.options.model_copy(update={"workspace": workspace, "granted": granted, "directories": {}})
+    return run.model_copy(update={"options": options})
 
 
 def unwaived(run: Run) -> Run:
@@ -146,6 +165,7 @@ async def _new_run(
     *,
     is_changed: bool = False,
     waivers: bool = True,
+    workspace: str | None = None,
 ) -> Started:
     description = await _ended(client, plan)
     state = await ask(client, plan, "state")
@@ -164,8 +184,8 @@ async def _new_run(
             if run is None:
                 agent = AgentRun.model_validate(state)
                 agent.run = agent.run if waivers else unwaived(agent.run)
-                return await _resume_agent(client, agent, new_id, now, queue, by)
-            new = make(run, new_id, now)
+                return await _resume_agent(client, agent, new_id, now, queue, by, workspace)
+            new = placed(make(run, new_id, now), workspace)
             return await start_run(client, new if waivers else unwaived(new), queue)
         except PlanExists:  # another client took this number in the meantime
             continue
@@ -173,13 +193,14 @@ async def _new_run(
 
 
 async def _resume_agent(
-    client: Client, agent: AgentRun, new_id: str, now: datetime, queue: str, by: str | None
+    client: Client, agent: AgentRun, new_id: str, now: datetime, queue: str, by: str | None, workspace: str | None
 ) -> Started:
     if by is None:
         raise Refused("an agent's steps cannot be rerun; continue the agent with `plan resume`", "NOT_A_PLAN")
     if agent.end == "completed":
         raise Refused("the agent has completed its request; there is nothing to resume", "NOTHING_TO_DO")
     resumed = resumed_agent(agent, new_id, now, by)
+    resumed.run = placed(resumed.run, workspace)
     request = {"agent": resumed.model_dump(mode="json", exclude_defaults=True)}
     title = resumed.run.plan.title
     return await start_agent(client, request, new_id, queue, title, resumed.run.resumes, resumed.run.options)

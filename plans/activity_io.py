@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from pydantic import AwareDatetime, Field, ValidationError
 
 from plans.audit.receipts import Receipts
+from plans.directory import DirectoryIdentity
 from plans.file_stamps import NOTES_BYTES, Stamp
 from plans.hosts.host import Checkpoint
 from plans.large_value import Composed, LargeValue
@@ -38,6 +39,9 @@ class Call(Value):
     step_id: str
     key: str = Field(description="Idempotency key: the same for all attempts of this call, unique to it.")
     workspace: str = Field(description="Absolute directory the tool works in.")
+    directory: DirectoryIdentity | None = Field(
+        default=None, description="Which directory that is; another one under its path is refused (WORKSPACE_MOVED)."
+    )
     timeout: float = Field(description="Seconds this attempt may take.")
     retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
     approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
@@ -232,6 +236,9 @@ class CheckRequest(Value):
         default=None,
         description="Directories that the client grants as workspaces, with what is below them; none: `workspace`.",
     )
+    directory: DirectoryIdentity | None = Field(
+        default=None, description="The workspace as an earlier run or the parent knows it; none: whatever is there."
+    )
     inputs: dict[str, Any] = Field(default_factory=dict)
     all_tools: bool = Field(
         default=False, description="Return all tools, for a plan that may be edited or is yet to be drafted."
@@ -251,6 +258,9 @@ class Facts(Value):
     )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")
+    directories: dict[str, DirectoryIdentity] = Field(
+        default_factory=dict, description="Which directories the workspaces are, by task queue; by '' that of the plan."
+    )
     queue_tools: dict[str, list[str]] = Field(
         default_factory=dict, description="By task queue, the names of all tools of its workers, once a recovery asked."
     )

@@ -22,6 +22,7 @@ from plans.audit.receipts import Receipts
 from plans.budget import Ledger
 from plans.change_log import Revision
 from plans.children.state import Hashes, ParentLink
+from plans.directory import DirectoryIdentity
 from plans.file_stamps import FileTracker
 from plans.flow.batches.part import Batch
 from plans.flow.closing_state import Closing
@@ -86,6 +87,11 @@ class Options(Value):
         max_length=20,
         description="Directories that the plan may work in, with those below them; none: `workspace`. The worker's"
         " settings may allow fewer.",
+    )
+    directories: dict[str, DirectoryIdentity] = Field(
+        default_factory=dict,
+        max_length=1_000,
+        description="Which directories the workspaces are, as the earlier run or the parent knows them, by task queue.",
     )
     max_parallel: int | None = Field(default=None, ge=1, le=100, description="Overrides the plan's own.")
     priority: Priority | None = Field(default=None, description="Overrides the plan's own.")
@@ -257,6 +263,13 @@ class Run(State):
     def workspace_of(self, step: Step) -> str:
         """The directory the step works in, on the workers of its queue."""
         return self.facts.workspaces.get(step.queue or "", self.facts.workspace)
+
+    def directory_of(self, step: Step) -> DirectoryIdentity | None:
+        """Which directory the step's workspace is; None where no worker has said so."""
+        if self.host is not None and self.workspace_of(step) == self.host.workspace:
+            return self.host.directory
+        queue = step.queue or ""
+        return self.facts.directories.get(queue if queue in self.facts.workspaces else "")
 
     def args_of(self, step: Step) -> dict[str, Any]:
         """The step's arguments, as changed by the approver if they were."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plans.children.orders import loaded
+from plans.directory import DirectoryIdentity
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
 from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
@@ -47,6 +48,8 @@ class StepCall(NamedTuple):
     """Absolute directory; empty before a worker has checked the plan."""
     values: dict[str, Any]
     """By step, the values that the worker fills in: `{"sha256": ...}` of a stored one, `{"value": ...}` beside it."""
+    directory: DirectoryIdentity | None = None
+    """Which directory the workspace is; None where no worker has said so."""
 
     @property
     def network(self) -> bool:
@@ -76,7 +79,9 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
 
     Cheap: one pass over the arguments, whatever the size of the plan.
     """
-    whole = [_DOMAIN, call.tool, call.args, call.queue, call.workspace, call.network, call.values, proposal]
+    whole: list[Any] = [_DOMAIN, call.tool, call.args, call.queue, call.workspace, call.network, call.values, proposal]
+    if call.directory is not None:  # what stays the same over a restart of the machine
+        whole += [call.directory.inode, call.directory.born]
     text = json.dumps(whole, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -89,7 +94,7 @@ def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCal
         found[DEFINITION] = {"sha256": spec.definition}
     if step.tool == PLAN and (content := loaded(run.steps[step.id].child, filled.args)):
         found[CONTENT] = {"sha256": content}
-    return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found)
+    return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found, run.directory_of(step))
 
 
 def upcoming(run: Run, step: Step, args: dict[str, Any] | None = None) -> Upcoming:
@@ -236,7 +241,7 @@ def _block(run: Run, step: Step) -> StepCall:
     rows = step.model_dump(
         mode="json", include={"steps", "switch", "finally_"}, exclude_none=True, exclude_defaults=True
     )
-    return StepCall("", rows, run.queue_of(step), run.workspace_of(step), {})
+    return StepCall("", rows, run.queue_of(step), run.workspace_of(step), {}, run.directory_of(step))
 
 
 def _roots(args: Any, place: Place) -> Iterable[str]:

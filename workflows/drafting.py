@@ -124,7 +124,11 @@ async def _snapshot(run: Run) -> Snapshot:
     try:
         snapshot: Snapshot = await workflow.execute_activity(
             "snapshot_workspace",
-            SnapshotRequest(workspace=run.facts.workspace),
+            SnapshotRequest(
+                workspace=run.facts.workspace,
+                directory=run.host.directory if run.host else run.facts.directories.get(""),
+                plan_id=run.plan.id or "",
+            ),
             result_type=Snapshot,
             task_queue=run.host.queue if run.host else None,
             summary="take a snapshot of the workspace",

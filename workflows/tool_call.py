@@ -74,6 +74,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         step_id=step.id,
         key=_key(call_name(step.id, run.steps[step.id].calls)),
         workspace=run.workspace_of(step),
+        directory=run.directory_of(step),
         timeout=policy.timeout,
         retry=policy.retry,
         approved=decision is not None or approvals.is_waived(run, step, call_of(run, step, filled, values)),

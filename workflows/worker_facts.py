@@ -33,10 +33,13 @@ async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bo
     all_problems = list(facts.problems)
     for queue in queues([*outermost(plan), *own_steps(run).values()]) if plan else ():
         if queue != own:
-            other = await _ask_queue(request.model_copy(update={"queue": queue}), queue, first)
+            known = run.options.directories.get(queue)
+            other = await _ask_queue(request.model_copy(update={"queue": queue, "directory": known}), queue, first)
             all_problems += [problem for problem in other.problems if problem not in all_problems]
             facts.tools.update(joined(facts.tools, other.tools))
             facts.workspaces[queue] = other.workspace
+            if "" in other.directories:
+                facts.directories[queue] = other.directories[""]
             facts = _as_strict(facts, other)
     return facts.model_copy(update={"problems": all_problems})
 
@@ -60,7 +63,9 @@ async def learn_queue(run: Run, queue: str) -> list[str]:
     """
     facts = await _ask_new(run, None, queue)
     tools, places = joined(facts.tools, run.facts.tools), {**run.facts.workspaces, queue: facts.workspace}
-    run.facts = _as_strict(run.facts.model_copy(update={"tools": tools, "workspaces": places}), facts)
+    directories = {queue: facts.directories[""]} if "" in facts.directories else {}
+    update = {"tools": tools, "workspaces": places, "directories": directories | run.facts.directories}
+    run.facts = _as_strict(run.facts.model_copy(update=update), facts)
     return list(facts.tools)
 
 
@@ -94,7 +99,9 @@ async def judge(run: Run, plan: Plan, queue: str) -> None:
 
 
 async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
-    request = _request(run, plan, all_tools=True).model_copy(update={"queue": queue})
+    request = _request(run, plan, all_tools=True).model_copy(
+        update={"queue": queue, "directory": run.options.directories.get(queue)}
+    )
     try:
         facts = await _ask_bound(request, queue, False, patience=policies.NEW_QUEUE)
     except ActivityError as error:
@@ -110,8 +117,9 @@ async def _ask_new(run: Run, plan: Plan | None, queue: str) -> Facts:
 def _request(run: Run, plan: Plan | None, *, all_tools: bool) -> CheckRequest:
     options = run.options
     return CheckRequest(
-        plan=plan, workspace=options.workspace, granted=options.granted, inputs=options.inputs, all_tools=all_tools
-    )
+        plan=plan, workspace=options.workspace, granted=options.granted, inputs=options.inputs, all_tools=all_tools,
+        directory=options.directories.get(""),
+    )  # fmt: skip
 
 
 async def _ask_queue(request: CheckRequest, queue: str | None, first: bool) -> Facts:

@@ -24,8 +24,10 @@ from activities.sandbox.sandbox import Limits, Sandbox, choose
 from activities.tools.tool import Tool, ToolContext, no_fault
 from activities.workspace.allowed import WorkspaceRules
 from activities.workspace.effect_log import Effects
+from activities.workspace.identity import check_path
 from activities.workspace.workspace import Workspace
 from plans.activity_io import Call, Return
+from plans.directory import DirectoryIdentity
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 from runtime.mcp.servers import file_of as mcp_file
 from runtime.mcp.servers import read_servers, secrets_in
@@ -74,12 +76,16 @@ class ToolEnvironment:
             return UNLIMITED
         return self.limits.of_call(tool, call, args, self.secrets.out_of)
 
-    def workspace(self, path: str) -> Workspace:
-        """The workspace of a call."""
-        return Workspace(path, self.names, self.rules.closed if self.rules else frozenset())
+    def workspace(self, path: str, directory: DirectoryIdentity | None = None, plan_id: str = "") -> Workspace:
+        """A workspace, which can only be entered while it is that directory; None: whichever is there."""
+        closed = self.rules.closed if self.rules else frozenset[tuple[int, int]]()
+        return Workspace(path, self.names, closed, directory, plan_id)
 
-    def check(self, workspace: str) -> None:
-        """Raise ToolError WORKSPACE_REFUSED if the directory may not be a workspace, or not any more."""
+    def check(self, workspace: str, directory: DirectoryIdentity | None = None, plan_id: str = "") -> None:
+        """Raise ToolError WORKSPACE_MOVED if another directory is under its path than the one that the plan knows, and
+        WORKSPACE_REFUSED if it may not be a workspace, or not any more.
+        """
+        check_path(workspace, directory, plan_id)
         if self.rules is not None:
             self.rules.check_recorded(workspace)
 

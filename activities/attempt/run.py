@@ -58,9 +58,10 @@ def tool_activity(
         if (ended := undelivered.of_earlier_attempt()) is not None:
             return ended
         info, outputs = activity.info(), Outputs(values, here.secrets, here.output_bytes)
+        workspace = here.workspace(call.workspace, call.directory, call.plan_id)
         context = ToolContext(
-            call, here.workspace(call.workspace), effects, tool.spec.name, info.attempt > 1, fault=here.fault,
-            outputs=outputs, began=info.started_time,
+            call, workspace, effects, tool.spec.name, info.attempt > 1, fault=here.fault, outputs=outputs,
+            began=info.started_time,
         )  # fmt: skip
         heartbeat, started = Heartbeat(lambda: _progress(context, here.secrets), call.retry), time.monotonic()
 
@@ -104,7 +105,7 @@ async def _call(
     tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
 ) -> tuple[Any, CacheNote | None]:
     """The value, taken from an earlier run or the tool's own; and where it is from, if that was to be found out."""
-    site.check(call.workspace)
+    site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
     args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)

@@ -20,6 +20,7 @@ from activities.hosts.checkpoints import Checkpoints
 from activities.hosts.homes import RECORDS, Home, Homes, Record
 from activities.tools.tool import Tool, ToolContext
 from activities.workspace.effect_log import Effects
+from activities.workspace.identity import identity_of
 from activities.workspace.paths import shown
 from plans.activity_io import Return
 from plans.errors import PlanError, ToolError
@@ -70,7 +71,7 @@ class Hosting:
         await asyncio.to_thread(self.homes.remove_others, request.workflow_id, home)
         return Host(
             name=self.name, queue=self.queue, workspace=str(home.path), token=home.token, patience=self.patience,
-            checkpoint=checkpoint,
+            checkpoint=checkpoint, directory=identity_of(str(home.path)),
         )  # fmt: skip
 
     async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:

@@ -16,11 +16,14 @@ from temporalio import activity
 from activities.notify.targets import Targets
 from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
+from activities.workspace.identity import identity_of
 from activities.workspace.paths import shown
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.scopes import walk
 from plans.definition.template_calls import template_problems
 from plans.definition.validation import bounded, calls_of, input_values, problems
+from plans.directory import MOVED, DirectoryIdentity, moved_text
+from plans.execution.resume import base_id
 from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
 from plans.model import Plan, Problem, Step, ToolSpec
@@ -81,11 +84,16 @@ class PlanChecker:
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
     ) -> Facts:
         workspace, trouble = self._workspace(request, own)
+        directories = dict[str, DirectoryIdentity]()
+        if not trouble and not (self.own_files and request.queue is None):  # there a plan gets a directory of its own
+            directories[""] = identity_of(workspace)
+            trouble = _moved(request, directories[""])
         return Facts(
             problems=bounded(wrong + trouble),
             tools=dict(tools),
             all_tools=request.all_tools,
             workspace=workspace,
+            directories=directories,
             strict_approvals=self.strict_approvals,
             decision_key=self.decision_key,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
@@ -115,6 +123,15 @@ def _granted(request: CheckRequest) -> list[str]:
     if request.granted is not None:
         return request.granted
     return [str(Path(request.workspace).expanduser())] if request.workspace else []
+
+
+def _moved(request: CheckRequest, present: DirectoryIdentity) -> list[Problem]:
+    """The problem of a workspace that is known as another directory than the one that is there."""
+    known = request.directory
+    if known is None or known.is_same(present):
+        return []
+    plan_id = request.plan.id if request.plan is not None and request.plan.id else "ID"
+    return [_bad(moved_text(known.path, base_id(plan_id)), MOVED)]
 
 
 def _trouble(path: Path) -> str:

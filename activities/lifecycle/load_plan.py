@@ -52,21 +52,21 @@ class ChildPlanLoader:
 
     def loaded(self, request: LoadRequest) -> LoadedPlan:
         """As `load_plan`. Raises ToolError (NOT_FOUND, PATH_OUTSIDE, ...), InvalidPlan, TemplateError."""
-        self.site.check(request.workspace)
+        self.site.check(request.workspace, request.directory, request.plan_id)
         if request.template is not None:
             found = find_template(request.template, request.workspace, self.state_dir)
             _check_size(found.label, len(found.text.encode()))
             return LoadedPlan(source=found.label, sha256=found.hash, data=found.data)
         path = request.file or ""
-        content = self._content(request.workspace, path)
+        content = self._content(request, path)
         try:
             data = data_of(path, text_of(content))
         except Unreadable as error:
             raise InvalidPlan([error.problem]) from None
         return LoadedPlan(source=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
 
-    def _content(self, workspace: str, path: str) -> bytes:
-        with self.site.workspace(workspace).file(path) as place:
+    def _content(self, request: LoadRequest, path: str) -> bytes:
+        with self.site.workspace(request.workspace, request.directory, request.plan_id).file(path) as place:
             content = read_head(place, MAX_BYTES + 1)
             _check_size(path, place.status.st_size if place.status else len(content))
         return content

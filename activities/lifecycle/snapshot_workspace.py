@@ -50,8 +50,8 @@ class SnapshotTaker:
 
     def take(self, request: SnapshotRequest) -> Snapshot:
         """The snapshot, taken synchronously. Raises ToolError NOT_FOUND or WORKSPACE_REFUSED."""
-        self.site.check(request.workspace)
-        workspace = self.site.workspace(request.workspace)
+        self.site.check(request.workspace, request.directory, request.plan_id)
+        workspace = self.site.workspace(request.workspace, request.directory, request.plan_id)
         tree = walk(workspace)
         names, named = _names(tree.entries, int(request.max_bytes * NAMES_SHARE))
         complete = tree.complete and named == len(tree.entries)

@@ -19,8 +19,10 @@ from functools import cached_property
 from pathlib import Path
 
 from activities.workspace.file_names import native, visible
+from activities.workspace.identity import check_open
 from activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
 from plans.activity_io import Call
+from plans.directory import DirectoryIdentity
 from plans.errors import ToolError
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
@@ -108,10 +110,15 @@ class Workspace:
     """A directory, and access to the files below it."""
 
     def __init__(
-        self, root: str, names: ProtectedNames = DEFAULT, closed: frozenset[tuple[int, int]] = frozenset()
-    ) -> None:
-        """`closed`: device and inode of directories inside that cannot be entered: the worker's own data."""
+        self, root: str, names: ProtectedNames = DEFAULT, closed: frozenset[tuple[int, int]] = frozenset(),
+        directory: DirectoryIdentity | None = None, plan_id: str = "",
+    ) -> None:  # fmt: skip
+        """`closed`: device and inode of directories inside that cannot be entered: the worker's own data.
+
+        `directory`: the only one that it may be, of the plan `plan_id`.
+        """
         self._given, self._names, self._closed = Path(root), names, closed
+        self._directory, self._plan_id = directory, plan_id
 
     @cached_property
     def root(self) -> str:
@@ -174,6 +181,11 @@ class Workspace:
         if _path_of(descriptor) not in (self.root, None):
             os.close(descriptor)
             raise ToolError("WORKSPACE_REFUSED", f"a directory above {shown(self.root)} is a link now; put it back")
+        try:
+            check_open(descriptor, self._directory, self._plan_id)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return descriptor
 
 

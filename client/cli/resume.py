@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from client.cli.follow.follow import exit_code, follow, show_summary
 from client.cli.options import AsJson, By, Id, complete_step
 from client.cli.session import Connected, who
 from client.ids import plan_id
+from client.requests.workspaces import named
 from client.runs import Started, Summary
 from plans.editing.next_run import Replacement
 from plans.editing.step_places import setting_of
@@ -35,6 +37,12 @@ Only = Annotated[
     str | None,
     typer.Option("--only", metavar="STEP", help="Rerun this step and nothing else.", autocompletion=complete_step),
 ]
+Workspace = Annotated[
+    Path | None,
+    typer.Option(
+        "--workspace", metavar="DIR", help="Continue in this directory, whichever the plan worked in (WORKSPACE_MOVED)."
+    ),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="STEP.args.x=V", help="Change an argument, or budget.calls; JSON or text."),
@@ -52,23 +60,41 @@ def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
         output.show(f"{name}: {sentence}")
 
 
-def resume(plan: Id, sets: Set = None, by: By = None, follow_it: Follow = False, as_json: AsJson = False) -> None:
+def resume(
+    plan: Id, sets: Set = None, workspace: Workspace = None, by: By = None, follow_it: Follow = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
     """Continue an ended plan in a new run. Failed, blocked and unstarted steps run; the others keep their results."""
     changes = [_replacement(text) for text in sets or ()]
-    _start(plan, lambda here: runs.resume(here.client, plan, by or who(), changes), follow_it, as_json)
+
+    async def start(here: Connected) -> Started:
+        place = _place(here, workspace)
+        return await runs.resume(here.client, plan, by or who(), changes, workspace=place)
+
+    _start(plan, start, follow_it, as_json)
 
 
 def rerun(
-    plan: Id, start_at: From = None, only: Only = None, sets: Set = None, by: By = None, follow_it: Follow = False,
-    as_json: AsJson = False,
+    plan: Id, start_at: From = None, only: Only = None, sets: Set = None, workspace: Workspace = None, by: By = None,
+    follow_it: Follow = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Run steps of an ended plan again, in a new run. The other steps keep their results."""
     changes = [_replacement(text) for text in sets or ()]
 
     async def start(here: Connected) -> Started:
-        return await runs.rerun(here.client, plan, start_at=start_at, only=only, changes=changes, by=by or who())
+        place = _place(here, workspace)
+        return await runs.rerun(
+            here.client, plan, start_at=start_at, only=only, changes=changes, by=by or who(), workspace=place
+        )
 
     _start(plan, start, follow_it, as_json)
+
+
+def _place(here: Connected, workspace: Path | None) -> str | None:
+    """The directory of `--workspace`; None: the plan stays in its own. Raises as `named` does."""
+    if workspace is None:
+        return None
+    return named(str(workspace), here.settings, local=here.connection.is_on_this_machine)
 
 
 def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_it: bool, as_json: bool) -> None:

@@ -40,6 +40,7 @@ from plans.agents.prompting.prompts import (
 )
 from plans.agents.tasks import TaskList
 from plans.budget import Usage
+from plans.directory import DirectoryIdentity
 from plans.large_value import LargeValue
 from plans.llm.answers import Expected, Parsed
 from plans.llm.json_extraction import json_object
@@ -199,6 +200,8 @@ class SnapshotRequest(Value):
     """Input of `snapshot_workspace`: the workspace to describe to the LLM."""
 
     workspace: str = Field(description="Absolute directory.")
+    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is, of `plan_id`.")
+    plan_id: str = ""
     max_bytes: int = Field(default=24_000, ge=1_000, le=200_000, description="Maximum length of the text, in bytes.")
 
 

@@ -34,6 +34,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     new = agent.model_copy(deep=True)
     run, old = new.run, agent.run.plan.id or ""
     run.plan = run.plan.model_copy(update={"id": new_id})
+    run.options = run.options.model_copy(update={"directories": {**run.options.directories, **run.facts.directories}})
     schedule.reset_to_draft(run)
     run.resumes, run.interrupted, run.remembered = old, False, {}
     run.told = Told(budget=run.seq)

@@ -19,6 +19,7 @@ from plans.children.orders import child_id
 from plans.children.state import MAX_NESTING, ChildPlan, ParentLink
 from plans.definition.parsing import read_plan
 from plans.definition.validation import errors, input_values
+from plans.directory import DirectoryIdentity
 from plans.errors import InvalidPlan, Refused
 from plans.execution import resume
 from plans.execution.file_tracking import stamps_for
@@ -95,8 +96,9 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
     """The options of a child plan, without its inputs."""
     place = parent.workspace_of(step)
     given = parent.options.granted
+    own = posixpath.normpath(posixpath.join(place, plan.workspace)) if plan.workspace else place
     return Options(
-        workspace=posixpath.normpath(posixpath.join(place, plan.workspace)) if plan.workspace else place,
+        workspace=own,
         granted=[place, *given] if given else [place],
         approve_all=parent.options.approve_all,
         waivers=waivers_count(parent, step),
@@ -110,7 +112,15 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         since=_since(parent, step, plan),
         until=for_child(parent),
         shares_lock=is_covered(parent),
+        directories=directories_for(parent, step, plan.queue or parent.queue_of(step), own),
     )
+
+
+def directories_for(parent: Run, step: Step, queue: str | None, workspace: str) -> dict[str, DirectoryIdentity]:
+    """What a child on a queue knows of its workspace: what its parent knows, if it works where the step does."""
+    known = parent.directory_of(step)
+    is_there = queue == parent.queue_of(step) and workspace == parent.workspace_of(step)
+    return {"": known} if known is not None and is_there else {}
 
 
 def _since(parent: Run, step: Step, plan: Plan) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from plans.directory import DirectoryIdentity
 from plans.large_value import Composed, LargeValue
 from plans.model import Value
 
@@ -23,6 +24,8 @@ class LoadRequest(Value):
     """Input of `load_plan`: a plan file of the workspace, or a template. Exactly one of the two is given."""
 
     workspace: str = Field(description="Absolute directory that the path is in, and whose templates count.")
+    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is, of `plan_id`.")
+    plan_id: str = ""
     file: str | None = None
     template: str | None = None
 

@@ -240,7 +240,7 @@ def covers(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the decision on a step covers the call it would make now."""
     decision = run.decisions[step.id]
     # Before a worker checked the plan, nobody knew the workspace that the starter's choice leads to.
-    return decision.digest == digest_of(call._replace(workspace="") if decision.unchecked else call)
+    return decision.digest == digest_of(call._replace(workspace="", directory=None) if decision.unchecked else call)
 
 
 def rebound(run: Run, step: Step, decision: Decision) -> Decision:

@@ -162,7 +162,13 @@ def _next(
     new, names = run.model_copy(deep=True), again.names
     plan = other.plan
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})
-    new.options = run.options.model_copy(update={"review": False, "known_tools": definitions(run.facts.tools)})
+    new.options = run.options.model_copy(
+        update={
+            "review": False,
+            "known_tools": definitions(run.facts.tools),
+            "directories": {**run.options.directories, **run.facts.directories},
+        }
+    )
     new.options = new.options.model_copy(update={"cache": "fresh", "since": ""}) if fresh else new.options
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
         new.plan = new.plan.model_copy(update={"budget": plan.budget.model_copy(update={"ask": True})})

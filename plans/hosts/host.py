@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from pydantic import Field
 
+from plans.directory import DirectoryIdentity
 from plans.model import Value
 
 UNSUPPORTED = "HOST_UNSUPPORTED"
@@ -36,6 +37,7 @@ class Host(Value):
     name: str = Field(description="PLANS_HOST of its workers.")
     queue: str = Field(description="Task queue that only its workers poll.")
     workspace: str = Field(description="Absolute directory, of this plan alone.")
+    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is.")
     token: str = Field(description="Names the directory: another one is another directory, on whatever host.")
     patience: float = Field(default=30.0, description="Seconds that steps wait for the host before the plan moves.")
     checkpoint: Checkpoint | None = Field(default=None, description="The newest one; none: no step has changed a file.")

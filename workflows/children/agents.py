@@ -18,6 +18,7 @@ from plans.agents.reports import accounts
 from plans.agents.resume import for_step
 from plans.agents.run import AgentRun
 from plans.budget import OVERRUN_CODE
+from plans.children.starting import directories_for
 from plans.execution.file_tracking import stamps_for
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
@@ -117,6 +118,7 @@ class ChildAgents:
         options = Options(
             workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
             history_limit=run.options.history_limit, notify=effective(run, is_child=True),
+            directories=directories_for(run, step, run.queue_of(step), run.workspace_of(step)),
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns

@@ -113,7 +113,12 @@ class ChildPlans:
     def _loading(self, step: Step, source: Source, host: Host | None = None) -> workflow.ActivityHandle[LoadedPlan]:
         return workflow.start_activity(
             "load_plan",
-            LoadRequest(workspace=self._run.workspace_of(step), **{source.kind: source.value}),
+            LoadRequest(
+                workspace=self._run.workspace_of(step),
+                directory=self._run.directory_of(step),
+                plan_id=self._run.plan.id or "",
+                **{source.kind: source.value},
+            ),
             result_type=LoadedPlan,
             task_queue=host.queue if host else self._run.queue_of(step),
             activity_id=f"load_plan:{step.id}",
