@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plans.children.orders import loaded
+from plans.definition.dependencies import dependencies
+from plans.definition.taint import depends_on_content
 from plans.directory import DirectoryIdentity
 from plans.errors import BadExpression, BadReference
 from plans.expressions.conditions import reaches, roots_of
@@ -224,7 +226,14 @@ def size_of(args: dict[str, Any]) -> int:
 
 
 def carries(run: Run, step: Step) -> bool:
-    """Whether what the step's tool would send holds a step's value, or what a model chose while the plan ran."""
+    """Whether what the step's tool would send tells a step's value, or is what a model chose while the plan ran.
+
+    With strict approvals, whatever is sent does. So does a request that is made only if some content allows it.
+    """
+    if not run.facts.tools[step.tool].sends:
+        return False
+    if run.facts.strict_approvals:
+        return True
     sent = {name: value for name, value in run.args_of(step).items() if name in run.facts.tools[step.tool].sends}
     if not sent or run.literal:
         return bool(sent)
@@ -233,7 +242,25 @@ def carries(run: Run, step: Step) -> bool:
         return True
     places = dict.fromkeys(name for each in (step.id, template_of(step.id)) for name in lineage(each))
     own = (*(mark for name in places for mark in (f"+ {name}:", f"~ {name}.")), "and ")  # the last: what was not listed
-    return any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff)
+    if any(line.startswith(own) for each in run.revisions if each.by == "llm" for line in each.diff):
+        return True
+    return is_controlled(run, step)
+
+
+def is_controlled(run: Run, step: Step) -> bool:
+    """Whether it follows from content that the step is called at all."""
+    outline = run.outline
+
+    def above(name: str) -> Iterable[str]:
+        node = outline.nodes.get(name)
+        return [] if node is None else [each for each in (node.parent, node.scope) if each is not None]
+
+    def needs(name: str) -> Iterable[str]:
+        meant = (outline.find(name, root) for root in dependencies(outline.step(name)))
+        ids = (found.step_id for found in meant if found is not None)
+        return [each for each in ids if each is not None and each in outline]
+
+    return step.id in outline and depends_on_content(step.id, outline.step, above, needs)
 
 
 def _block(run: Run, step: Step) -> StepCall:

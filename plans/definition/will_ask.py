@@ -14,7 +14,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from plans.definition.dependencies import dependencies
 from plans.definition.scopes import Body, bodies, plan_bodies
+from plans.definition.taint import depends_on_content
 from plans.expressions.references import INPUTS, find, is_literal
 from plans.files.name_patterns import ProtectedNames
 from plans.files.owned import is_owned
@@ -79,9 +81,9 @@ def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> 
         return "", "", True
     if step.requires_approval is True:
         return "REQUIRED", "the plan says `requiresApproval: true`", True
-    if spec.asks_by_default(step.args, _carries(node, spec)):
+    if spec.asks_by_default(step.args, bool(spec.sends) and (ground.strict or _carries(node, spec))):
         way = f"{ground.rule} waives nothing" if ground.strict else "`requiresApproval: false` waives it"
-        return "TOOL", f"{step.tool} asks by default with these arguments; {way}", True
+        return "TOOL", f"{step.tool} asks by default with these arguments, or in this place; {way}", True
     if step.tool in _WRITES:
         return _of_file(plan, node, ground, uses)
     return "", "", True
@@ -108,9 +110,17 @@ def _of_file(plan: Plan, node: _Node, ground: Ground, uses: _Uses) -> tuple[str,
 
 
 def _carries(node: _Node, spec: ToolSpec) -> bool:
-    """Whether what the tool sends holds the value of a step."""
+    """Whether what the tool sends tells the value of a step; the same as `carries` of a run."""
     sent = {name: value for name, value in node.step.args.items() if name in spec.sends}
-    return any(each.root != INPUTS and not is_literal(each, node.siblings) for each in find(sent))
+    if any(each.root != INPUTS and not is_literal(each, node.siblings) for each in find(sent)):
+        return True
+    return depends_on_content(node, lambda each: each.step, lambda each: [each.parent] if each.parent else [], _needed)
+
+
+def _needed(node: _Node) -> Iterator[_Node]:
+    """The steps that a step depends on, beside it or beside what it is in."""
+    for name in dependencies(node.step):
+        yield from (each.siblings[name] for each in node.above() if name in each.siblings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from plans.flow.ids import template_of
 from plans.flow.undone import is_of_edited
 from plans.model import Step
 from plans.run import Run
-from plans.step_call import StepCall, carries
+from plans.step_call import StepCall, carries, is_controlled
 
 ASKED_BY_TOOL = "APPROVAL_REQUIRED"
 """Code of an attempt whose tool reported that a person must approve it."""
@@ -56,6 +56,8 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
         if spec.asks_because:
             yield f"{step.tool} asks: {spec.asks_because}"
+        if spec.sends and not run.literal and is_controlled(run, step):
+            yield "that the request is made tells of content: conditions, loops or steps that may fail decide about it"
         how = " with such arguments" if spec.approval_exempt else ""
         yield f"{step.tool} asks by default{how}{', and no waiver counts here' if facts.strict_approvals else ''}"
     yield from _origin(run, step)

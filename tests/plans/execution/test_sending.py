@@ -9,11 +9,14 @@ import pytest
 from activities.tools.registry import builtin_tools
 from plans.activity_io import Facts
 from plans.change_log import Revision
+from plans.definition.will_ask import Ground, will_ask
 from plans.execution.next_action import Ask, Call, next_action
 from plans.execution.schedule import Schedule
+from plans.flow.opened import Opened
 from plans.model import Plan, ToolSpec
 from plans.run import Options, Result, Run, Status
-from plans.step_state import Outcome
+from plans.step_call import carries
+from plans.step_state import Outcome, StepState
 from tests.plans.building import NOW
 
 HTTP = builtin_tools()["http_request"].spec
@@ -65,7 +68,71 @@ def test_a_request_that_carries_a_value_of_a_step_or_a_body_needs_approval(args:
 )
 def test_a_request_that_its_author_wrote_needs_none(args: dict[str, Any]) -> None:
     assert not asks(args)
-    assert not asks(args, strict=True)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_strict_approvals_ask_for_every_request_to_a_host_that_is_not_listed(method: str) -> None:
+    trusting = HTTP.model_copy(update={"receivers": ["example.com"]})
+    assert asks({"url": URL, "method": method}, strict=True)
+    assert asks({"url": URL, "method": method}, trusting, strict=True) is (method == "POST")
+
+
+REQUEST: dict[str, Any] = {"id": "h", "tool": "http_request", "args": {"url": URL}}
+READ: dict[str, Any] = {"id": "a", "tool": "read_file", "args": {"path": "x"}}
+GREP: dict[str, Any] = {"id": "g", "tool": "run_command", "args": {"command": "grep s x"}, "requiresApproval": False}
+AFTER: dict[str, Any] = {**REQUEST, "dependsOn": ["b"]}
+CONTROLLED: dict[str, list[dict[str, Any]]] = {
+    "a condition": [READ, {**REQUEST, "when": "starts_with(to_string(a), 's')"}],
+    "a switch": [READ, {"id": "b", "switch": [{"when": "a == 's'", "steps": [REQUEST]}]}],
+    "a loop": [READ, {"id": "b", "forEach": "$a", "steps": [REQUEST]}],
+    "a loop of itself": [READ, {**REQUEST, "forEach": "$a"}],
+    "a repetition": [{**REQUEST, "repeat": {"until": "status == `200`", "limit": 3}}],
+    "a handler": [READ, {"id": "b", "steps": [READ], "catch": [{"steps": [REQUEST]}]}],
+    "a condition of a block": [READ, {"id": "b", "when": "a == 's'", "steps": [{"id": "c", "steps": [REQUEST]}]}],
+    "a condition before": [READ, {**READ, "id": "b", "when": "a == 's'"}, AFTER],
+    "a condition long before": [READ, {**READ, "id": "c", "when": "a == 's'"}, {**READ, "id": "b", "dependsOn": ["c"]},
+                                AFTER],
+    "a condition in a block before": [READ, {"id": "b", "steps": [{**READ, "id": "c", "when": "a == 's'"}]}, AFTER],
+    "a command that may fail": [GREP, {**REQUEST, "dependsOn": ["g"]}],
+    "a path that may be none": [READ, {"id": "b", "tool": "delete_file", "args": {"path": "$a"}}, AFTER],
+    "a block behind a command": [GREP, {"id": "b", "dependsOn": ["g"], "steps": [REQUEST]}],
+}  # fmt: skip
+PLAIN: dict[str, list[dict[str, Any]]] = {
+    "nothing": [REQUEST],
+    "files": [READ, {**READ, "id": "b", "dependsOn": ["a"]}, AFTER],
+    "a command beside it": [GREP, REQUEST],
+    "a condition behind it": [REQUEST, {**READ, "dependsOn": ["h"], "when": "h.status == `200`"}],
+    "a block": [{"id": "b", "steps": [READ, {**REQUEST, "dependsOn": ["a"]}]}],
+}
+
+
+def both(steps: list[dict[str, Any]]) -> tuple[bool, bool]:
+    """Whether the request asks in a run, and whether `plan check` says so."""
+    plan = Plan.model_validate({"id": "p", "steps": steps})
+    tools = {name: tool.spec for name, tool in builtin_tools().items()}
+    run = Run.of(plan, Options(), Facts(tools=tools, workspace="/w"), {})
+    waiting = [node.id for node in run.outline.nodes.values()]  # what has steps inside is opened, as a run does
+    for name in waiting:
+        run.steps.setdefault(name, StepState())
+        if run.outline.nodes[name].kind in ("block", "switch", "each", "repeat"):
+            run.opened[name] = Opened(items=["s"], began=1, case=0)
+            if run.outline.step(name).catch:
+                run.opened[name] = Opened(body=Result(ok=False, timestamp=NOW), handler=0)
+            waiting += [node.id for node in run.outline.open(name)]
+    inner = next((each for each in waiting if run.outline.step(each).tool == "http_request"), None)
+    ground = Ground(tools, lambda _: False, lambda _: [])
+    told = any(each.step_id.split(".")[-1] == "h" and each.code == "TOOL" for each in will_ask(plan, ground))
+    return (inner is None or carries(run, run.outline.step(inner))), told
+
+
+@pytest.mark.parametrize("what", CONTROLLED)
+def test_a_request_that_content_decides_about_asks_and_the_check_says_so(what: str) -> None:
+    assert both(CONTROLLED[what]) == (True, True)
+
+
+@pytest.mark.parametrize("what", PLAIN)
+def test_a_request_that_is_made_whatever_files_say_does_not_ask(what: str) -> None:
+    assert both(PLAIN[what]) == (False, False)
 
 
 @pytest.mark.parametrize("url", [URL, URL + "?q=1", "https://example.com/" + "x" * 500])
