@@ -1,7 +1,7 @@
 """A seccomp filter that irrevocably denies system calls to a command. Linux, unprivileged; levels 1 and 2.
 
 Denied are calls that reach beyond the files and processes of the command: key rings, mounts and namespaces, the
-kernel's own settings, typing into terminals, socket families other than Unix, netlink and (if allowed) the Internet,
+kernel's own settings, typing into terminals, sockets other than Unix, netlink for routes and (if allowed) the Internet,
 and setting the set-user-id and set-group-id bits. Refusals look like those of a kernel without the feature. Landlock
 covers only TCP and is bypassed by MPTCP: this filter covers the rest. Programs for another architecture (32-bit) are
 killed, because their system call numbers differ. Standard library only: the launcher loads this file.
@@ -26,6 +26,8 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
 _UNIX, _INTERNET, _INTERNET_6, _NETLINK = 1, 2, 10, 16
+_ROUTE = 0
+"""The netlink protocol NETLINK_ROUTE."""
 _TYPING = (0x5412, 0x541C)
 """ioctl requests TIOCSTI and TIOCLINUX: they put characters into a terminal's input."""
 _NAMESPACES = 0x7E020000
@@ -103,8 +105,11 @@ def _of_call(number: int | None, rows: list[Row]) -> list[Row]:
 
 
 def _of_family(internet: bool) -> list[Row]:
-    allowed = [_UNIX, _NETLINK, *([_INTERNET, _INTERNET_6] if internet else [])]
+    allowed = [_UNIX, *([_INTERNET, _INTERNET_6] if internet else [])]
     rows = [_argument(0)]
+    # Of netlink only what lists addresses and routes: by other protocols, processes of the host could be reached
+    rows += [(_EQUAL, 0, 4, _NETLINK), _argument(2), (_EQUAL, 0, 1, _ROUTE), (_RETURN, 0, 0, _ALLOW)]
+    rows += [(_RETURN, 0, 0, _REFUSE | errno.EPROTONOSUPPORT)]
     for family in allowed:
         rows += [(_EQUAL, 0, 1, family), (_RETURN, 0, 0, _ALLOW)]
     for family in (_INTERNET, _INTERNET_6):

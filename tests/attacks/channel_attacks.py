@@ -9,7 +9,16 @@ from types import MappingProxyType
 
 from tests.attacks.attack import HELD, HELD_FOR_ROOT, NAMED, NOWHERE, ONLY_ROOT, Attack, Expected, Judge, Spelling
 from tests.attacks.ground import Ground
-from tests.attacks.process_judges import held_open, ipc_left, key_left, left_running, reached, socket_of, typed
+from tests.attacks.process_judges import (
+    held_open,
+    ipc_left,
+    key_left,
+    left_running,
+    reached,
+    socket_of,
+    told_by_netlink,
+    typed,
+)
 
 STREAM, DATAGRAM = socket.SOCK_STREAM, socket.SOCK_DGRAM
 
@@ -182,6 +191,28 @@ FAMILIES = Attack(
     ),
 )
 
+TELL = """
+import socket
+s = socket.socket(16, %s, 2)
+s.sendto(bytes([17, 0, 0, 0]) + bytes(12) + b"x", (@PORT@, 0))
+"""
+PAIRED = """
+import ctypes, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+number = libc.socket(16, 3, 2)
+address = struct.pack("=HHII", 16, 0, @PORT@, 0)
+libc.sendto(number, bytes([17, 0, 0, 0]) + bytes(12) + b"x", 17, 0, address, len(address))
+"""
+NETLINK = Attack(
+    "processes outside by netlink, by a step with network access",
+    told_by_netlink,
+    (
+        Spelling("a message", python=TELL % "3", network=True),
+        Spelling("a datagram", python=TELL % "2", network=True),
+        Spelling("by the C library", python=PAIRED, network=True),
+    ),
+)
+
 INJECT = """
 import fcntl, os, termios
 os.setsid() if os.getpid() != os.getsid(0) else None
@@ -295,6 +326,7 @@ CHANNEL_ATTACKS = (
     ABSTRACT_WITH_NETWORK,
     NETWORK,
     FAMILIES,
+    NETLINK,
     TERMINALS,
     IPC,
     KEYS,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.attacks.attack import NAMED, Attack, Spelling
+from tests.attacks.attack import NAMED, NAMED_FOR_USER, Attack, Spelling
 from tests.attacks.ground import PATH, Ground
 from tests.attacks.judges import planted, stolen, written
 
@@ -96,6 +96,26 @@ READING = Attack(
         _shown("shown by a link", "cat @HOME@/l/state/secret", "@HOME@/l", "@HOME@/l"),
         _shown("shown by a way up", "cat @STATE@/secret @OUT@/../state/secret", "@OUT@/..", "@HOME@/l"),
         Spelling("a move into the workspace", "mv @HOME@/.ssh/id_rsa loot || mv @HOME@/.ssh loot"),
+    ),
+)  # fmt: skip
+
+
+def _named_file(ground: Ground) -> None:
+    """A name, a link and an attribute in a hidden directory, each of which tells the canary."""
+    folder = ground.home / ".ssh"
+    (folder / "link").symlink_to(ground.canary)
+    (folder / ground.canary).touch()
+    os.setxattr(folder / "id_rsa", "user.told", ground.canary.encode())
+
+
+METADATA = Attack(
+    "names, links and attributes of hidden files",
+    stolen,
+    (
+        Spelling("where a link leads", "readlink @HOME@/.ssh/link", prepare=_named_file, expected=NAMED_FOR_USER),
+        Spelling("an attribute", python='import os; print(os.getxattr("@HOME@/.ssh/id_rsa", "user.told"))',
+                 prepare=_named_file, expected=NAMED_FOR_USER),
+        Spelling("a list of names", "ls @HOME@/.ssh", prepare=_named_file),
     ),
 )  # fmt: skip
 
@@ -207,4 +227,4 @@ PROTECTED = Attack(
     expected=NAMED,
 )
 
-FILE_ATTACKS = (HOME_BY_PATH, READING, WRITING, PROTECTED)
+FILE_ATTACKS = (HOME_BY_PATH, READING, METADATA, WRITING, PROTECTED)

@@ -200,6 +200,22 @@ def reached(kind: socket.SocketKind, address: Callable[[Ground], tuple[int, obje
 
 
 @contextmanager
+def told_by_netlink(ground: Ground) -> Iterator[Escaped]:
+    """A process of the host hears a message on netlink's channel for programs."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_USERSOCK) as listener:
+        listener.bind((0, 0))
+        ground.tokens["PORT"] = str(listener.getsockname()[0])
+        listener.settimeout(HEARD_SECONDS)
+
+        def heard() -> bool:
+            with suppress(TimeoutError):
+                return bool(listener.recv(100))
+            return False
+
+        yield heard
+
+
+@contextmanager
 def ipc_left(ground: Ground) -> Iterator[Escaped]:
     """A System V object, or a shared memory file, with the ground's key is on the host; it is removed."""
     key = int(ground.id) % 2**30 + 1
