@@ -45,6 +45,7 @@ class Call(Value):
     timeout: float = Field(description="Seconds this attempt may take.")
     retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
     approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
+    strict: bool = Field(default=False, description="PLANS_APPROVALS=strict: new names that may be read by others ask.")
     repeatable: bool = Field(default=True, description="False: at most one attempt, even if the worker crashes.")
     stamps: dict[str, Stamp] = Field(
         default_factory=dict, description="Stamps of the call's files, as this run last saw them."

@@ -78,6 +78,7 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         timeout=policy.timeout,
         retry=policy.retry,
         approved=decision is not None or approvals.is_waived(run, step, call_of(run, step, filled, values)),
+        strict=run.facts.strict_approvals,
         repeatable=policy.repeatable,
         stamps=files.stamps,
         notes_seen=files.notes_seen,

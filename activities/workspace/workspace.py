@@ -24,7 +24,7 @@ from activities.workspace.paths import check_new_name, file_parts_of, outside, p
 from plans.activity_io import Call
 from plans.directory import DirectoryIdentity
 from plans.errors import ToolError
-from plans.files.name_patterns import DEFAULT, ProtectedNames
+from plans.files.name_patterns import DEFAULT, ProtectedNames, is_exposed
 
 MAX_LINKS = 40
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -88,6 +88,12 @@ class Place:
                     f"PATH_PROTECTED: {shown(self.path)} ({found.title}) may {found.why};"
                     " a person must approve writing to it",
                 )
+        if call.strict and self.status is None and is_exposed(self.real_parts, at_top=not self.folders):
+            raise ToolError(
+                "APPROVAL_REQUIRED",
+                f"NAME_NEW: {shown(self.path)} is new at the top of the workspace, or has a name with a dot in front:"
+                " programs may look for it there. With strict approvals a person must approve making it",
+            )
 
     def look_again(self) -> None:
         """Read `status` again, for example after waiting for a lock."""

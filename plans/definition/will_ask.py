@@ -18,7 +18,7 @@ from plans.definition.dependencies import dependencies
 from plans.definition.scopes import Body, bodies, plan_bodies
 from plans.definition.taint import depends_on_content
 from plans.expressions.references import INPUTS, find, is_literal
-from plans.files.name_patterns import ProtectedNames
+from plans.files.name_patterns import ProtectedNames, is_exposed
 from plans.files.owned import is_owned
 from plans.files.races import ShellWrites, paths_used
 from plans.model import Plan, Step, ToolSpec, Value
@@ -102,6 +102,11 @@ def _of_file(plan: Plan, node: _Node, ground: Ground, uses: _Uses) -> tuple[str,
     name = posixpath.normpath(path.removeprefix("$") if path.startswith("$$") else path)
     if found := ground.names.reason(name.split("/"), is_folder=step.tool == "create_directory"):
         return "PROTECTED", f"{name} ({found.title}) may {found.why}; `owns:` does not cover it", True
+    is_new = ground.strict and step.queue is None and not ground.exists(name) and not uses.knows(node, name)
+    at_top = not ground.exists(name.split("/")[0])
+    if is_new and step.tool in ("write_file", "create_directory") and is_exposed(name.split("/"), at_top=at_top):
+        text = "is a new name at the top of the workspace, or with a dot"
+        return "PROTECTED", f"{name} {text}; {ground.rule} asks about those", True
     if step.tool != "write_file" or uses.knows(node, name) or (is_owned(plan.owns, name) and not ground.strict):
         return "", "", True
     way = "read it first" if ground.strict else "list it in `owns:`, or read it first"

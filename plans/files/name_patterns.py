@@ -71,6 +71,14 @@ def is_unreadable(name: str) -> bool:
     return False
 
 
+def is_exposed(parts: Sequence[str], *, at_top: bool) -> bool:
+    """Whether programs that nobody listed may look for a new name: at the top of a workspace, or with a dot.
+
+    `at_top`: the first directory or file that would be new is there.
+    """
+    return at_top or any(part.startswith(".") for part in parts)
+
+
 @dataclass(frozen=True)
 class ProtectedNames:
     """The list, changed by the patterns of a worker."""

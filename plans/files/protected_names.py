@@ -60,33 +60,34 @@ CATEGORIES: tuple[Category, ...] = (
         why="instruct a coding agent, or run code when one starts",
         folders=".claude .agents .cursor .windsurf .codeium .codex .gemini .qwen .continue .clinerules .cline .roo"
         " .kiro .amazonq .augment .junie .goose .opencode .crush .trae .tabnine .copilot .mcp .warp .factory"
-        " .openhands .cody",
+        " .openhands .cody .amp .grok .rovodev .vibe .zencoder .claude-plugin",
         files="agents.md agents.*.md agent.md claude.md claude.*.md gemini.md qwen.md warp.md skill.md .mcp.json"
         " mcp.json .claude.json .cursorrules .cursorignore .windsurfrules .aider* .continuerules .roorules .roomodes"
         " .goosehints .augment-guidelines opencode.json* crush.json copilot-instructions.md *.instructions.md"
-        " *.prompt.md *.chatmode.md .rules",
+        " *.prompt.md *.chatmode.md .rules .kilocoderules .kilocodemodes crush.md .crush.json conventions.md grok.md"
+        " devin.md .replit.md .openhands_instructions mcp_config.json .mcp.yaml",
         strict=True,
     ),
     Category(
         title="continuous integration",
         why="run code in continuous integration",
         folders=".github .gitea .forgejo .gitlab .circleci .buildkite .woodpecker .azure-pipelines .azuredevops"
-        " .semaphore .teamcity .tekton .builds .drone .ci",
+        " .zuul.d .semaphore .teamcity .tekton .builds .drone .ci",
         files=".gitlab-ci*.y*ml *.gitlab-ci.y*ml .travis.yml .drone.* .woodpecker.y*ml .cirrus.* .appveyor.yml"
         " appveyor.yml azure-pipelines*.y*ml bitbucket-pipelines.yml jenkinsfile* *.jenkinsfile .build.yml"
         " buildspec*.y*ml cloudbuild.* codefresh.yml wercker.yml .renovaterc* renovate.json* dependabot.y*ml"
-        " .mergify.yml .readthedocs.y*ml .goreleaser.y*ml .releaserc* action.y*ml",
+        " .zuul.yaml .packit.yaml codeowners .mergify.yml .readthedocs.y*ml .goreleaser.y*ml .releaserc* action.y*ml",
         strict=True,
     ),
     Category(
         title="editors and workbenches",
         why="run code when an editor or a workbench opens the directory",
         folders=".vscode .idea .vs .run .fleet .zed .nova .theia .settings .externaltoolbuilders .devcontainer"
-        " .vim .nvim .emacs.d .gitpod .idx .codesandbox nbproject .kak",
+        " .helix .lapce .vim .nvim .emacs.d .gitpod .idx .codesandbox nbproject .kak",
         files="*.code-workspace .vimrc .gvimrc .exrc .nvimrc .nvim.lua .lvimrc .local.vimrc _vimrc _exrc"
         " .ideavimrc .emacs .dir-locals*.el .project .classpath *.sublime-project .devcontainer.json"
         " devcontainer.json .gitpod.* .replit replit.nix .clangd .ycm_extra_conf.py .kakrc _gvimrc"
-        " .spacemacs",
+        " .spacemacs .vimspector.json .projections.json .ccls",
         strict=True,
     ),
     Category(
@@ -106,7 +107,7 @@ CATEGORIES: tuple[Category, ...] = (
         " .lesskey .wgetrc .curlrc .mailcap .forward .procmailrc .muttrc .mailrc .qmail* .ripgreprc .ctags"
         " .xbindkeysrc .skhdrc .yabairc .nanorc .guile .htaccess .user.ini .condarc pip.conf pip.ini"
         " ansible.cfg supervisord.conf uwsgi.ini gunicorn.conf.py ipython_config.py jupyter_*config.*"
-        " startup.jl .mongorc.js .mongoshrc.js .fetchmailrc .msmtprc _curlrc",
+        " .latexmkrc .lintr startup.jl .mongorc.js .mongoshrc.js .fetchmailrc .msmtprc _curlrc",
         strict=True,
     ),
     Category(
@@ -136,7 +137,7 @@ CATEGORIES: tuple[Category, ...] = (
         " .prettierrc* .stylelintrc* .mocharc* .nycrc* .swcrc .postcssrc* .lintstagedrc* .commitlintrc*"
         " .czrc gulpfile.* gruntfile.* jakefile* webpack.mix.js cypress.json .eleventy.js binding.gyp"
         " *.gypi nodemon.json .nodemonrc* ember-cli-build.js gatsby-*.js gatsby-*.ts knexfile.*"
-        " .sequelizerc angular.json",
+        " .sequelizerc angular.json package-lock.json",
     ),
     Category(
         title="Make and its kind",
@@ -164,7 +165,8 @@ CATEGORIES: tuple[Category, ...] = (
         " hie.yaml dune dune-project *.opam project.clj deps.edn bb.edn shadow-cljs.edn build.boot"
         " build.zig* *.nimble config.nims nim.cfg shard.yml dub.json dub.sdl makefile.pl build.pl cpanfile"
         " dist.ini .perlcriticrc .proverc _targets.r profiles.clj berksfile psalm.xml .phpunit.xml"
-        " .golangci.y*ml .custom-gcl.yml .air.toml *.rockspec .busted .luacheckrc renv/activate.r go.work",
+        " .golangci.y*ml .custom-gcl.yml .air.toml *.rockspec .busted .luacheckrc renv/activate.r go.work go.mod"
+        " spec_helper.rb",
     ),
     Category(
         title="containers and deployment",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
+from activities.tools.registry import builtin_tools
+from plans.definition.will_ask import Ground, will_ask
+from plans.model import Plan
 from runtime.server import Server
 from tests.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
@@ -223,6 +227,47 @@ async def test_a_strict_worker_honours_no_waiver(idle: Plans, make_worker: MakeW
         await plan.approve("asks")
         view = await plan.ended()
     assert statuses(view) == {"asks": "completed", "free": "completed"}
+
+
+NEW_NAMES = {
+    "CONVENTIONS.txt": True,
+    "new/a.txt": True,
+    "src/a.txt": False,
+    "src/deep/a.txt": False,
+    "src/.odd": True,
+    "src/.odd-folder/a.txt": True,
+    ".made-by-others/a.txt": True,
+}
+"""Names of files that nobody listed, and whether strict approvals ask for them."""
+
+
+async def test_strict_approvals_ask_for_new_names_at_the_top_and_with_a_dot(
+    idle: Plans, make_worker: MakeWorker
+) -> None:
+    for name in ("src", ".made-by-others"):
+        (idle.workspace / name).mkdir()
+    steps = [
+        {"id": f"w{number}", "tool": "write_file", "args": {"path": path, "content": "x"}}
+        for number, path in enumerate(NEW_NAMES)
+    ]
+    expected = {f"w{number}": asks for number, asks in enumerate(NEW_NAMES.values())}
+    plan = Plan.model_validate({"steps": steps})
+    tools = {name: tool.spec for name, tool in builtin_tools().items()}
+    ground = Ground(tools, lambda path: (idle.workspace / path).exists(), lambda _: [], strict=True)
+    told = {each.step_id for each in will_ask(plan, ground) if each.first_run}
+    assert told == {name for name, asks in expected.items() if asks}
+    assert not [each for each in will_ask(plan, replace(ground, strict=False)) if each.first_run]
+    async with make_worker(approvals="strict"):
+        started = await idle.start(steps)
+        for name, asks in expected.items():
+            await (started.until_asked(name) if asks else started.until_status(name, "completed"))
+        for name in (name for name, asks in expected.items() if asks):
+            await started.approve(name)
+        assert (await started.ended())["status"] == "completed"
+    for path in NEW_NAMES:
+        (idle.workspace / path).unlink()
+    async with make_worker():
+        assert (await idle.run(steps))["status"] == "completed"
 
 
 async def test_writing_over_a_file_the_run_does_not_know_asks_first(plans: Plans) -> None:

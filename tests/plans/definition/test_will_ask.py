@@ -90,7 +90,7 @@ def test_yes_waives_everything_but_questions_and_strict_waives_nothing() -> None
     assert codes(asking(steps, approve_all=True)) == {"q": ("QUESTION", True)}
     strict = codes(asking(steps, strict=True, approve_all=True, owns=["a"]))
     assert strict == {
-        "w": ("OVERWRITES", False), "c": ("TOOL", True), "g": ("AGENT", True), "q": ("QUESTION", True)
+        "w": ("PROTECTED", True), "c": ("TOOL", True), "g": ("AGENT", True), "q": ("QUESTION", True)
     }  # fmt: skip
 
 
