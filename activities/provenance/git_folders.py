@@ -7,20 +7,80 @@ that names another directory (`git init --separate-git-dir`), they are in that d
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-_GUARDED = ("hooks", "config", "config.worktree", "info/attributes", "commondir", "gitdir")
+GUARDED = ("hooks", "config", "config.worktree", "info/attributes", "commondir", "gitdir")
 _NESTED = ("modules", "worktrees")
+MAX_INCLUDED = 100
+"""Configurations that are read for one git directory."""
+MAX_CONFIGURATION = 1_000_000
+"""Bytes read of each."""
+_SETTING = re.compile(r"(?im)(?:^|\])[ \t]*(hookspath|path)[ \t]*=[ \t]*([^\r\n#;]+)")
 MAX_FOLDERS = 200
 """Directories looked at below `modules` or `worktrees`; where there are more, all of it is guarded."""
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def resolved_by_git(folder: int, path: str, tree: str = "") -> list[str]:
+    """What git reads by the word of an open git directory: hooks and configuration of its common directory, the folder
+    of `core.hooksPath`, and included configurations, transitively. Paths relative to the workspace; what is outside
+    is left out, since a command cannot reach it.
+
+    `path`: that of the git directory in the workspace, with a `/` at its end unless it is empty; `tree`: of its files.
+    """
+    up = "../" * path.count("/")
+    with suppress(OSError):
+        root = os.path.normpath(Path("/proc/self/fd", str(folder)).readlink() / up)
+        common = _joined(root, path, _text_in(folder, "commondir").strip()) or path
+        found = [f"{common}{each}" for each in GUARDED] if common != path else []
+        pending = [f"{place}{name}" for place in {path, common} for name in ("config", "config.worktree")]
+        seen: set[str] = set()
+        while pending and len(seen) < MAX_INCLUDED:
+            file = pending.pop()
+            seen.add(file)
+            for key, value in _SETTING.findall(_text_in(folder, up + file)):
+                is_include = key.lower() == "path"
+                bases = (_parent(file, 1),) if is_include else (path, _parent(path, 2), _parent(common, 2), tree)
+                named = [_joined(root, base, value.strip().strip('"')).rstrip("/") for base in bases]
+                found += named
+                pending += [each for each in named if is_include and each not in seen]
+        return [each for each in dict.fromkeys(found) if each]
+    return []
+
+
+def _text_in(folder: int, path: str) -> str:
+    """The text of a regular file, at most MAX_CONFIGURATION bytes; empty if there is none."""
+    with suppress(OSError):
+        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(opened, "rb") as file:
+            return os.fsdecode(file.read(MAX_CONFIGURATION))
+    return ""
+
+
+def _joined(root: str, base: str, value: str) -> str:
+    """A path that git finds from `base`, relative to the workspace `root`, with `/` at its end; empty if outside."""
+    if not value or value.startswith("~") or "\0" in value:
+        return ""
+    found = os.path.relpath(value, root) if value.startswith("/") else os.path.normpath(base + value)
+    return "" if found.split("/")[0] in ("..", ".") else f"{found}/"
+
+
+def _parent(path: str, levels: int) -> str:
+    """The directory above: with one level, of the file `a/config` it is `a/`; with two, of `a/.git/` it is `a/`."""
+    return "".join(f"{part}/" for part in path.split("/")[:-levels])
+
+
+def is_bare(names: Collection[str]) -> bool:
+    """Whether a directory with these entries is a repository itself, whatever it is called."""
+    return {"HEAD", "objects", "refs"} <= set(names)
+
+
 def guarded_in_git(parent: int) -> list[str]:
     """Paths in the `.git` of an open directory, whether or not they exist, relative to `.git`. Follows no links."""
-    found = list(_GUARDED)
+    found = list(GUARDED)
     with suppress(OSError):
         top = os.open(".git", _OPEN, dir_fd=parent)
         try:
@@ -42,7 +102,7 @@ def guarded_elsewhere(parent: int, path: str) -> list[str]:
         led = os.path.relpath(here / _leads_to(parent), here)
         target = os.path.normpath(path + led)
         if target.split("/")[0] not in ("", ".", "..", ".git"):
-            found = [*_GUARDED]
+            found = [*GUARDED]
             top = os.open(led, _OPEN, dir_fd=parent)
             try:
                 for nested in _NESTED:
@@ -75,7 +135,7 @@ def _guarded_below(top: int, nested: str) -> list[str]:
             return [nested]
         names = list(_folders_and_files(top, folder))
         if folder != nested and ("HEAD", False) in names:
-            found += [f"{folder}/{each}" for each in _GUARDED]
+            found += [f"{folder}/{each}" for each in GUARDED]
             pending += [f"{folder}/{name}" for name, is_folder in names if is_folder and name in _NESTED]
         else:
             pending += [f"{folder}/{name}" for name, is_folder in names if is_folder]

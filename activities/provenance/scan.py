@@ -19,7 +19,13 @@ from typing import NamedTuple
 
 import xxhash
 
-from activities.provenance.git_folders import guarded_elsewhere, guarded_in_git
+from activities.provenance.git_folders import (
+    GUARDED,
+    guarded_elsewhere,
+    guarded_in_git,
+    is_bare,
+    resolved_by_git,
+)
 from activities.workspace.file_names import visible
 from plans.files.name_patterns import DEFAULT, ProtectedNames
 
@@ -157,11 +163,28 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
             found.marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
     if ".git" in folders:
         found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
+        found.protected += _resolved(directory, ".git", f"{path}.git/")
     elif any(entry.name == ".git" for entry in listed):
-        found.protected += [f"{path}.git", *map(visible, guarded_elsewhere(directory, path))]
+        elsewhere = guarded_elsewhere(directory, path)
+        found.protected += [f"{path}.git", *map(visible, elsewhere)]
+        for place in [each.removesuffix("hooks") for each in elsewhere[:1]]:  # the first is its `hooks`
+            found.protected += _resolved(directory, os.path.relpath(place, path or "."), place, path)
+    elif "objects" in folders and is_bare([entry.name for entry in listed]):
+        found.protected += [f"{path}{each}" for each in (*GUARDED, *map(visible, resolved_by_git(directory, path)))]
     found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)
     for name in folders if depth <= MAX_DEPTH else ():
         _enter_folder(directory, path + visible(name), name, found, skipped, depth, marking and found.complete)
+
+
+def _resolved(directory: int, name: str, path: str, tree: str = "") -> list[str]:
+    """What git reads by the word of the git directory `name` in an open directory; `path`: as in `resolved_by_git`."""
+    with suppress(OSError):
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            return [*map(visible, resolved_by_git(inner, path, tree))]
+        finally:
+            os.close(inner)
+    return []
 
 
 def _is_socket(entry: os.DirEntry[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from activities.sandbox.root_view import RootView, is_below
 from plans.errors import ToolError
@@ -71,6 +72,9 @@ def _pins(workspace: str, protected: Iterable[str]) -> Iterator[str]:
             read_only.add(path)
         elif _is_socket(path):
             yield from ("--ro-bind", "/dev/null", path)
+    for path in _other_names(workspace, read_only):  # a second link is the same file: writing to it would change both
+        read_only.add(path)
+        above |= set(_above(path, workspace))
     above = {path for path in above if _can_be_bound(path) and path not in read_only}
     if len(above) + len(read_only) > MAX_BINDS:
         raise ToolError(
@@ -82,6 +86,32 @@ def _pins(workspace: str, protected: Iterable[str]) -> Iterator[str]:
     inside = [path for path in above | read_only if not any(part in read_only for part in _above(path, workspace))]
     for path in sorted(inside, key=lambda each: each.count("/")):
         yield from ("--ro-bind" if path in read_only else "--bind", path, path)
+
+
+def _other_names(workspace: str, read_only: Iterable[str]) -> list[str]:
+    """The other names in the workspace of protected files that have some. Searched for only if there are any."""
+    linked: dict[tuple[int, int], int] = {}
+    own: set[str] = set()
+    for top in read_only:
+        files = [top] if not os.path.isdir(top) else [f"{at}/{name}" for at, _, names in os.walk(top) for name in names]
+        for path in files:
+            with suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+                    linked[status.st_dev, status.st_ino] = status.st_nlink
+                    own.add(path)
+    if not linked:
+        return []
+    inodes, found = {inode for _, inode in linked}, list[str]()
+    pending = [workspace]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                elif entry.inode() in inodes and entry.path not in own and not entry.is_symlink():
+                    found.append(entry.path)
+    return found
 
 
 def _above(path: str, workspace: str) -> Iterator[str]:
