@@ -21,6 +21,7 @@ from activities.lifecycle.check_plan import PlanChecker
 from activities.lifecycle.compare_files import FileComparer
 from activities.lifecycle.list_items import ItemLister
 from activities.lifecycle.load_plan import ChildPlanLoader
+from activities.lifecycle.load_undo import UndoLoader
 from activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from activities.lifecycle.snapshot_workspace import SnapshotTaker
 from activities.limits.admission import Admissions
@@ -83,6 +84,7 @@ def offered(
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
+        UndoLoader(client).load_undo,
         lock_workspace,
         has_ended,
         Pruner(client, settings).prune,

@@ -10,6 +10,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from client.errors import PlanNotFound
 from client.ids import recorded_id
 from client.rpc import ask, describe
+from client.undo.latest import undone_since
 from plans.agents.as_plan import TOOL as AGENT
 from plans.agents.order import agent_of_step
 from plans.errors import PlanError, Refused
@@ -37,7 +38,7 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
                 raise
             continue
         if run.steps[step_id].child is not None:
-            child = Run.model_validate(found)
+            child = await undone_since(client, Run.model_validate(found))
             child.agents |= await unfinished(client, child)
             found = child.model_dump(mode="json", exclude_defaults=True)
         states[step_id] = found

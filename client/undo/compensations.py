@@ -18,8 +18,8 @@ from client.start import Started, start_run
 from client.undo.files import ended
 from client.undo.latest import undo_plans
 from plans.errors import Refused
-from plans.execution.resume import run_id
-from plans.flow.undo_run import UndoCall, preview, undo_id, undoing
+from plans.flow.undo_run import UndoCall, preview, undo_plan_id, undoing
+from plans.flow.undone import undone_child
 from plans.run import Run
 
 
@@ -30,7 +30,17 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
     """
     names = [name async for name, _ in undo_plans(client, plan)]
     run = await _run_of(client, names[-1] if names else plan)
-    return [] if run is None else preview(run, step_id)
+    found = list[UndoCall]()
+    for call in preview(run, step_id) if run is not None else ():
+        child = undone_child(run.outline.step(call.step_id), run.steps[call.step_id]) if run else None
+        if child is None:
+            found.append(call)
+            continue
+        prefix = f"{call.step_id}/"
+        for inner in await compensations(client, child):
+            ids = {"step_id": prefix + inner.step_id, "undo_id": f"{call.undo_id}/{inner.undo_id}"}
+            found.append(inner.model_copy(update=ids))
+    return found
 
 
 async def compensate(
@@ -52,8 +62,7 @@ async def compensate(
         return None
     if later := (await links(client, plan)).resumed_by:
         raise Refused(f"plan '{name}' was resumed as '{later[-1]}'; undo that run instead", "ALREADY_RESUMED")
-    base = undo_id(name)
-    new_id = run_id(base, len(earlier) + 1) if earlier else base
+    new_id = undo_plan_id(name, len(earlier) + 1)
     try:
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
         return await start_run(client, new if waivers else unwaived(new), description.task_queue)

@@ -9,19 +9,14 @@ from temporalio.client import Client, WorkflowExecutionDescription
 from client.errors import PlanNotFound
 from client.ids import plan_id
 from client.rpc import ask, describe
-from plans.execution.resume import run_id
-from plans.flow.undo_run import undo_id, with_undone
+from plans.flow.undo_run import MAX_UNDOS, undo_plan_id, with_undone
 from plans.run import Run
-
-MAX_UNDOS = 100
-"""Maximum number of plans that undo one plan."""
 
 
 async def undo_plans(client: Client, plan: str) -> AsyncIterator[tuple[str, WorkflowExecutionDescription]]:
     """The plans that undid a plan, the first one first."""
-    base = undo_id(plan_id(plan))
     for number in range(1, MAX_UNDOS + 1):
-        name = base if number == 1 else run_id(base, number)
+        name = undo_plan_id(plan_id(plan), number)
         try:
             yield name, await describe(client, name)
         except PlanNotFound:

@@ -12,6 +12,7 @@ from plans.children.files import placed
 from plans.children.state import MAX_ASKED, Asked, ChildPlan, ChildReport, ParentLink
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import files_of_run
+from plans.flow.undone import to_undo
 from plans.run import DONE, ENDED, Run, Status
 
 REPORTS = 10
@@ -33,7 +34,7 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     failed = opened.failed if opened is not None else 0
     return ChildReport(
         status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed,
-        denied_items=_denied_items(run),
+        denied_items=_denied_items(run), undos=len(to_undo(run)) if run.status in ENDED else 0,
     )  # fmt: skip
 
 

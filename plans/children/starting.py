@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from plans.activity_io import Facts
 from plans.children.orders import child_id
-from plans.children.state import MAX_NESTING, ChildPlan, ParentLink
+from plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
 from plans.definition.parsing import read_plan
 from plans.definition.validation import errors, input_values
 from plans.directory import DirectoryIdentity
@@ -26,6 +26,8 @@ from plans.execution.file_tracking import stamps_for
 from plans.expressions.opaque import PLAN, STEPS
 from plans.file_stamps import Stamp
 from plans.flow.ids import is_inside
+from plans.flow.undo_run import undoing
+from plans.flow.undone import to_undo
 from plans.guards.deadline import for_child
 from plans.guards.workspace_lock import is_covered
 from plans.model import Plan, Problem, Step
@@ -75,6 +77,24 @@ def resumed_run(
         return None
     new = resume.continued(run, name, now)
     new.options = options_of(parent, step, new.plan).model_copy(update={"inputs": dict(inputs)})
+    new.parent = ParentLink(
+        plan_id=parent.plan.id or "", step_id=step.id, depth=(parent.parent.depth if parent.parent else 0) + 1,
+        asks=asks(parent),
+    )  # fmt: skip
+    new.unsigned, new.value = parent.unsigned, None
+    return new
+
+
+def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run | None:
+    """The Run that undoes the steps of an ended child plan; None if nothing of it is left to undo.
+
+    Raises pydantic's ValidationError for a Run that another version of this program wrote.
+    """
+    ended = Run.model_validate(loaded.run)
+    if not to_undo(ended):
+        return None
+    new = undoing(ended, loaded.undo_id, now, yes=parent.options.approve_all)
+    new.options = new.options.model_copy(update={"until": for_child(parent), "shares_lock": is_covered(parent)})
     new.parent = ParentLink(
         plan_id=parent.plan.id or "", step_id=step.id, depth=(parent.parent.depth if parent.parent else 0) + 1,
         asks=asks(parent),

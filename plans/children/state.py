@@ -38,6 +38,19 @@ class LoadedPlan(Value):
     data: Any = Field(default=None, description="Its content as JSON data.")
 
 
+class UndoRequest(Value):
+    """Input of `load_undo`."""
+
+    plan_id: Annotated[str, Field(max_length=200)] = Field(description="Id of the child plan that is to be undone.")
+
+
+class LoadedUndo(Value):
+    """Output of `load_undo`."""
+
+    run: dict[str, Any] = Field(description="The child's Run, or that of the plan that undid it last.")
+    undo_id: str = Field(description="Id of the plan that undoes what is left of it.")
+
+
 class Asked(Value):
     """A decision that a child plan, or one further below, awaits."""
 
@@ -57,6 +70,7 @@ class ChildReport(Value):
     pending: list[Asked] = Field(default_factory=list, max_length=MAX_ASKED, description="Decisions that it awaits.")
     more: int = Field(default=0, ge=0, le=10**9, description="Number of further ones.")
     failed_items: int = Field(default=0, ge=0, le=10**9, description="Of a batch of a loop: how many items failed.")
+    undos: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: steps that are to be undone.")
     denied_items: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: how many were denied.")
 
 

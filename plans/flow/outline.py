@@ -135,10 +135,13 @@ class Outline:
     def undo(self, step_id: str) -> Node:
         """Add the node that undoes a step: `STEP.undo`, with the step's value and what the step itself could use."""
         undone = self.nodes[step_id].step
-        rule = undone.undo or Undo(tool="none")
+        # Without an `undo` of its own, a step with a child plan is undone by what that plan's steps say.
+        rule = undone.undo or Undo(tool=PLAN)
         call = {"tool": rule.tool or "", "args": rule.args} if rule.steps is None else {"steps": rule.steps}
         step = Step(id=UNDO, description=f"undo {step_id}", critical=False, on_failure="block", **call)
         own = step.model_copy(update={"id": inner_id(step_id, UNDO), "queue": undone.queue})
+        if undone.undo is None:
+            own = own.model_copy(update={"requires_approval": False})  # its steps ask, each for itself
         return self._root(Node(own, names={VALUE: step_id}), step_id)
 
     def close(self, status: str) -> Node:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from plans.definition.scopes import FINALLY, UNDO
 from plans.errors import Refused
-from plans.execution.resume import LEFT_OUT
+from plans.execution.resume import LEFT_OUT, run_id
 from plans.execution.schedule import left_out, reset_to_draft
 from plans.flow.closing_state import Closing
 from plans.flow.undone import to_undo, undo_of, undone_steps
@@ -24,6 +24,8 @@ from plans.step_call import upcoming
 from plans.step_state import StepState
 
 SUFFIX = "-undo"
+MAX_UNDOS = 100
+"""Maximum number of plans that undo one plan."""
 
 
 class UndoCall(Value):
@@ -38,6 +40,11 @@ class UndoCall(Value):
 def undo_id(plan_id: str) -> str:
     """The id of the plan that undoes a plan."""
     return plan_id + SUFFIX
+
+
+def undo_plan_id(plan_id: str, number: int) -> str:
+    """The id of the plan that undoes a plan for the first, second, ... time."""
+    return undo_id(plan_id) if number == 1 else run_id(undo_id(plan_id), number)
 
 
 def compensations(run: Run, step_id: str | None = None) -> list[str]:
@@ -148,4 +155,6 @@ def _over(state: StepState, of: str, now: datetime) -> StepState:
     if state.closes or state.status in (Status.COMPLETED, Status.SKIPPED):
         return state
     text = f"this run only undoes steps of '{of}'"
-    return left_out(text, Result(ok=False, error=text, code=LEFT_OUT, timestamp=now))
+    over = left_out(text, Result(ok=False, error=text, code=LEFT_OUT, timestamp=now))
+    over.child = state.child  # what its plan has done is undone as well
+    return over

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from plans.definition.scopes import FINALLY, UNDO
+from plans.expressions.opaque import PLAN
 from plans.flow.ids import inner_id, is_inside
 from plans.model import Step
-from plans.run import Run
+from plans.run import ENDED, Run
 from plans.step_state import DONE, Result, Status, StepState
 
 UndoStatus = Literal["pending", "running", "completed", "failed", "skipped"]
@@ -31,18 +32,35 @@ def undo_of(step_id: str) -> str:
 
 
 def to_undo(run: Run) -> list[str]:
-    """Ids of the steps to undo: completed, with an `undo`, not undone yet; the last completed first."""
+    """Ids of the steps to undo: completed, with an `undo` or a child plan that has some; the last completed first."""
     already = undone_steps(run)
     done = [
         node.id
         for node in run.outline.nodes.values()
-        if node.step.undo is not None
-        and node.kind != "each"  # its items are undone, each for itself
+        if node.kind != "each"  # its items are undone, each for itself
         and node.id not in already
-        and run.steps[node.id].status is Status.COMPLETED
         and not run.steps[node.id].closes
+        and (
+            run.steps[node.id].status is Status.COMPLETED
+            if node.step.undo is not None
+            else undone_child(node.step, run.steps[node.id]) is not None
+        )
     ]
-    return sorted(done, key=lambda name: _completed(run.steps[name]), reverse=True)
+    return sorted(done, key=lambda name: _ended(run.steps[name]), reverse=True)
+
+
+def undone_child(step: Step, state: StepState) -> str | None:
+    """The id of the child plan whose own steps are to be undone when its step is; None if there is none.
+
+    A step that says itself how it is undone is undone in that way alone. A child counts however it ended, as the steps
+    of a block do: some of its steps have completed. One that was cut off has not reported what there is to undo.
+    """
+    child = state.child
+    if step.undo is not None or step.tool != PLAN or child is None or not child.plan_id or state.status not in DONE:
+        return None
+    if child.report is None or child.report.undos or child.report.status not in ENDED:
+        return child.plan_id
+    return None
 
 
 def undone(run: Run, step_id: str) -> Undone | None:
@@ -104,6 +122,6 @@ def _of(state: StepState) -> Undone:
     return Undone("completed", state.result) if state.status in DONE else Undone("running", state.result)
 
 
-def _completed(state: StepState) -> int:
-    """The number of the change with which the step completed; of one taken over without changes, 0."""
-    return next((change.seq for change in reversed(state.changes) if change.status is Status.COMPLETED), 0)
+def _ended(state: StepState) -> int:
+    """The number of the change with which the step ended; of one taken over without changes, 0."""
+    return next((change.seq for change in reversed(state.changes) if change.status in DONE), 0)

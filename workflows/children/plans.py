@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import (
@@ -25,10 +26,12 @@ from plans.agents.reports import accounts
 from plans.children import of_items, results, starting
 from plans.children.files import placed
 from plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
-from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadRequest
+from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
+from plans.definition.scopes import UNDO
 from plans.errors import BadReference, InvalidPlan, PlanError
 from plans.execution import approvals
 from plans.execution.schedule import Schedule
+from plans.flow.undone import undone_child
 from plans.guards.deadline import timeout_of
 from plans.hosts.host import Host
 from plans.large_value import LargeValue
@@ -56,6 +59,8 @@ class ChildPlans:
         The task returns what a tool's activity would; raises ApplicationError, APPROVAL_REQUIRED if a person must be
         asked now that the content is known.
         """
+        if (undone := self._undone_by(step)) is not None:
+            return asyncio.create_task(self._undo(step, undone))
         if self._is_batch(step):
             self._run.steps[step.id].child = ChildPlan(kind="inline")
             return asyncio.create_task(self._run_child(step, None, {}))
@@ -64,6 +69,38 @@ class ChildPlans:
     def _is_batch(self, step: Step) -> bool:
         """Whether it is some items of a loop with `mode: plans`."""
         return self._run.outline.loop_of(step.id) is not None
+
+    def _undone_by(self, step: Step) -> str | None:
+        """The id of the child plan that the step undoes: it closes the plan, and no `undo` is written for it."""
+        name = step.id.removesuffix(f".{UNDO}")
+        if not self._run.steps[step.id].closes or name not in self._run.outline:
+            return None
+        return undone_child(self._run.outline.step(name), self._run.steps[name])
+
+    async def _undo(self, step: Step, plan_id: str) -> dict[str, Any]:
+        """Run what undoes the steps of an ended child plan, as the plan that `plan undo` of that child would start."""
+        self._run.steps[step.id].child = ChildPlan(kind="inline")
+        try:
+            loaded = await workflow.execute_activity(
+                "load_undo",
+                UndoRequest(plan_id=plan_id),
+                result_type=LoadedUndo,
+                activity_id=f"load_undo:{step.id}",
+                summary=f"{step.id} · load plan {plan_id}"[:200],
+                start_to_close_timeout=policies.CHANGES.start_to_close,
+                retry_policy=policies.CHANGES.retry_policy,
+            )
+            child = starting.undo_run(self._run, step, loaded, workflow.now())
+        except ActivityError as error:
+            if is_cancelled_exception(error):
+                raise asyncio.CancelledError from error
+            code, text = getattr(error.cause, "type", None), getattr(error.cause, "message", None) or str(error.cause)
+            raise ApplicationError(f"plan '{plan_id}' could not be undone: {text}"[:4_000], type=code) from None
+        except ValidationError:
+            raise ApplicationError(f"the record of plan '{plan_id}' cannot be read", type="QUERY_FAILED") from None
+        if child is None:
+            return {"value": None, "duration": 0.0, "wrote": {}}
+        return await self._run_child(step, None, {}, made=child)
 
     def _state(self, step: Step) -> ChildPlan:
         return self._run.steps[step.id].child or ChildPlan(kind="inline")
@@ -141,13 +178,17 @@ class ChildPlans:
         raise ApplicationError(f"it would run the plan {source.source} (SHA-256 {source.sha256[:12]}…)", type=APPROVAL)
 
     async def _run_child(
-        self, step: Step, data: Any, inputs: dict[str, Any], chosen: str | None = None
+        self, step: Step, data: Any, inputs: dict[str, Any], chosen: str | None = None, *, made: Run | None = None
     ) -> dict[str, Any]:
         await self._place.settled(step)
         began, state = workflow.now(), self._run.steps[step.id]
         state.calls += 1
-        plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen)
-        child = self._child(step, data, inputs, plan_id)
+        if made is not None:
+            plan_id, child = made.plan.id or "", made
+            self._place.give(step, child)
+        else:
+            plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen)
+            child = self._child(step, data, inputs, plan_id)
         earlier = f", resuming '{child.resumes}'" if child.resumes else ""
         state.child = self._state(step).model_copy(
             update={"plan_id": plan_id, "title": starting.described(step, self._state(step), child.plan)[:1_000]}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from plans.expressions.opaque import PLAN
 from plans.flow.undone import outcomes, undone
 from plans.guards.deadline import awaited
-from plans.model import Step
+from plans.model import Step, Undo
 from plans.run import Run
 from plans.views.pending import iso
 from plans.views.progress.events import result_view
@@ -40,9 +41,10 @@ def _lock_view(run: Run) -> dict[str, Any]:
 def undo_view(run: Run, step: Step) -> dict[str, Any]:
     """A step's `undo` as written, with `status` and `result` once the plan rolls back."""
     became = undone(run, step.id)
-    if step.undo is None or became is None:
+    if became is None:
         return {}
-    view = step.undo.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+    rule = step.undo or Undo(tool=PLAN)  # what the steps of its child plan say
+    view = rule.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     result = {"result": result_view(became.result)} if became.result else {}
     return {"undo": {**view, "status": became.status, **result}}
 
