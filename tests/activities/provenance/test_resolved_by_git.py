@@ -52,9 +52,10 @@ def test_configurations_that_are_included_by_others_too(tree: Path) -> None:
 
 def test_the_common_directory_of_a_worktree_and_of_what_commondir_names(tree: Path) -> None:
     git(tree, "worktree", "add", "-q", "../wt")
-    (tree / ".git").rename(tree.parent / "meta")
-    (tree.parent / "wt" / ".git").write_text("gitdir: ../meta/worktrees/wt\n")
-    assert {"meta/hooks", "meta/config"} <= protected(tree.parent)
+    (tree.parent / "node_modules").mkdir()  # which is not searched: only the word of `commondir` leads there
+    (tree / ".git").rename(tree.parent / "node_modules" / "meta")
+    (tree.parent / "wt" / ".git").write_text("gitdir: ../node_modules/meta/worktrees/wt\n")
+    assert {"node_modules/meta/hooks", "node_modules/meta/config"} <= protected(tree.parent)
 
 
 def test_a_bare_repository_whatever_it_is_called(tmp_path: Path) -> None:
