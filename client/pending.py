@@ -129,8 +129,8 @@ async def of_view(
 ) -> list[Pending]:
     """The same of a plan whose view and task queue are known. Raises as `ask`, for the plans below it."""
     found = _all_of(view, plan_id(plan), queue)
-    for child in asking(view.steps) if children else []:
-        found += await of_plan(client, child, patience, children=False)
+    for child, whole in asking(view.steps).items() if children else ():
+        found += await of_plan(client, child, patience, children=whole)
     return found
 
 

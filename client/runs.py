@@ -31,6 +31,7 @@ from client.audit.report import AuditReport, audit
 from client.caching.reasons import why
 from client.calls import call
 from client.children.naming import located
+from client.children.pausing import release_below
 from client.decisions import Choice
 from client.draft import drafted, make
 from client.edits import Edited, edit, plan_file, regenerate
@@ -76,6 +77,7 @@ from plans.views.progress import events as progress
 from plans.views.progress.events import EventView
 from plans.views.queries import BRIEF
 from plans.views.summary import Summary
+from runtime.signing import Signer
 
 __all__ = [
     "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "Evaluation", "EventView",
@@ -187,7 +189,10 @@ async def pause(client: Client, plan: str, by: str = "", *, via: Via = "", verif
 
 async def unpause(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Start steps again after `pause`. Returns and raises as `approve`."""
-    return await decisions.control(client, plan, "unpause", by, via, verified)
+    said = await decisions.control(client, plan, "unpause", by, via, verified)
+    if any(isinstance(each, Signer) for each in client.config()["interceptors"]):
+        await release_below(client, plan, by, via, verified=verified)
+    return said
 
 
 async def begin(

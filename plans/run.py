@@ -173,6 +173,7 @@ class Run(State):
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
     timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
+    held: bool = Field(default=False, description="Paused with the plan above, whose `unpause` ends that.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
     closing: Closing | None = Field(default=None, description="How far rollback and `finally` are, once begun.")

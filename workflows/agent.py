@@ -7,7 +7,7 @@ a plan, so that messages, approvals and views are those of plans. `plans.agents.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -122,9 +122,20 @@ class AgentWorkflow(PlaceHandlers):
             await self._continue_as_new_if_full()
             if self._is_over():
                 return
-            await workflow.wait_condition(lambda: not agent.run.paused or bool(agent.run.stopped))
+            await self._unpaused()
             if not agent.run.stopped:
                 await self._ask()
+
+    async def _unpaused(self) -> None:
+        """Wait for the end of a pause, or of the run; its plan learns whether the agent was paused by itself."""
+        run = self._agent.run
+
+        def has_news_since(seen: int) -> Callable[[], bool]:
+            return lambda: run.seq != seen or bool(run.stopped)
+
+        while run.paused and not run.stopped:
+            await self._report()
+            await workflow.wait_condition(has_news_since(run.seq))
 
     async def _make_calls(self) -> None:
         """Run the tool calls of the last answer until all have finished. Waiting for people does not count as time."""
@@ -184,7 +195,7 @@ class AgentWorkflow(PlaceHandlers):
     def _decide(self, reply: AgentReply) -> None:
         agent, limit, answer = self._agent, self._agent.order.limits.nudges, reply.answer
         if isinstance(answer, TaskList):
-            agent.tasks, agent.splitting = answer.begin(), False
+            agent.tasks, agent.splitting = answer, False  # the first task begins with the next answer
             agent.run.note(LogKind.TASK, f"{len(answer.tasks)} tasks: {agent.position}"[:1_000], workflow.now())
             return
         if isinstance(answer, SimpleAnswer):

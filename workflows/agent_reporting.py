@@ -78,6 +78,8 @@ class Reporter:
         name, line = agent.run.plan.id, agent.position
         if awaiting:
             line = f"{name} is awaiting approval of {', '.join(awaiting)}: plan approve {name} {awaiting[0]}"
+        if agent.run.paused and not agent.run.held:
+            line = f"{name} is paused: plan unpause {name}"
         is_new, again = line != agent.link.line, within_turn and self._in_turn
         self._in_turn = again
         if is_new or is_due(agent, within_turn, again):
@@ -132,21 +134,29 @@ async def report_the_rest(agent: AgentRun, place: Place) -> None:
 
 
 async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:
-    """Wait until the parent plan grants the next LLM request, if it has a budget. The wait is not the agent's time.
+    """Wait until the parent plan grants the next LLM request, if it has a budget, and the end of a pause.
+
+    The wait is not the agent's time.
 
     `characters`: the length of the prompt. Raises Unanswered: LLM_BUDGET when the plan refuses, INTERRUPTED when the
     agent is to stop.
     """
-    if not agent.link.asks or _parent(agent) is None:
-        return
     number, began, run = agent.asked + 1, workflow.now(), agent.run
-    await report_to_parent(agent, "", request=number, estimate=budget.estimate(characters()))
+    must_ask = agent.link.asks and _parent(agent) is not None
+    if not (must_ask or run.paused):
+        return
+    if must_ask:
+        await report_to_parent(agent, "", request=number, estimate=budget.estimate(characters()))
     await workflow.wait_condition(
-        lambda: bool(run.stopped or agent.link.refusal or (agent.link.permitted >= number and not run.paused))
+        lambda: bool(
+            run.stopped
+            or (must_ask and agent.link.refusal)
+            or ((not must_ask or agent.link.permitted >= number) and not run.paused)
+        )
     )
     if run.stopped:
         raise Unanswered(run.stopped, INTERRUPTED)
-    if agent.link.refusal:
+    if must_ask and agent.link.refusal:
         raise Unanswered(agent.link.refusal, budget.OVERRUN_CODE)
     waited = (workflow.now() - began).total_seconds()  # `AgentWorkflow` adds the time of the whole question
     agent.usage = agent.usage.model_copy(update={"seconds": round(agent.usage.seconds - waited, 3)})

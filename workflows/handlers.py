@@ -202,7 +202,7 @@ class MessageHandlers:
             message = read(ControlPlan, arguments)
             if message.action in _SIGNED:
                 signed.check(run, "control", arguments)
-            check_control(run, message.action, message.version)
+            check_control(run, message.action, message.version, above=message.above)
         except PlanError as error:
             raise refusal(error, run) from error
 
@@ -273,25 +273,28 @@ class MessageHandlers:
     def _control(self, action: Action, message: Control) -> str:
         """Carry out the action. Returns its log text. Raises Refused when the plan's status does not allow it."""
         execution, now = self._started(), workflow.now()
-        check_control(execution.run, action, message.version)
+        check_control(execution.run, action, message.version, above=message.above)
         if action not in _SIGNED:
             message = message.model_copy(update={"verified": False})  # anybody can have sent it
-        text = _LOG_TEXTS[action] + (f" by {who_of(execution.run, message)}" if message.by else "")
+        text = _LOG_TEXTS[action] + (" with its plan" if message.above else "")
+        text += f" by {who_of(execution.run, message)}" if message.by else ""
         if action == "interrupt":
             execution.interrupt(text)
         elif action == "abandon":
             completion.abandon(execution, text)
         elif action == "pause":
-            execution.schedule.pause(now, text)
-            execution.children.pause("pause", message)
+            if execution.schedule.pause(now, text, held=message.above):
+                execution.children.pause("pause", message)
         elif action == "unpause":
-            execution.schedule.unpause(now, text)
-            execution.children.pause("unpause", message)
+            if execution.schedule.unpause(now, text, held=message.above):
+                execution.children.pause("unpause", message)
         elif action == "clear_session":
             self._clear_session(text)
         else:
             execution.schedule.begin(now)
             execution.run.note(LogKind.BEGUN, text, now)
+            if not execution.run.held:  # it may have been paused before its review
+                execution.children.pause("unpause", message)
         return text
 
     def _clear_session(self, text: str) -> None:

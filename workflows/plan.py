@@ -18,6 +18,7 @@ from temporalio.exceptions import ApplicationError
 
 from plans.activity_io import Facts
 from plans.change_log import Revision
+from plans.children import asked
 from plans.children.starting import place_problems
 from plans.definition.parsing import read_plan
 from plans.definition.validation import condition_problems, errors, input_values
@@ -285,7 +286,8 @@ class PlanWorkflow(WaitingHandlers):
         self._reporter.report(execution.schedule)
         self._teller.look(execution.schedule)
         known = run.facts.search_attributes
-        awaiting = folded_ids(execution.schedule.awaiting)
+        below = (item.path for each in asked.below(execution.schedule) for item in each.asked)
+        awaiting = folded_ids([*execution.schedule.awaiting, *below])
         self._index.publish(run.status.value, awaiting, run.plan.title, known=known)
         if run.host is not None:
             self._index.publish_host(run.host.name)

@@ -16,7 +16,7 @@ from temporalio import workflow
 from plans.agents.reports import accounts
 from plans.budget import OVERRUN_CODE, Budget
 from plans.change_log import Revision, logged
-from plans.errors import PlanError
+from plans.errors import PlanError, Unanswered
 from plans.execution import approvals, recovery
 from plans.execution.apply_edits import Revised
 from plans.execution.schedule import Schedule
@@ -137,6 +137,11 @@ class StepRecovery:
         run, step = self._run, self._schedule.step(step_id)
         failure = run.steps[step_id].failure or Result(ok=False, timestamp=workflow.now())
         about = f"recovery of '{step_id}' {run.steps[step_id].recoveries} of {recovery.PER_STEP}"
+        if run.paused:  # a pause is of requests as well; one that a person asks for (`regenerate`) is sent
+            await workflow.wait_condition(lambda: not run.paused or bool(run.stopped))
+            if run.stopped:
+                self._answers.append((step_id, Unanswered(run.stopped, "INTERRUPTED")))
+                return
         await self._learn(step)
         prompt = recovery.prompt(run, step, failure)
         goal = run.request or run.plan.title

@@ -6,6 +6,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from client.children.naming import located
 from client.decisions import authored
 from client.updates import update
 from plans.execution.messages import Via
@@ -17,10 +18,13 @@ async def answer(
 ) -> str:  # fmt: skip
     """Answer the question of a step, now or before it asks. Returns the plan's sentence about the answer.
 
+    A step of a child plan is named by its path, `deploy/upload`, or in the child itself.
+
     `value`: any JSON value that the question asks for; `digest` (`Pending.digest`): refuse if the question is another
     one; `via` and `verified`: as in `Choice`. Raises Refused with the reason (INVALID_ANSWER: the question stays;
     ALREADY_DECIDED, STALE_DIGEST, ...), PlanClosed, and NoWorker as `client.updates.update`.
     """
+    plan, step_id = await located(client, plan, step_id)
     message: dict[str, Any] = {"stepId": step_id, "value": value}
     message |= authored(by, via, verified=verified) | ({"digest": digest} if digest else {})
     return str((await update(client, plan, "answer", message))["text"])

@@ -28,8 +28,9 @@ def parts(path: str) -> list[str]:
 
 
 async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
-    """The plan and the step that a path means: `deploy/upload` is step `upload` of the child plan of step `deploy`.
+    """The plan or agent and the step that a path means: `deploy/upload` is step `upload` of the plan of step `deploy`.
 
+    `deploy/review/call_2` is a call of the agent that works on step `review` of that plan, once it asks.
     Asks no plan for a path of one part. Raises Refused (UNKNOWN_STEP), and as `client.rpc.ask`.
     """
     names = parts(path)
@@ -37,23 +38,36 @@ async def located(client: Client, plan: str, path: str) -> tuple[str, str]:
         if number >= MAX_NESTING:
             raise Refused(f"no plan is nested {number} deep", "UNKNOWN_STEP")
         view = await ask_view(client, plan, BriefView, "plan", BRIEF)
-        child = next((step.child for step in view.steps if step.id == name), None)
-        if child is None and "[" in name:  # inside a loop: views have a few of those only
+        step: BriefStep | None = next((step for step in view.steps if step.id == name), None)
+        if step is None and any(mark in name for mark in "[.#"):  # inside others: views have a few of those only
             page = await ask_view(client, plan, InsidePage, "inside", {"stepId": name, "limit": 1})
-            child = page.step.child if page.step else None
-        found = recorded_id(child.plan_id) if child else None
+            step = page.step
+        found = None
+        if step is not None and step.child:
+            found = recorded_id(step.child.plan_id)
+        elif step is not None and step.agent_asks:
+            found = recorded_id(step.agent_asks.agent_id)
         if found is None:
             text = (
-                f"step '{line(name)}' of plan '{plan_id(plan)}' runs no plan; `plan show {plan_id(plan)}` lists steps"
+                f"step '{line(name)}' of plan '{plan_id(plan)}' runs no plan, and no agent of it asks anything now;"
+                f" `plan show {plan_id(plan)}` lists steps, `plan pending {plan_id(plan)}` what is asked"
             )
             raise Refused(text, "UNKNOWN_STEP")
         plan = found
     return plan, names[-1]
 
 
-def asking(steps: Sequence[BriefStep]) -> list[str]:
-    """Ids of the plans and agents below that await decisions, as their parent knows; in loops those that are listed."""
-    listed = [each for step in steps for each in (step, *step.instances)]
-    found = [asked.plan_id for step in listed if step.child for asked in step.child.pending]
-    found += [step.agent_asks.agent_id for step in listed if step.agent_asks]
-    return [name for name in dict.fromkeys(found) if recorded_id(name)]
+def asking(steps: Sequence[BriefStep]) -> dict[str, bool]:
+    """Ids of the plans and agents below that await decisions, as their parent knows; in loops those that are listed.
+
+    True: more is awaited below than the child reports, so it is asked for what is below it in turn.
+    """
+    found: dict[str, bool] = {}
+    for each in (each for step in steps for each in (step, *step.instances)):
+        if each.child and each.child.more:
+            found[each.child.plan_id] = True
+        elif each.child:
+            found |= {asked.plan_id: False for asked in each.child.pending}
+        if each.agent_asks:
+            found[each.agent_asks.agent_id] = False
+    return {name: whole for name, whole in found.items() if recorded_id(name)}

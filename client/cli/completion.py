@@ -15,7 +15,6 @@ from client.cli import environment
 from client.listing import list_plans
 from client.rpc import ask_view
 from plans.views.models import BriefStep, BriefView
-from plans.views.models.records import AskedView
 from plans.views.queries import BRIEF
 from runtime.connect import find
 
@@ -51,11 +50,10 @@ def _of(steps: Iterable[BriefStep]) -> Iterable[str]:
     for step in steps:
         yield step.id
         yield from (each.id for each in step.instances)
-        yield from (each.path if "/" in each.path else f"{step.id}/{each.path}" for each in _asked_below(step))
-
-
-def _asked_below(step: BriefStep) -> Iterable[AskedView]:
-    return step.child.pending if step.child else ()
+        for each in (step, *step.instances):
+            below = [asked.path for asked in each.child.pending] if each.child else []
+            below += each.agent_asks.step_ids if each.agent_asks else []
+            yield from (f"{each.id}/{path}" for path in below)
 
 
 def _asked(action: Callable[[Client], Awaitable[list[str]]]) -> list[str]:

@@ -51,9 +51,7 @@ def list_(
 
     async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:
         if awaiting:
-            from client.overview.below import awaiting_plans
-
-            plans = awaiting_plans(here.client)
+            plans = list_plans(here.client, running=True, awaiting=True)
             found = [each async for each in plans if _keeps(each, statuses, begin, schedule)]
         else:
             plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from temporalio.client import Client
 
+from client.children.naming import located
 from client.decisions import Choice
 from client.ids import plan_id
 from client.rpc import ask_view
@@ -32,6 +33,8 @@ async def decide_all(
     the calls before they are decided about; what begins to await meanwhile is left alone, unless it was shown. Returns
     the number of decisions, and why some were refused, by step. Raises Refused (NONE_AWAITS, STALE_DIGEST), NoWorker.
     """
+    plan, pattern = await located(client, plan, choice.step_id)
+    choice = choice.model_copy(update={"step_id": pattern})
     if digests is not None:
         return await _decide_these(client, plan, choice, digests, approved)
     count, refused, seen = 0, dict[str, str](), set[str]()

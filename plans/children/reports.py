@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from plans.children.asked import asked_of
 from plans.children.files import placed
-from plans.children.state import MAX_ASKED, Asked, ChildPlan, ChildReport, ParentLink
+from plans.children.state import ChildReport, ParentLink
 from plans.execution.readiness import ReadinessIndex
 from plans.execution.tool_history import files_of_run
 from plans.flow.undone import to_undo
@@ -19,13 +20,11 @@ REPORTS = 10
 """Reports of a child plan that are about progress alone."""
 REPORT_PATHS = 100
 """Files of each kind in the last report."""
-MAX_CHILDREN = 200
-"""Child plans of one plan whose questions are passed on."""
 
 
 def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     """The report of a run now, with the questions of plans below it."""
-    asked, more = asked_of(run, standing)
+    asked, more = asked_of(standing)
     counts = {status.value: number for status in Status if (number := standing.counts[status])}
     if standing.denied:
         counts |= {"skipped": counts.get("skipped", 0) - standing.denied, "denied": standing.denied}
@@ -43,28 +42,6 @@ def _denied_items(run: Run) -> int:
     if run.batch is None or run.batch.step_id not in run.opened or run.status not in ENDED:
         return 0
     return sum(run.steps[name].counts_as_denied for name in run.outline.nodes[run.batch.step_id].children)
-
-
-def asked_of(run: Run, standing: ReadinessIndex) -> tuple[list[Asked], int]:
-    """The decisions that a run and the plans below it await, and how many more there are than are listed."""
-    own = [
-        Asked(plan_id=run.plan.id or "", step_id=name, path=name, kind=_kind(run, name)) for name in standing.awaiting
-    ]
-    below = below_of(run, standing)
-    more = sum(child.report.more for child in below.values() if child.report)
-    found = [*own, *(each for name, child in below.items() for each in _below(name, child))]
-    return found[:MAX_ASKED], more + max(0, len(found) - MAX_ASKED)
-
-
-def below_of(run: Run, standing: ReadinessIndex) -> dict[str, ChildPlan]:
-    """The child plans that run now, by step; of very many, the first ones."""
-    running = (name for name in standing.moving(MAX_CHILDREN) if run.steps[name].status is Status.RUNNING)
-    return {name: child for name in running if (child := run.steps[name].child) is not None and child.report}
-
-
-def _below(name: str, child: ChildPlan) -> list[Asked]:
-    asked = child.report.pending if child.report else []
-    return [each.model_copy(update={"path": f"{name}/{each.path}"[:1_000]}) for each in asked]
 
 
 def is_due(run: Run, before: ChildReport | None, now: ChildReport, spent: bool) -> bool:
@@ -114,8 +91,3 @@ def finished_requests(run: Run) -> int:
 
 def _finished(report: ChildReport) -> int:
     return sum(report.counts.get(status.value, 0) for status in DONE)
-
-
-def _kind(run: Run, name: str) -> str:
-    state = run.steps[name]
-    return next(iter(state.proposal or {}), state.awaiting or "approval")

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.children.state import Asked, ChildPlan
+from plans.children.state import ChildPlan, ChildReport
 from plans.run import StepState
 from plans.views.safe_text import line
+
+COMMANDS = 3
+"""Commands in one line of the log."""
 
 
 def child_view(child: ChildPlan) -> dict[str, Any]:
@@ -33,7 +36,7 @@ def rows(plan_id: str, step_id: str, state: StepState) -> list[str]:
     source = f" ({line(child.source)})" if child.source else ""
     return [
         f"Plan: plan show {line(child.plan_id)}{source}{found}",
-        *(f"Asks: {_command(plan_id, step_id, each)}" for each in asked),
+        *(f"Asks: {command(plan_id, f'{step_id}/{each.path}', each.kind)}" for each in asked),
         *([f"Asks: {more} more; see: plan pending {line(plan_id)}"] if more else []),
     ]
 
@@ -49,5 +52,16 @@ def in_words(status: str, counts: Mapping[str, int], asked: int) -> str:
     return line(", ".join(parts))
 
 
-def _command(plan_id: str, step_id: str, asked: Asked) -> str:
-    return f"plan approve {line(plan_id)} '{line(step_id)}/{line(asked.path)}'   or: plan deny"
+def asks_now(plan_id: str, step_id: str, before: ChildReport | None, report: ChildReport) -> str:
+    """What a child plan has begun to ask since its report before, with the commands; empty if nothing."""
+    known = {each.path for each in before.pending} if before else set()
+    new = [each for each in report.pending if each.path not in known]
+    commands = [command(plan_id, f"{step_id}/{each.path}", each.kind) for each in new[:COMMANDS]]
+    more = f"; {len(new) - COMMANDS} more: plan pending {line(plan_id)}" if len(new) > COMMANDS else ""
+    return f"a person is asked: {'; '.join(commands)}{more}" if new else ""
+
+
+def command(plan_id: str, path: str, kind: str) -> str:
+    """The command that decides about a step below a plan."""
+    where = f"{line(plan_id)} '{line(path)}'"
+    return f"plan answer {where} VALUE" if kind == "answer" else f"plan approve {where}   or: plan deny"

@@ -86,6 +86,9 @@ class Control(Value):
 
     by: str = Field(default="", max_length=200)
     version: int | None = Field(default=None, strict=True, description="Of `begin`: the plan as it was reviewed.")
+    above: bool = Field(
+        default=False, strict=True, description="The plan above was paused or unpaused, and with it this."
+    )
     via: Via = Field(default="", description="Where the person spoke.")
     verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
@@ -243,10 +246,11 @@ def check_size(message: dict[str, Any], max_bytes: int = MAX_BYTES) -> str:
     return text
 
 
-def check_control(run: Run, action: Action, version: int | None = None) -> None:
+def check_control(run: Run, action: Action, version: int | None = None, *, above: bool = False) -> None:
     """Raises Refused if the action is not possible in the plan's present status.
 
-    `version`: of the plan that was reviewed; another one is not begun.
+    `version`: of the plan that was reviewed; another one is not begun. `above`: the plan above was paused or unpaused,
+    which is possible at any time.
     """
     status = run.status
     if status in ENDED:
@@ -264,7 +268,9 @@ def check_control(run: Run, action: Action, version: int | None = None) -> None:
     if action == "begin" and run.problems:
         texts = "; ".join(problem.text for problem in run.problems[:5])
         raise Refused(f"the plan has problems; fix them first: {texts}", "INVALID_PLAN")
-    if action == "pause" and status is not PlanStatus.RUNNING:
+    if above:
+        return
+    if action == "pause" and status is not PlanStatus.RUNNING and not (run.held and status is PlanStatus.PAUSED):
         raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
     if action == "unpause" and status is not PlanStatus.PAUSED:
         raise Refused(f"the plan is {status}, not paused", "NOT_PAUSED")

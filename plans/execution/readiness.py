@@ -77,7 +77,7 @@ class ReadinessIndex:
         self._needs[node.id] = needs
         for name in needs:
             self._dependents.setdefault(name, []).append(node.id)
-        self._open[node.id] = sum(self.run.steps[name].status not in DONE for name in needs)
+        self._open[node.id] = sum(not self._has_ended(name) for name in needs)
 
     def _siblings(self, node: Node, needs: dict[str, bool]) -> dict[str, bool]:
         """Of the dependencies, those beside the step: whatever lies further out, its containers have waited for."""
@@ -132,6 +132,10 @@ class ReadinessIndex:
         """Number of running steps, without the blocks and loops around them."""
         return len(self._running)
 
+    def in_progress(self, limit: int) -> list[str]:
+        """At most `limit` of the running steps, without the blocks and loops around them; first those of longest."""
+        return list(islice(self._running, limit))
+
     @property
     def idle(self) -> bool:
         """Whether no step is running or ready: the plan can end."""
@@ -158,7 +162,7 @@ class ReadinessIndex:
 
     def open_needs(self, step_id: str) -> list[str]:
         """The dependencies that block a step: not done yet, or done in a way that blocks it."""
-        return [name for name, uses in self.needs(step_id).items() if not self._is_open(name, uses)]
+        return [name for name, uses in self.needs(step_id).items() if not self._lets_start(name, step_id, uses)]
 
     def needs(self, step_id: str) -> dict[str, bool]:
         """A step's dependencies; True where it uses the value."""
@@ -244,6 +248,20 @@ class ReadinessIndex:
         if state.status is Status.BLOCKED:
             return "is blocked"
         return "failed" if state.status is Status.FAILED else f"was skipped: {state.reason}"
+
+    def _lets_start(self, name: str, dependent: str, uses_value: bool) -> bool:
+        """Whether a step has ended in a way that lets one that depends on it start.
+
+        In an agent's run, a call that a person has approved is made whatever became of those before it.
+        """
+        decision = self.run.decisions.get(dependent) if self.run.literal else None
+        if decision is not None and decision.approved and self._has_ended(name):
+            return True
+        return self._is_open(name, uses_value)
+
+    def _has_ended(self, name: str) -> bool:
+        state = self.run.steps[name]
+        return state.status in DONE or (self.run.literal and state.never)
 
     def _is_open(self, name: str, uses_value: bool) -> bool:
         state = self.run.steps[name]

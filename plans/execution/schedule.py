@@ -45,6 +45,8 @@ class Schedule(ReadinessIndex):
         _turn(self.run, PlanStatus.RUNNING)
         self.run.started = self.run.started or now
         self._place(now)
+        if self.run.held:
+            self.pause(now, "paused with its plan", held=True)
         return list(self._ready)
 
     def revise(self, plan: Plan, skipped: Mapping[str, str], unskipped: Collection[str], now: datetime) -> None:
@@ -138,20 +140,39 @@ class Schedule(ReadinessIndex):
             raise IllegalMove(f"a plan that is {self.run.status} cannot go into review")
         _turn(self.run, PlanStatus.REVIEW)
 
-    def pause(self, now: datetime, text: str) -> bool:
-        """Let no step start until `unpause`. False if the plan was not running."""
-        if self.run.status is not PlanStatus.RUNNING:
+    def pause(self, now: datetime, text: str, *, held: bool = False) -> bool:
+        """Let no step start until `unpause`. Whether what runs for the steps is to be paused as well.
+
+        `held`: with the plan above, until that is unpaused; one that has not begun is paused when it does. A plan that
+        was paused by itself stays so then.
+        """
+        run = self.run
+        if run.status is PlanStatus.PAUSED:
+            if run.held and not held:  # from now on it is paused by itself
+                run.held = False
+                run.note(LogKind.PAUSED, text, now)
             return False
-        _turn(self.run, PlanStatus.PAUSED)
-        self.run.note(LogKind.PAUSED, text, now)
+        if run.status in ENDED or not (held or run.status is PlanStatus.RUNNING):
+            return False
+        run.held = held
+        if run.status is PlanStatus.RUNNING:
+            _turn(run, PlanStatus.PAUSED)
+            run.note(LogKind.PAUSED, text, now)
         return True
 
-    def unpause(self, now: datetime, text: str) -> bool:
-        """Let steps start again. False if the plan was not paused."""
-        if self.run.status is not PlanStatus.PAUSED:
+    def unpause(self, now: datetime, text: str, *, held: bool = False) -> bool:
+        """Let steps start again. Whether what runs for the steps is to be unpaused as well.
+
+        `held`: the plan above was unpaused; what was paused by itself stays paused.
+        """
+        run = self.run
+        if held and not run.held:
             return False
-        _turn(self.run, PlanStatus.RUNNING)
-        self.run.note(LogKind.UNPAUSED, text, now)
+        was_held, run.held = run.held, False
+        if run.status is not PlanStatus.PAUSED:
+            return was_held
+        _turn(run, PlanStatus.RUNNING)
+        run.note(LogKind.UNPAUSED, text, now)
         return True
 
     def start(self, step_id: str, now: datetime) -> None:
@@ -243,7 +264,7 @@ class Schedule(ReadinessIndex):
                 state = self.run.steps[dependent]
                 if state.status is not Status.BLOCKED or state.never:
                     continue
-                if not self._is_open(name, self._needs[dependent][name]):
+                if not self._lets_start(name, dependent, self._needs[dependent][name]):
                     self._block_permanently(dependent, f"'{name}' {self._how(name)}")
                     blocking.append(dependent)
                     continue
@@ -285,7 +306,7 @@ def conclude(run: Run, status: PlanStatus, reason: str, now: datetime) -> None:
 
 def reset_to_draft(run: Run) -> None:
     """Reset the copy of an ended run, to resume it, to a draft that has not begun. Its steps are not changed."""
-    run.status, run.stopped, run.started, run.ended = PlanStatus.DRAFT, "", None, None
+    run.status, run.stopped, run.started, run.ended, run.held = PlanStatus.DRAFT, "", None, None, False
 
 
 def left_out(reason: str, result: Result | None = None, opens: bool = True) -> StepState:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from plans.children.asked import below
 from plans.children.view import in_words
 from plans.definition.scopes import UNDO
 from plans.execution.readiness import ReadinessIndex
@@ -19,7 +20,6 @@ from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
 from plans.views.call_text import call_rows, characters
 from plans.views.models import PendingView, StepView
-from plans.views.nested.below import of_schedule
 from plans.views.nested.counting import status_word
 from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
@@ -133,11 +133,11 @@ def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
 
 def _below(run: Run, schedule: ReadinessIndex) -> list[str]:
     """What agents and child plans await, each with the command that shows it."""
-    found = of_schedule(schedule) if run.status in (PlanStatus.RUNNING, PlanStatus.PAUSED) else []
+    found = below(schedule) if run.status in (PlanStatus.RUNNING, PlanStatus.PAUSED) else []
     rows = []
     for each in found[:DETAIL_CALLS]:
         more = f" and {each.more} more" if each.more else ""
-        names = ", ".join(map(code, folded_ids(each.names, 10)))
+        names = ", ".join(map(code, folded_ids((asked.path for asked in each.asked), 10)))
         rows += [f"Awaiting a person in {code(each.plan_id)} of step {code(each.step_id)}: {names}{more}", ""]
     if rows:
         rows += [f"All of them: `plan pending {run.plan.id}`", ""]

@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
+from plans.children.asked import asked_below
 from plans.definition.scopes import FINALLY
 from plans.execution.approvals import DENIED
 from plans.flow.undone import outcomes, shown_steps
@@ -21,7 +22,6 @@ from plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plans.views.markdown import code, md
 from plans.views.models import TokensView, View
 from plans.views.models.nested import InsideView
-from plans.views.nested.below import asked_below
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import is_cause
 from plans.views.nested.words import folded_line
@@ -65,8 +65,8 @@ class Denial(Value):
 class AskedStep(Value):
     """A step that waits for a person or an event, in the plan or in an agent or child plan below it."""
 
-    plan_id: str = Field(description="The plan or agent to decide in.")
-    step_id: str = Field(description="The step; one of a child plan as its parent names it: `deploy/upload`.")
+    plan_id: str = Field(description="The plan to decide in.")
+    step_id: str = Field(description="The step; one of an agent or child plan by its path: `deploy/upload`.")
     kind: str = Field(description="approval, recovery, budget, answer, event.")
     event: str = Field(default="", description="Name of the event.")
     since: datetime | None = Field(default=None, description="Since when, as far as known.")
@@ -203,8 +203,7 @@ def _asks(run: Run) -> Iterator[AskedStep]:
             event, since = str(run.args_of(step).get("event"))[:200], state.changes[-1].time
             yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event, since=since)
     for below in asked_below(run, list(run.steps) if run.status not in ENDED else ()):
-        where = name if below.is_plan else below.plan_id
-        yield from (AskedStep(plan_id=where, step_id=each, kind="approval") for each in below.names)
+        yield from (AskedStep(plan_id=name, step_id=each.path, kind=each.kind) for each in below.asked)
 
 
 def _files_left(run: Run) -> list[str]:

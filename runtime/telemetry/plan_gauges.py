@@ -32,6 +32,8 @@ _RUNNING = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus = 'Running'"
 _AWAITING = (
     "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus = 'Running' AND PlanPending IS NOT NULL"
 )
+_BY_THEMSELVES = f"{_AWAITING} AND ParentWorkflowId IS NULL"
+"""Without what runs for steps: a plan lists what is asked below it as well, and counts once."""
 
 
 class PlanGauges:
@@ -54,7 +56,7 @@ class PlanGauges:
             *(self._client.count_workflows(f"{_RUNNING} AND PlanStatus = '{status}'") for status in OPEN)
         )
         waiting = [each async for each in self._client.list_workflows(_AWAITING, limit=LISTED)]
-        number = len(waiting) if len(waiting) < LISTED else (await self._client.count_workflows(_AWAITING)).count
+        number = (await self._client.count_workflows(_BY_THEMSELVES)).count
         await self._ask(waiting)
         now = datetime.now(UTC)
         oldest = max(((now - since).total_seconds() for since in self._since.values()), default=0.0)

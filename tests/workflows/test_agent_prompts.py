@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,3 +234,22 @@ async def test_a_model_reads_all_the_output_of_a_command_that_failed(serve: Serv
         assert "characters 200000 to 204000 of " in prompt
         assert 'call read_result with {"call": ' in prompt
         assert '"offset": 204000}' in prompt
+
+
+async def test_the_first_prompt_with_a_task_list_is_the_one_before_execution(serve: Serving) -> None:
+    before = (Path(__file__).parent.parent / "plans/golden/agent_before_execution.txt").read_text().strip()
+    request, rest = before.removeprefix("=== USER REQUEST ===\n").split("\n\n", 1)
+    tasks = [line.partition("] ")[2] for line in rest.splitlines() if ". [ ]" in line]
+    story = [
+        says({"tool_calls": [call("plan_actions")]}),
+        says({"tasks": tasks}),
+        *(says({"tool_calls": [call("list_directory", path=".")], "task_completed": f"{n} is done"}) for n in range(4)),
+        says({"final_answer": "All done."}),
+    ]
+    async with serve(story) as agents:
+        result = await agents.run(request)
+        sent = _sent(agents)
+    assert result["agent"]["end"] == "completed"
+    said = [message["content"] for message in sent[2] if message["role"] == "user"]
+    assert f"{said[0]}\n\n{said[-1]}" == before, "between them stand the model's own answers: that it split the request"
+    assert "2. [>] Write src/index.ts with main function  ← CURRENT" in sent[3][-1]["content"]

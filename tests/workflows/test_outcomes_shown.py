@@ -110,7 +110,7 @@ async def test_what_an_agent_awaits_is_in_the_details_of_its_plan_until_it_is_de
         details = await until(asks, "the plan's details name what its agent awaits")
         found = [each async for each in runs.pending(idle.client, plan=started.id)]
         assert [(each.step_id, each.tool) for each in found] == [("call_1", "run_command")]
-        assert f"Awaiting a person in `{found[0].plan_id}` of step `agent`: `call_1`" in details
+        assert f"Awaiting a person in `{found[0].plan_id}` of step `agent`: `agent/call_1`" in details
         assert f"`plan pending {started.id.removeprefix('plan-')}`" in details
         await runs.approve(idle.client, found[0].plan_id, runs.Choice(step_id="call_1").naming(found[0]))
         view = await started.until_asked("gate")

@@ -24,7 +24,7 @@ from plans.run import Options
 from plans.signatures import FIELD, NONCE
 from runtime.settings import Settings
 from runtime.signing import Signer, private_key, signed
-from tests.driving import Plans, Started, step, terminated
+from tests.driving import WAITS, Plans, Started, count, step, terminated, work
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
@@ -89,6 +89,27 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         choice = Choice(step_id="gate", by="ann@example.org", via="web", verified=True)
         said = await runs.approve(owner, plan.id, choice)
         assert said == "step 'gate' approved by ann@example.org (web, verified)"
+        assert (await plan.ended())["status"] == "completed"
+
+
+async def test_the_end_of_a_pause_reaches_child_plans_with_a_signature_for_each(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    deep = {"id": "deep", "tool": "plan", "args": {"steps": [work("last", args=WAITS), work("end", "last")]}}
+    async with make_worker(decisions="signed"):
+        steps = [{"id": "sub", "tool": "plan", "args": {"steps": [deep]}}]
+        options = Options(workspace=str(idle.workspace))
+        started = await runs.start(owner, {"steps": steps}, options=options, plan_id=f"p-{queue}", queue=queue)
+        plan, child = Started(idle.client, started.workflow_id), Started(idle.client, f"plan-p-{queue}-sub-deep")
+        await child.until_status("last", "running")
+        await runs.pause(owner, plan.id)
+        await child.until(lambda view: view["status"] == "paused", "the pause has reached it")
+        idle.go()
+        await child.until_status("last", "completed")
+        await child.signal("unpause", {"above": True})
+        await child.until_logged("refused", "UNSIGNED")
+        await until(lambda: count(owner, f"WorkflowId = '{child.id}' AND ExecutionStatus = 'Running'"), "it is listed")
+        assert await runs.unpause(owner, plan.id, "ann") == "unpaused by ann"
         assert (await plan.ended())["status"] == "completed"
 
 

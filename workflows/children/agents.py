@@ -19,6 +19,7 @@ from plans.agents.resume import for_step
 from plans.agents.run import AgentRun
 from plans.budget import OVERRUN_CODE
 from plans.children.starting import directories_for
+from plans.children.state import ParentLink
 from plans.execution.file_tracking import stamps_for
 from plans.execution.schedule import Schedule
 from plans.log import LogKind
@@ -73,7 +74,7 @@ class ChildAgents:
             f"{step.id} · {agent.run.plan.title}",
         )
         self._run.agents.pop(step.id, None)  # not before: if this agent never begins, the next run resumes that one
-        self._handles.caught_up(step.id)
+        self._handles.caught_up(step.id, self._run)
         return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
 
     async def _until_ended(self, step_id: str) -> None:
@@ -123,6 +124,7 @@ class ChildAgents:
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)
         agent.run.options, agent.run.unsigned, agent.run.owns = options, run.unsigned, run.owns
         agent.run.plan = agent.run.plan.model_copy(update={"queue": run.queue_of(step)})
+        agent.run.parent = ParentLink(plan_id=run.plan.id or "", step_id=step.id)  # people are told for what it works
         # What a file was like is known to all; what its agents.md says, only to the conversation that was shown it.
         self._place.give(step, agent.run)
         agent.run.files.stamps = stamps_for(run, step) | agent.run.files.stamps

@@ -8,9 +8,11 @@ from typing import Any, Literal
 from temporalio import workflow
 
 from plans.agents.reports import accounts
+from plans.children.view import asks_now
 from plans.execution.messages import AgentProgress, Control
 from plans.execution.schedule import Schedule
 from plans.expressions.opaque import PLAN
+from plans.log import LogKind
 from plans.model import Step
 from plans.views.agent_progress import note_progress
 from workflows.children.agents import ChildAgents
@@ -39,12 +41,15 @@ class Children:
         self._handles.interrupt(step_id)
 
     def pause(self, action: Literal["pause", "unpause"], message: Control) -> None:
-        """Pass a pause on to the child plans, or its end. Agents finish their turn, as other steps finish."""
+        """Pass a pause on to agents and child plans, or its end. What they are doing they finish, as other steps do.
+
+        Where decisions are signed, the end of a pause needs a signature for each of them, which the client sends.
+        """
+        if action == "unpause" and self._schedule.run.facts.decision_key:
+            return
+        said = message.model_dump(mode="json", include={"by", "via"}, exclude_defaults=True) | {"above": True}
         for step_id in self._handles:
-            if self._schedule.step(step_id).tool == PLAN:
-                self._handles.signal(
-                    step_id, action, message.model_dump(mode="json", include={"by", "via"}, exclude_defaults=True)
-                )
+            self._handles.signal(step_id, action, said)
 
     def received(self, message: AgentProgress) -> None:
         """Take over a child's report. Raises Refused if it is not from the child that works on the step."""
@@ -55,7 +60,10 @@ class Children:
             return note_progress(run, message, workflow.now())
         state = run.steps.get(message.step_id)
         if message.agent_id and state is not None and state.child is not None:
+            asks = asks_now(run.plan.id or "", message.step_id, state.child.report, message.child)
             state.child = state.child.model_copy(update={"report": message.child})
+            if asks:
+                run.note(LogKind.CHILD, asks, workflow.now(), message.step_id, subject=state.child.plan_id)
         return None
 
     def turn(self) -> None:

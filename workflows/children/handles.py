@@ -15,6 +15,8 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError
 
+from plans.run import Run
+
 ENDING_SECONDS = 60.0
 """How long a cancelled plan waits for a child to end: what it reports until then is in the plan's record."""
 Child = workflow.ChildWorkflowHandle[Any, dict[str, Any]]
@@ -61,10 +63,12 @@ class Handles:
         self._children[step_id] = child
         return child
 
-    def caught_up(self, step_id: str) -> None:
-        """Interrupt a child that was starting when the plan was interrupted: there was no handle to signal yet."""
+    def caught_up(self, step_id: str, run: Run) -> None:
+        """Interrupt or pause a child that was starting when its plan was: there was no handle to signal yet."""
         if self._interrupted:
             self.signal(step_id, "interrupt", {"by": "its plan"})
+        elif run.paused or run.held:
+            self.signal(step_id, "pause", {"above": True})
 
     def interrupt(self, step_id: str) -> None:
         """Signal the child to stop at its next safe point; its step ends then."""

@@ -240,9 +240,7 @@ class ChildPlans:
             f"{step.id} · {self._state(step).title}",
         )
         self._run.agents.pop(step.id, None)  # not before: if this child never begins, the next run resumes that one
-        self._handles.caught_up(step.id)
-        if self._run.status is PlanStatus.PAUSED:
-            self._handles.signal(step.id, "pause", {"by": "its plan"})
+        self._handles.caught_up(step.id, self._run)
         return await asyncio.shield(handle)
 
     def _index(self, child: Run) -> TypedSearchAttributes | None:

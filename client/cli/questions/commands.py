@@ -39,7 +39,7 @@ def answer(
     if text is None:
         item = session.run(lambda here: _question(here, plan, step))
         given = fill_in(item)
-        sentence = session.run(lambda here: _send(here, plan, item, given, by, digest))
+        sentence = session.run(lambda here: _send(here, plan, step, item, given, by, digest))
     else:
         sentence = session.run(lambda here: _answer(here, plan, step, text, by, digest))
     _report(plan, sentence, as_json, stepId=step)
@@ -79,13 +79,15 @@ async def _answer(here: Connected, plan: str, step: str, text: str, by: str | No
     item = await _question(here, plan, step)
     if item.kind == QUESTION:
         output.say("\n".join(output.fitted(call_rows(item))))
-    return await _send(here, plan, item, value_of(item.args, text), by, digest)
+    return await _send(here, plan, step, item, value_of(item.args, text), by, digest)
 
 
-async def _send(here: Connected, plan: str, item: CallView, value: Any, by: str | None, digest: str | None) -> str:
+async def _send(
+    here: Connected, plan: str, step: str, item: CallView, value: Any, by: str | None, digest: str | None
+) -> str:
     """Send the answer to exactly this question."""
     digest = digest or (item.digest if item.kind == QUESTION else None)
-    return await runs.answer(here.client, plan, item.step_id, value, by=by or who(), digest=digest)
+    return await runs.answer(here.client, plan, step, value, by=by or who(), digest=digest)
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

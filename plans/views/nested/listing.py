@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from plans.children.asked import asked_below
 from plans.definition.scopes import INDEX, KEY, walk_step
 from plans.execution.tool_history import shorten
 from plans.flow.outline import kind_of
 from plans.run import Run, Status
 from plans.views.abridged import foremost, rank
-from plans.views.nested.below import asked_below
 from plans.views.nested.counting import Census
 
 LISTED = 50

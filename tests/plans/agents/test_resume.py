@@ -227,3 +227,34 @@ def test_an_agent_that_was_resumed_by_an_older_version_makes_no_call_that_was_re
     schedule = Schedule(made.run)
     assert schedule.begin(life.tick()) == []
     assert {state.status for state in made.run.steps.values()} == {Status.SKIPPED}
+
+
+@pytest.mark.parametrize("first", ["denied", "failed", "unknown"])
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_call_that_was_approved_early_is_made_whatever_became_of_those_before_it(
+    first: str, is_resumed: bool
+) -> None:
+    life = Life(random.Random(1))
+    steps = steps_of(life.agent, [ToolUse(tool="asks", args={"text": text}) for text in "abc"])
+    assert [step.depends_on for step in steps] == [[], ["call_1"], ["call_1", "call_2"]], "one after the other"
+    plan = life.agent.run.plan
+    life.schedule.revise(plan.model_copy(update={"steps": steps}), {}, (), life.tick())
+    life.agent.called = [step.id for step in steps]
+    life.turn()
+    for name, approved in (("call_3", True), ("call_1", first != "denied")):
+        message = Decide(step_id=name, approved=approved, by="ann")
+        approvals.decide(life.agent.run, message, life.tick(), "update")
+    if is_resumed:
+        life.schedule.stop("interrupted", life.tick())
+        conclude(life.agent, "interrupted", "interrupted", life.tick())
+        life.agent = resumed(life.agent, "agent-a-r2", life.tick())
+        life.begin()
+    life.turn()
+    if first != "denied":
+        life.end("call_1", first)
+    life.turn()
+    assert life.truth["call_3"] == ("running", "c"), "a person has approved exactly this call"
+    life.end("call_3", "done")
+    life.take()
+    assert [each.state for each in life.told] == [first, "failed", "done"]
+    assert life.told[1].text.startswith("not made: "), "nobody has approved that one"
