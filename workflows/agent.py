@@ -254,7 +254,8 @@ class AgentWorkflow(PlaceHandlers):
             await self._teller.rest()
             await self._started().children.place.said()
             agent = agent_run.lightened(self._agent)
-            workflow.continue_as_new({"agent": agent.model_dump(mode="json", exclude_defaults=True)})
+            argument = {"agent": agent.model_dump(mode="json", exclude_defaults=True)}
+            workflow.continue_as_new(argument, memo=signed.memo_of(agent.run))
 
     async def _end(self) -> dict[str, Any]:
         agent = self._agent

@@ -260,7 +260,7 @@ class PlanWorkflow(WaitingHandlers):
         await self._started().children.place.said()
         argument = carried(self._started().run)
         self._is_over = True
-        workflow.continue_as_new(args=[argument])
+        workflow.continue_as_new(args=[argument], memo=signed.memo_of(self._started().run))
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()

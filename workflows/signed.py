@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from temporalio import workflow
-from temporalio.common import SearchAttributeKey
+from temporalio.common import RawValue, SearchAttributeKey
 
 from plans import signatures
 from plans.errors import InvalidPlan
@@ -142,6 +142,15 @@ def publish(run: Run) -> None:
     """Tell in the memo what messages to this run are signed for."""
     if run.facts.decision_key:
         workflow.upsert_memo({NONCE: run.nonce})
+
+
+def memo_of(run: Run) -> dict[str, Any] | None:
+    """The memo for continue-as-new; None: that of the start. Without the nonce in it, what is decided before the next
+    run's first task would be signed for nothing, and refused."""
+    if not run.facts.decision_key:
+        return None
+    kept = {name: RawValue(payload) for name, payload in workflow.info().raw_memo.items()}  # anybody may write a memo
+    return {**kept, NONCE: run.nonce}
 
 
 def after_reset(run: Run) -> None:
