@@ -16,9 +16,10 @@ from tests.client.cli.command import plan, written
 from tests.plans.hostile_texts import HOSTILE
 from tests.waiting import until
 
+# In a folder that is there: without a signature approvals are strict, and a new name at the top asks as well.
 STEPS = [
-    {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},
-    {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]},
+    {"id": "write", "tool": "write_file", "args": {"path": "in/a.txt", "content": "hello"}},
+    {"id": "remove", "tool": "delete_file", "args": {"path": "in/a.txt"}, "dependsOn": ["write"]},
 ]
 
 
@@ -39,8 +40,9 @@ async def test_commands_with_the_setting_sign_and_others_are_refused(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
     file, signing = written(tmp_path / "plan.json", {"title": "T", "steps": STEPS}), {"PLANS_DECISIONS": "signed"}
+    (workspace / "in").mkdir()
     assert (await plan(environ | signing, "run", file, "--id", "waived", "--yes")).code == 0
-    assert not (workspace / "a.txt").exists()
+    assert not (workspace / "in" / "a.txt").exists()
     assert (await plan(environ, "start", file, "--id", "unsigned", "--yes")).code == 0
 
     async def is_pending() -> bool:
@@ -50,10 +52,10 @@ async def test_commands_with_the_setting_sign_and_others_are_refused(
     refused = await plan(environ, "approve", "unsigned", "remove")
     assert (refused.code, "UNSIGNED" in refused.err, "PLANS_DECISIONS=signed" in refused.err) == (2, True, True)
     shown = await plan(environ, "show", "unsigned", "--json")
-    assert (shown.json["unsigned"], (workspace / "a.txt").exists()) == (True, True)
+    assert (shown.json["unsigned"], (workspace / "in" / "a.txt").exists()) == (True, True)
     assert (await plan(environ | signing, "approve", "unsigned", "remove")).code == 0
     assert (await plan(environ | signing, "watch", "unsigned")).code == 0
-    assert not (workspace / "a.txt").exists()
+    assert not (workspace / "in" / "a.txt").exists()
 
 
 async def test_pending_shows_hostile_calls_exactly_in_text_and_json(
