@@ -81,6 +81,12 @@ def add_past(state: StepState, calls: Iterable[PastCall]) -> None:
     _forget_oldest(state)
 
 
+def was_called(state: StepState) -> bool:
+    """Whether the step's result is of a call that was made for it: not among its past ones, nor of an earlier run."""
+    note = state.result.cache if state.result is not None else None
+    return last_call(state) and not (note is not None and note.taken_from)
+
+
 def last_call(state: StepState) -> bool:
     """Whether the step's result is of a call that is not among its past ones."""
     ended = sum(not (call.retried or call.run) for call in state.past)
@@ -88,12 +94,12 @@ def last_call(state: StepState) -> bool:
 
 
 def last_record(run: Run, step: Step) -> PastCall | None:
-    """The call that gave the step's result, as a record; None if it is among the past ones.
+    """The call that gave the step's result, as a record; None if it is among the past ones, or of an earlier run.
 
     It has an `attempt` if others came before in the same call.
     """
     state = run.steps[step.id]
-    if state.result is None or not last_call(state):
+    if state.result is None or not was_called(state):
         return None
     began = state.began or state.result.timestamp
     before = [call.time for call in state.past if call.retried and call.call == state.calls and not call.run]

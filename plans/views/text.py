@@ -13,7 +13,7 @@ from typing import Any
 
 from plans.agents.as_plan import TOOL as AGENT
 from plans.execution.readiness import needed
-from plans.execution.tool_history import last_call
+from plans.execution.tool_history import was_called
 from plans.files.undo import one_of
 from plans.flow.undone import shown_steps
 from plans.model import Step
@@ -171,7 +171,7 @@ def _notes(step: Step, state: StepState, undo: str) -> str:
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
     called = [call.tool for call in state.past]
-    if last_call(state):
+    if was_called(state):
         called.append(step.tool)
     counts = {name: called.count(name) for name in called}
     rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool

@@ -10,6 +10,7 @@ from plans.execution.resume import rerun_only, resumed
 from plans.execution.schedule import Schedule
 from plans.execution.tool_history import note_call, note_failure, note_files, relative
 from plans.file_stamps import stamp_of
+from plans.model.caching import CacheNote
 from plans.run import Decision, Run
 from plans.views.progress.logs import logs_page
 from plans.views.text import text
@@ -55,6 +56,15 @@ def test_a_rerun_remembers_who_changed_the_arguments_of_the_call_before() -> Non
     expected = [({"path": "y"}, {"path": "x"}, "ann")]
     assert history(run) == expected
     assert history(rerun_only(run, "a", "p-r2", NOW)) == expected
+
+
+def test_a_result_of_an_earlier_run_is_no_call() -> None:
+    schedule = called({"path": "x"})
+    run, state = schedule.run, schedule.run.steps["a"]
+    assert state.result is not None
+    assert ("Tools: read_file (1 call)" in text(run), len(history(run))) == (True, 1)
+    state.result = state.result.model_copy(update={"cache": CacheNote(taken_from="p0/a", made=NOW)})
+    assert ("Tools: -" in text(run), tool_history(run)) == (True, {})
 
 
 def test_a_failed_call_remembers_who_changed_its_arguments() -> None:
