@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -25,7 +25,13 @@ FIELD = "signature"
 """Field of a message that holds its signature; everything else of the message is signed."""
 START = "start"
 SCHEDULE = "schedule"
-"""Kind of the signature of all starts of a schedule: by its id, and good as long as the key is."""
+"""Kind of the signature of all starts of a schedule: for SCHEDULE_DAYS, until it is changed or deleted."""
+SCHEDULE_DAYS = 366
+"""How long a schedule's signature counts; every update of the schedule renews it."""
+LATE = timedelta(days=1)
+"""How long before its signature a run of a schedule may have been due: it may have waited for the one before."""
+EARLY = timedelta(minutes=1)
+"""How far the clock of the server may be behind: a run is never due later than it starts."""
 NONCE = "nonce"
 """Entry of a workflow's memo with what messages to it are signed for, if its worker asks for signatures."""
 SEED_OF_START = "plans_seed_of_start"
@@ -39,7 +45,7 @@ ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
     "begin": {"action": "begin"}, "unpause": {"action": "unpause"}, "clear_session": {"action": "clear_session"},
 })  # fmt: skip
 """What the name of a signal says, in the words of the update of the same kind: one form is signed."""
-_TIMED = re.compile(r"(.+)-\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_TIMED = re.compile(r"(plan-.+)-(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 """Id of a run of a schedule: Temporal adds the time that it was due."""
 _DOMAIN = "plans: signed message, 1"
 """First part of what is signed: another form gets another number."""
@@ -110,25 +116,50 @@ def is_by(key: str, signature: Signature, content: bytes) -> bool:
     return True
 
 
-def schedule_of(workflow_id: str, schedule: str) -> str:
-    """The workflow id that a schedule's starts are signed for; empty if this is not the id of one of its runs."""
+def schedule_of(workflow_id: str) -> str:
+    """The workflow id that the schedule of this run was signed for; empty if no schedule gives such an id."""
     found = _TIMED.fullmatch(workflow_id)
-    return found[1] if found and found[1] == f"plan-{schedule}" else ""
+    return found[1] if found else ""
 
 
-def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime | None) -> str:
-    """Why the start of a workflow is not the key owner's; empty if it is.
-
-    `started`: when the server took it; None for a run of a schedule, which was signed when that was created.
-    """
-    if signature is None:
-        return "it is not signed"
-    if not is_by(key, signature, content):
-        return "its signature is not by the worker's key"
-    if started is None:
-        return ""
+def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime) -> str:
+    """Why the start of a workflow is not the key owner's; empty if it is. `started`: when the server took it."""
+    if (problem := _unsigned(key, signature, content)) or signature is None:
+        return problem
     age = started.timestamp() * 1_000 - signature.time
     return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
+
+
+def schedule_problem(
+    key: str, signature: Signature | None, content: bytes, workflow_id: str, started: datetime, since: int | None
+) -> str:
+    """Why the run of a schedule is not the key owner's; empty if it is.
+
+    `since`: milliseconds since 1970 from which on signatures of the schedule count; None: its due time was used before.
+    """
+    if (problem := _unsigned(key, signature, content)) or signature is None:
+        return problem
+    made = datetime.fromtimestamp(signature.time / 1_000, UTC)
+    if since is None:
+        return "a run of its schedule for this time was started before"
+    if signature.time < since:
+        return "its schedule was changed or deleted after it was signed"
+    if not made - EARLY <= started <= made + timedelta(days=SCHEDULE_DAYS):
+        return "the signature of its schedule has expired; `plan schedule update` renews it"
+    found = _TIMED.fullmatch(workflow_id)
+    try:
+        due = datetime.fromisoformat(found[2]) if found else None
+    except ValueError:
+        due = None
+    if due is None or not made - LATE <= due <= started + EARLY:
+        return "it was not due now"
+    return ""
+
+
+def _unsigned(key: str, signature: Signature | None, content: bytes) -> str:
+    if signature is None:
+        return "it is not signed"
+    return "" if is_by(key, signature, content) else "its signature is not by the worker's key"
 
 
 def checked(key: str, kind: str, workflow_id: str, nonce: str, message: Any, done: Signatures) -> Signature:

@@ -235,9 +235,9 @@ async def _client(
         options["keep_alive_config"] = KEEP_ALIVE
     options["interceptors"] = carriers(settings)
     if settings.decisions == "signed":
-        from runtime.signing import Signer, private_key  # lazily: most settings do without the library
+        from runtime.signing import Signer  # lazily: most settings do without the library
 
-        options["interceptors"].append(Signer(private_key(settings)))
+        options["interceptors"].append(Signer(settings))
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

@@ -6,29 +6,38 @@ it; a worker hands only the public key to workflows. `plans.signatures` says wha
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from temporalio.api.common.v1 import Payload
 from temporalio.client import (
     CreateScheduleInput,
+    DeleteScheduleInput,
     DescribeWorkflowInput,
     Interceptor,
     OutboundInterceptor,
     ScheduleActionStartWorkflow,
     ScheduleHandle,
+    ScheduleUpdate,
+    ScheduleUpdateInput,
     SignalWorkflowInput,
     StartWorkflowInput,
     StartWorkflowUpdateInput,
+    UpdateScheduleInput,
     WorkflowHandle,
     WorkflowUpdateHandle,
 )
 
 from plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
+from runtime import schedule_book
 from runtime.private_files import secret
 from runtime.settings import Settings
 
@@ -74,18 +83,18 @@ def signed(
 class Signer(Interceptor):
     """Signs what a client starts and decides."""
 
-    def __init__(self, key: Ed25519PrivateKey) -> None:
-        self._key = key
+    def __init__(self, settings: Settings) -> None:
+        self._key, self._directory = private_key(settings), settings.state_dir
 
     def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
         """The interceptor of one client."""
-        return _Signing(next, self._key)
+        return _Signing(next, self._key, self._directory)
 
 
 class _Signing(OutboundInterceptor):
-    def __init__(self, next: OutboundInterceptor, key: Ed25519PrivateKey) -> None:
+    def __init__(self, next: OutboundInterceptor, key: Ed25519PrivateKey, directory: Path) -> None:
         super().__init__(next)
-        self._key = key
+        self._key, self._directory = key, directory
 
     async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
         """Sign the start of a plan, an agent or an undo."""
@@ -102,6 +111,28 @@ class _Signing(OutboundInterceptor):
             if message is not None:
                 action.args = [signed(self._key, SCHEDULE, action.id, "", message)]
         return await super().create_schedule(input)
+
+    async def update_schedule(self, input: UpdateScheduleInput) -> None:
+        """Sign anew what a changed schedule starts, and let what was signed before count no more."""
+
+        async def renewed(found: ScheduleUpdateInput) -> ScheduleUpdate | None:
+            made = input.updater(found)
+            update = await made if inspect.isawaitable(made) else made
+            action = update.schedule.action if update else None
+            if isinstance(action, ScheduleActionStartWorkflow) and action.workflow in SIGNED_WORKFLOWS:
+                args = [each for each in action.args if isinstance(each, Payload)]
+                stored = await found.description.data_converter.decode(args) if args else action.args
+                if (message := _only_object(stored)) is not None:
+                    await asyncio.to_thread(schedule_book.revoke, self._directory, action.id)
+                    action.args = [signed(self._key, SCHEDULE, action.id, "", message)]
+            return update
+
+        await super().update_schedule(replace(input, updater=renewed))
+
+    async def delete_schedule(self, input: DeleteScheduleInput) -> None:
+        """Let nothing count any more that was signed for a deleted schedule."""
+        await super().delete_schedule(input)
+        await asyncio.to_thread(schedule_book.revoke, self._directory, f"plan-{input.id}")
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""

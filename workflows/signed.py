@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from temporalio import workflow
-from temporalio.common import RawValue, SearchAttributeKey
+from temporalio.common import RawValue
 
 from plans import signatures
 from plans.errors import InvalidPlan
@@ -38,7 +38,6 @@ from plans.signatures import (
 from plans.waiting.records import Answer
 from workflows.inputs import is_carried
 
-_SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 RESET = "the run was reset"
 
@@ -63,15 +62,9 @@ def proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
     signature = signature_of(message)
     if signature is None:
         return None, b""
-    name = _of_schedule()
+    name = schedule_of(workflow.info().workflow_id)  # by the id alone: anybody may set a search attribute
     kind = SCHEDULE if name else START
     return signature, signed_bytes(kind, name or workflow.info().workflow_id, "", message, signature.id, signature.time)
-
-
-def _of_schedule() -> str:
-    """The workflow id that its schedule's starts are signed for; empty for a plan that no schedule started."""
-    schedule = workflow.info().typed_search_attributes.get(_SCHEDULED_BY)
-    return schedule_of(workflow.info().workflow_id, schedule) if schedule else ""
 
 
 def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
@@ -113,9 +106,11 @@ def judge(run: Run, proof: StartProof) -> None:
         why = RESET
     elif info.parent is not None:
         why = "that of its plan is not signed" if run.unsigned else ""
+    elif schedule_of(info.workflow_id):
+        since = run.facts.schedule_since
+        why = signatures.schedule_problem(key, proof.signature, proof.content, info.workflow_id, info.start_time, since)
     else:
-        started = None if _of_schedule() else info.start_time
-        why = signatures.start_problem(key, proof.signature, proof.content, started)
+        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time)
     kept = {} if why else proof.decided
     for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
         del run.decisions[step_id]

@@ -18,6 +18,7 @@ from activities.workspace.allowed import REFUSED, WorkspaceRules
 from activities.workspace.file_names import is_shown_as_bytes, visible
 from activities.workspace.identity import identity_of
 from activities.workspace.paths import shown
+from plans import signatures
 from plans.activity_io import CheckRequest, Facts
 from plans.definition.scopes import walk
 from plans.definition.template_calls import template_problems
@@ -27,6 +28,7 @@ from plans.execution.resume import base_id
 from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
 from plans.model import Plan, Problem, Step, ToolSpec
+from runtime import schedule_book
 from runtime.templates.find import find_template
 
 
@@ -96,12 +98,25 @@ class PlanChecker:
             directories=directories,
             strict_approvals=self.strict_approvals,
             decision_key=self.decision_key,
+            schedule_since=self._since(),
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             workspace_lock=self.workspace_lock,
             own_files=self.own_files and request.queue is None,
             notify=self.targets.default,
         )
+
+    def _since(self) -> int | None:
+        """From when on signatures of the schedule count that has started the plan; None if its due time was used."""
+        if not self.decision_key or self.state_dir is None or not activity.in_activity():
+            return 0
+        info = activity.info()
+        name, workflow_id = signatures.schedule_of(info.workflow_id or ""), info.workflow_id or ""
+        if not name:
+            return 0
+        if not schedule_book.is_first(self.state_dir, workflow_id, info.workflow_run_id or ""):
+            return None
+        return schedule_book.since(self.state_dir, name)
 
     def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:
         """The workspace and its problems. For steps bound to a queue or a host, the setting of its worker wins."""

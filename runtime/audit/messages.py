@@ -51,7 +51,7 @@ def of_start(sent: Any, workflow_id: str, schedule: str) -> dict[str, Any]:
     plan = plan or _object(run.get("plan"))
     version = plan.get("version", 1 if plan else None)
     waits = "review" if options.get("review") else ""
-    name = schedule_of(workflow_id, schedule) if schedule else ""
+    name = schedule_of(workflow_id)
     return {
         "by": short(options.get("by")),
         "via": "schedule" if schedule else "",

@@ -12,10 +12,13 @@ from plans.errors import Refused
 from plans.signatures import (
     FIELD,
     REMEMBERED,
+    SCHEDULE_DAYS,
     START_MINUTES,
+    Signature,
     Signatures,
     checked,
     noted,
+    schedule_problem,
     signature_of,
     signed_bytes,
     start_problem,
@@ -83,3 +86,25 @@ def test_a_start_can_be_used_for_some_minutes_only() -> None:
     assert "not signed" in start_problem(PUBLIC, None, b"", now)
     assert "not by" in start_problem("00" * 32, found, content, now)
     assert start_problem(PUBLIC, found, content, now) == ""
+
+
+def test_a_schedules_signature_expires_and_counts_for_times_that_are_due_once_and_until_it_is_revoked() -> None:
+    made = datetime(2026, 1, 1, tzinfo=UTC)
+    content = signed_bytes("schedule", "plan-p", "", MESSAGE, f"{1:032x}", int(made.timestamp() * 1_000))
+    value = KEY.sign(content).hex()
+    found = Signature(id=f"{1:032x}", time=int(made.timestamp() * 1_000), value=value)
+
+    def problem(due: datetime, started: datetime, since: int | None = 0) -> str:
+        return schedule_problem(PUBLIC, found, content, f"plan-p-{due:%Y-%m-%dT%H:%M:%SZ}", started, since)
+
+    for days in (0, 1, SCHEDULE_DAYS):
+        at = made + timedelta(days=days)
+        assert problem(at, at) == ""
+    late = made + timedelta(days=SCHEDULE_DAYS + 1)
+    assert "expired" in problem(late, late)
+    assert "not due" in problem(made + timedelta(hours=1), made)
+    assert "not due" in problem(made - timedelta(days=2), made)
+    assert "before" in problem(made, made, None)
+    assert "changed or deleted" in problem(made, made, found.time + 1)
+    assert problem(made, made, found.time) == ""
+    assert "not signed" in schedule_problem(PUBLIC, None, b"", "plan-p", made, 0)

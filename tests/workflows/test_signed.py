@@ -36,7 +36,7 @@ WAIVED = {"id": "gate", "tool": "delete_file", "args": {"path": "kept"}, "requir
 def owner(temporal_client: Client, settings: Settings) -> Client:
     """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
     config = temporal_client.config()
-    config["interceptors"] = [Signer(private_key(settings))]
+    config["interceptors"] = [Signer(settings)]
     return Client(**config)
 
 

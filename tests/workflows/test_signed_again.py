@@ -21,7 +21,7 @@ from client import decisions, runs
 from client.decisions import Choice
 from plans.run import Options
 from runtime.settings import Settings
-from runtime.signing import Signer, private_key
+from runtime.signing import Signer
 from runtime.task_queues import Neighbours
 from runtime.workflow_runner import runner_for
 from tests.driving import Plans, Started, step, terminated
@@ -42,7 +42,7 @@ REAPPLY = {
 def owner(temporal_client: Client, settings: Settings) -> Client:
     """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
     config = temporal_client.config()
-    config["interceptors"] = [Signer(private_key(settings))]
+    config["interceptors"] = [Signer(settings)]
     return Client(**config)
 
 

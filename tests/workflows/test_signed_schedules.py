@@ -6,7 +6,7 @@ The forger speaks plain Temporal and may copy what the server holds. Each attack
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,7 +20,7 @@ from client.schedules.server import ScheduleNotFound
 from client.schedules.spec import Timing
 from plans.run import Options
 from runtime.settings import Settings
-from runtime.signing import Signer, private_key
+from runtime.signing import Signer
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
@@ -37,7 +37,7 @@ async def owner(
 ) -> AsyncIterator[Client]:
     """A client of the key's owner, while a worker runs that asks for signatures."""
     config = temporal_client.config()
-    config["interceptors"] = [Signer(private_key(settings))]
+    config["interceptors"] = [Signer(settings)]
     (idle.workspace / "kept").write_text("kept")
     async with make_worker(decisions="signed"):
         yield Client(**config)
@@ -118,4 +118,41 @@ async def test_an_update_of_when_it_runs_keeps_the_signature(owner: Client, idle
     await runs.update_schedule(owner, name, Changes(timing=Timing(every=["300d"])))
     plan = await triggered(owner, name)
     await until(lambda: not (idle.workspace / "kept").exists(), "the file is deleted")
+    assert (await plan.ended())["status"] == "completed"
+
+
+def due(delta: timedelta = timedelta()) -> str:
+    return f"{datetime.now(UTC) + delta:%Y-%m-%dT%H:%M:%SZ}"
+
+
+async def test_a_copy_of_a_schedules_start_counts_for_no_time_when_it_was_not_due_and_for_none_twice(
+    owner: Client, idle: Plans
+) -> None:
+    name = await schedule(owner, idle, "mine")
+    request = await request_of(owner, name)
+    for time in ("2031-01-01T00:00:00Z", "2031-13-01T00:00:00Z", due(timedelta(days=-2)), due(timedelta(hours=1))):
+        for by in (name, ""):  # anybody may set the search attribute, so it proves nothing
+            await asks(await forged(idle, request, f"plan-{name}-{time}", by), idle)
+    plan = await triggered(owner, name)
+    assert (await plan.ended())["status"] == "completed"
+    (idle.workspace / "kept").write_text("kept")
+    await asks(await forged(idle, request, plan.id, name), idle)
+
+
+@pytest.mark.parametrize("how", ["deleted", "changed"])
+async def test_a_copy_of_a_schedules_start_counts_no_more_when_the_schedule_was_deleted_or_changed(
+    owner: Client, idle: Plans, how: str
+) -> None:
+    name = await schedule(owner, idle, "mine")
+    request = await request_of(owner, name)
+    if how == "deleted":
+        await runs.delete_schedule(owner, name)
+    else:
+        await runs.update_schedule(owner, name, Changes(note="another"))
+    # Not of this second: the owner's run below may have its id.
+    await asks(await forged(idle, request, f"plan-{name}-{due(timedelta(seconds=-30))}", name), idle)
+    # Control: the owner's own schedule, made again or changed, counts.
+    if how == "deleted":
+        await schedule(owner, idle, "mine")
+    plan = await triggered(owner, name)
     assert (await plan.ended())["status"] == "completed"

@@ -34,7 +34,7 @@ HARMLESS = {
 def owner(temporal_client: Client, settings: Settings) -> Client:
     """A client of the key's owner: as `runtime.connect` makes it with PLANS_DECISIONS=signed."""
     config = temporal_client.config()
-    config["interceptors"] = [Signer(private_key(settings))]
+    config["interceptors"] = [Signer(settings)]
     return Client(**config)
 
 
