@@ -12,17 +12,16 @@ from plans.audit.entries import Act, Entry, Signed, digest_of
 from plans.model import Problem
 from plans.signatures import Signature, content_of, is_by
 
-FORM = 2
-"""Version of the form of records that are made now. Form 1, that of 1.0, does not say what became of signals."""
-FORMS = (1, FORM)
-_DOMAIN = "plans: audit record, {}"
+FORM = 1
+"""Version of the form of records, to which their hashes are bound."""
+_DOMAIN = f"plans: audit record, {FORM}"
 MAX_PROBLEMS = 20
 """Problems that are named; a record that is wrong throughout is wrong in every line."""
 
 
-def origin(workflow_id: str, run_id: str, form: int = FORM) -> str:
+def origin(workflow_id: str, run_id: str) -> str:
     """What the first entry of a workflow's record is bound to. `run_id`: of the workflow's first run."""
-    return digest_of([_DOMAIN.format(form), workflow_id, run_id])
+    return digest_of([_DOMAIN, workflow_id, run_id])
 
 
 def chained(acts: Iterable[Act], start: str) -> list[Entry]:

@@ -17,7 +17,6 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from plans.audit.chain import FORM
 from plans.audit.entries import SILENT, Act, digest_of, short
 from plans.audit.receipts import DECIDES, Sent
 from plans.flow.ids import of_call
@@ -59,11 +58,11 @@ CHILDREN = {
 
 
 class Reader:
-    """Reads the events of one workflow, all runs of it in order. `form`: of the record that they are for."""
+    """Reads the events of one workflow, all runs of it in order."""
 
-    def __init__(self, client: Client, workflow_id: str, form: int = FORM) -> None:
+    def __init__(self, client: Client, workflow_id: str) -> None:
         self._client, self._workflow, self._nonce = client, workflow_id, ""
-        self.signals, self._count = Signals(form), 0
+        self.signals, self._count = Signals(), 0
         self._calls: dict[int, dict[str, Any]] = {}
         self._attempts: dict[int, tuple[int, str]] = {}
         self._updates: dict[str, dict[str, Any]] = {}

@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.audit.chain import FORMS, broken, forged, head
+from plans.audit.chain import FORM, broken, forged, head
 from plans.audit.entries import Entry
 from plans.errors import PlanError
 from plans.model import Problem
@@ -67,7 +67,7 @@ def write(settings: Settings, record: Record) -> Path:
     """Keep the record of an ended workflow. Raises OSError, and SettingError for a key that others can read."""
     path = path_of(settings.state_dir, record.workflow_id, record.run_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    first = {"audit": record.form, "workflowId": record.workflow_id, "runId": record.run_id, "lastRunId": record.last}
+    first = {"audit": FORM, "workflowId": record.workflow_id, "runId": record.run_id, "lastRunId": record.last}
     lines = [json.dumps(first), *(each.model_dump_json(exclude_defaults=True) for each in record.entries)]
     last = head(record.entries, record.origin)
     signature = private_key(settings).sign(_sealed(record, last)).hex()
@@ -100,12 +100,11 @@ def read_file(path: Path, workflow_id: str) -> Stored:
     except OSError as error:
         raise BadRecord(f"{path} cannot be read: {error.strerror}") from error
     first, last = (lines[0], lines[-1]) if lines else ({}, {})
-    form = first.get("audit")
-    if not isinstance(form, int) or form not in FORMS or not isinstance(first.get("runId"), str):
+    if first.get("audit") != FORM or not isinstance(first.get("runId"), str):
         raise BadRecord(f"{path} does not begin like an audit record of this version; it is of a newer one, or changed")
     sealed = "sealed" in last
     entries = [_entry(path, each) for each in (lines[1:-1] if sealed else lines[1:])]
-    record = Record(workflow_id, str(first["runId"]), entries, True, form, last=str(first.get("lastRunId", "")))
+    record = Record(workflow_id, str(first["runId"]), entries, True, last=str(first.get("lastRunId", "")))
     problems = list[Problem]()
     if path.name != path_of(path, workflow_id, record.run_id).name:
         problems.append(Problem(code="AUDIT_CHANGED", message=f"{path.name} is the record of another run"))

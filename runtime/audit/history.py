@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.audit.chain import FORM, chained, origin
+from plans.audit.chain import chained, origin
 from plans.audit.entries import Act, Entry
 from plans.audit.receipts import Sent
 from runtime.audit.events import Reader
@@ -31,8 +31,6 @@ class Record:
     entries: list[Entry]
     ended: bool
     """Whether nothing will be added."""
-    form: int = FORM
-    """Version of its form."""
     sent: tuple[Sent, ...] = ()
     """The signals of the last run of the workflow, in order, if history does not say what became of them."""
     last: str = ""
@@ -48,7 +46,7 @@ class Record:
     @property
     def origin(self) -> str:
         """What the first entry is bound to."""
-        return origin(self.workflow_id, self.run_id, self.form)
+        return origin(self.workflow_id, self.run_id)
 
 
 async def runs_of(client: Client, workflow_id: str) -> dict[str, list[str]]:
@@ -76,19 +74,19 @@ async def runs_of(client: Client, workflow_id: str) -> dict[str, list[str]]:
     return starts
 
 
-async def read(client: Client, workflow_id: str, first: str = "", form: int = FORM) -> Record:
+async def read(client: Client, workflow_id: str, first: str = "") -> Record:
     """The record of a start of a workflow as the server's histories give it. `first`: its first run; else the newest.
 
     Raises RPCError: NOT_FOUND if there is no such workflow any more.
     """
     starts = await runs_of(client, workflow_id)
     first = first or list(starts)[-1]
-    return await read_runs(client, workflow_id, first, starts[first], form)
+    return await read_runs(client, workflow_id, first, starts[first])
 
 
-async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence[str], form: int = FORM) -> Record:
+async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence[str]) -> Record:
     """The record of these runs, which are all of one start. Raises RPCError."""
-    reader, acts, left, done = Reader(client, workflow_id, form), list[Act](), list(runs), list[str]()
+    reader, acts, left, done = Reader(client, workflow_id), list[Act](), list(runs), list[str]()
     while left:
         run_id, count, following = left.pop(0), 0, ""
         reader.of_next_run(run_id)
@@ -103,6 +101,6 @@ async def read_runs(client: Client, workflow_id: str, first: str, runs: Sequence
         if following and following not in [*done, *left]:  # it began since the runs were listed
             left.insert(0, following)
     ended = bool(acts) and acts[-1].action == "ended"
-    entries = chained(acts, origin(workflow_id, first, form))
+    entries = chained(acts, origin(workflow_id, first))
     untold = () if reader.signals.are_told else tuple(reader.signals.sent)
-    return Record(workflow_id, first, entries, ended, form, untold, done[-1], tuple(sorted(reader.before - {*done})))
+    return Record(workflow_id, first, entries, ended, untold, done[-1], tuple(sorted(reader.before - {*done})))

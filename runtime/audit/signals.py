@@ -10,7 +10,6 @@ import json
 from datetime import datetime
 from typing import Any
 
-from plans.audit.chain import FORM
 from plans.audit.entries import Act
 from plans.audit.receipts import DECIDES, UNCOUNTED, Receipts, Sent, closed, outcomes, read
 
@@ -19,10 +18,9 @@ RECORDED = "record_end"
 
 
 class Signals:
-    """The signals of one run of a workflow after the other. A record of form 1 says nothing of what became of them."""
+    """The signals of one run of a workflow after the other."""
 
-    def __init__(self, form: int = FORM) -> None:
-        self._says = form >= FORM
+    def __init__(self) -> None:
         self.sent: list[Sent] = []
         """Those of the run that is being read, in order."""
         self._recorded: Receipts | None = None
@@ -60,10 +58,10 @@ class Signals:
 
     def at_end(self, time: datetime) -> list[Act]:
         """What became of those that came after the record of the plan's end."""
-        return closed(self._recorded, self.sent, time) if self._says and self._recorded is not None else []
+        return closed(self._recorded, self.sent, time) if self._recorded is not None else []
 
     def _said(self, receipts: Receipts | None, time: datetime) -> list[Act]:
-        if not self._says or receipts is None:
+        if receipts is None:
             return []
         found = [self._of_run_before(each) for each in outcomes(receipts, self.sent, time)]
         ended = {each.entry: each.outcome for each in found}

@@ -42,7 +42,7 @@ def test_a_decision_by_update_meanwhile_is_the_one_that_becomes_void() -> None:
     assert (voided.entry, voided.step_id) == (None, "a")
 
 
-def test_what_an_older_version_left_says_nothing() -> None:
+def test_arguments_without_receipts_say_nothing() -> None:
     signals = Signals()
     signals.came("approve", 4, "approve", "a")
     shapes: tuple[Any, ...] = (None, "x", {"run": "{}"}, {"run": {}}, {"agent": []})
