@@ -98,26 +98,26 @@ async def test_two_agents_side_by_side_stop_at_the_limit_of_seconds(serve: Servi
 @pytest.mark.sampled
 async def test_a_person_extends_the_budget_of_two_agents_once_for_both_and_then_refuses(serve: Serving) -> None:
     async with serve([LOOKS]) as agents:
-        plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 2})
+        plan = await agents.plans.start(agents_named("a", "b"), budget={"calls": 4})
         question = await until_question(plan)
         assert question["kind"] == "budget"
-        assert question["args"]["budget"] == "2 of 2 calls of the LLM budget are spent"
-        assert question["args"]["approve"] == "the limits become: calls 2 -> 4"
-        await until_asked(agents, 2)
+        assert question["args"]["budget"] == "4 of 4 calls of the LLM budget are spent"
+        assert question["args"]["approve"] == "the limits become: calls 4 -> 6"
+        await until_asked(agents, 4)
         await plan.handle.execute_update(
             "decide", {"stepId": question["stepId"], "approved": True, "digest": question["digest"], "by": "ann"}
         )
         again = await until(lambda: _other(plan, question["digest"]), "it is asked again")
-        await until_asked(agents, 4)
+        await until_asked(agents, 6)
         await plan.deny(again["stepId"], by="ann")
         view = await plan.ended()
-        assert asked(agents) == 4
+        assert asked(agents) == 6
         assert {step(view, name)["result"]["code"] for name in ("a", "b")} == {"LLM_BUDGET"}
-        assert view["tokens"]["calls"] == 4
+        assert view["tokens"]["calls"] == 6
         later = await _resumed(plan.client, plan)
         question = await until_question(later)
-        assert question["args"]["approve"] == "the limits become: calls 4 -> 7", "what was denied is asked again"
-        assert asked(agents) == 4
+        assert question["args"]["approve"] == "the limits become: calls 6 -> 9", "what was denied is asked again"
+        assert asked(agents) == 6
         await later.deny(question["stepId"], by="ann")
         await later.ended()
 
@@ -181,6 +181,8 @@ async def test_a_plan_stopped_while_its_agents_wait_for_the_budget_resumes_with_
         question = await until_question(later)
         await later.until(lambda view: _looks(view) == 2, "both agents have told what they did before")
         await later.approve(question["stepId"])
+        again = await until(lambda: _other(later, question["digest"]), "half of two is enough for one of them")
+        await later.approve(again["stepId"])
         view = await later.ended()
         assert asked(agents) == view["tokens"]["calls"] == 4
     assert view["status"] == "completed"
