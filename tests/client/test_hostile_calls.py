@@ -77,9 +77,8 @@ def unfolded(rows: list[str]) -> str:
 def as_lines(command: str) -> str:
     view = BriefView.read({"id": "p", "status": "running", "steps": [{"id": "s", "tool": "run_command"}]})
     lines = Lines("p", view.model_copy(update={"pending": [item_of(command)]}))
-    event = {"time": NOW, "taskId": "p", "stepId": "s", "status": "ready"}
-    lines.of(EventView.read({"seq": 1, **event}))
-    return "\n".join(lines.of(EventView.read({"seq": 2, **event})))
+    event = {"seq": 1, "time": NOW, "taskId": "p", "stepId": "s", "status": "ready", "awaiting": "approval"}
+    return "\n".join(lines.of(EventView.read(event)))
 
 
 def on_the_review_screen(command: str) -> str:

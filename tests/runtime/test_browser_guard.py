@@ -209,18 +209,16 @@ async def test_the_proxy_ends_with_the_server(settings_here: Settings, tmp_path:
         await server.stop(other)
 
 
-async def test_a_server_of_an_older_version_is_a_weakness_until_it_is_restarted(
+async def test_a_server_without_its_proxy_is_a_weakness_until_it_is_restarted(
     unguarded: Server, settings_here: Settings, tmp_path: Path, guarded: Server
 ) -> None:
-    older = settings_here.model_copy(update={"state_dir": tmp_path / "older"})
-    older.make_state_dir()
-    record = unguarded.model_dump(exclude={"guard", "is_closed"})
-    (older.state_dir / "server.json").write_text(
-        Server.model_validate(record).model_dump_json(exclude={"guard", "is_closed"})
-    )
-    assert server.recorded(older) == unguarded
-    assert any("plan down" in each.text and "web page" in each.text for each in weaknesses(older))
-    assert not [each for each in weaknesses(settings_here) if "web page" in each.text]
+    other = settings_here.model_copy(update={"state_dir": tmp_path / "other"})
+    other.make_state_dir()
+    unguarded.write(server.record(other))
+    assert server.recorded(other) == unguarded
+    [found] = [each for each in weaknesses(other) if each.code == "UI_WITHOUT_GUARD"]
+    assert "plan down" in found.text
+    assert not [each for each in weaknesses(settings_here) if each.code in ("UI_WITHOUT_GUARD", "METRICS_FOR_BROWSERS")]
 
 
 def test_ports_that_browsers_refuse_are_taken_while_there_are_any() -> None:
