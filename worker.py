@@ -34,6 +34,7 @@ from activities.tools.registry import load_tools
 from activities.tools.tool import Tool, no_fault
 from plans.errors import PlanError
 from plans.hosts.host import pulse_of, queue_of_host
+from plans.views.safe_text import safe
 from runtime import gc_tuning, namespaces, search_attributes
 from runtime.audit.keeper import FIRST, Keeper
 from runtime.connect import Connection, reach
@@ -195,7 +196,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         gc_tuning.share_arenas()
         asyncio.run(serve(settings, child, patience))
     except PlanError as error:
-        print(f"{error.code}: {error.message}", file=sys.stderr)
+        print(safe(f"{error.code}: {error.message}"), file=sys.stderr)
         return 3 if isinstance(error, NotConnected) else 2 if error.code.startswith("BAD_SETTING") else 1
     return 0
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -151,3 +152,12 @@ async def test_what_it_cannot_start_with_is_named_and_has_its_exit_code(
 
 def test_the_environment_of_these_tests_leaves_no_setting_to_chance(environ: dict[str, str]) -> None:
     assert not {name for name in os.environ if name.startswith("PLANS_")} - set(environ)
+
+
+def test_what_a_worker_says_of_a_setting_holds_no_escapes(environ: dict[str, str]) -> None:
+    hostile = environ | {"PLANS_TOOLS": "/none/\x1b]0;title\x07.py"}
+    command = [sys.executable, str(ROOT / "worker.py")]
+    ended = subprocess.run(command, env=hostile, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2
+    assert "BAD_SETTING:PLANS_TOOLS" in ended.stderr
+    assert "\x1b" not in ended.stderr

@@ -14,6 +14,7 @@ import traceback
 from client.web.access import Access
 from client.web.serve import serve
 from plans.errors import PlanError
+from plans.views.safe_text import safe
 from runtime.settings import Settings
 
 
@@ -35,7 +36,7 @@ def _run() -> int:
     try:
         asyncio.run(_main())
     except PlanError as error:
-        sys.stderr.write(f"{error.code}: {error.message}\n")
+        sys.stderr.write(safe(f"{error.code}: {error.message}") + "\n")
         return 1
     except KeyboardInterrupt:  # before it listens to signals
         return 130

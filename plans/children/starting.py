@@ -43,8 +43,7 @@ def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], nam
 
     `data`: the content of its plan file. Raises InvalidPlan, and Refused (NESTED_TOO_DEEP).
     """
-    depth = (parent.parent.depth if parent.parent else 0) + 1
-    if depth > MAX_NESTING:
+    if parent.parent is not None and parent.parent.depth >= MAX_NESTING:
         text = f"a plan may run plans {MAX_NESTING} deep, and this is deeper; does a plan run itself?"
         raise Refused(text, NESTED_TOO_DEEP)
     plan = read_plan(data)
@@ -56,7 +55,7 @@ def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], nam
     plan = plan.model_copy(update={"id": name, "task_id": None, "queue": plan.queue or parent.queue_of(step)})
     options = options_of(parent, step, plan).model_copy(update={"inputs": dict(inputs)})
     run = Run.of(plan, options, Facts(), {})
-    run.parent = ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=depth, asks=asks(parent))
+    run.parent = _link(parent, step)
     run.unsigned = parent.unsigned
     run.files.stamps = _stamps(parent, step, run.options.workspace or "")
     return run
@@ -77,10 +76,7 @@ def resumed_run(
         return None
     new = resume.continued(run, name, now)
     new.options = options_of(parent, step, new.plan).model_copy(update={"inputs": dict(inputs)})
-    new.parent = ParentLink(
-        plan_id=parent.plan.id or "", step_id=step.id, depth=(parent.parent.depth if parent.parent else 0) + 1,
-        asks=asks(parent),
-    )  # fmt: skip
+    new.parent = _link(parent, step)
     new.unsigned, new.value = parent.unsigned, None
     return new
 
@@ -95,12 +91,15 @@ def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run 
         return None
     new = undoing(ended, loaded.undo_id, now, yes=parent.options.approve_all)
     new.options = new.options.model_copy(update={"until": for_child(parent), "shares_lock": is_covered(parent)})
-    new.parent = ParentLink(
-        plan_id=parent.plan.id or "", step_id=step.id, depth=(parent.parent.depth if parent.parent else 0) + 1,
-        asks=asks(parent),
-    )  # fmt: skip
+    new.parent = _link(parent, step)
     new.unsigned, new.value = parent.unsigned, None
     return new
+
+
+def _link(parent: Run, step: Step) -> ParentLink:
+    """Where a child plan belongs: the step of the plan that started it."""
+    above = parent.parent.depth if parent.parent else 0
+    return ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=above + 1, asks=asks(parent))
 
 
 def _stamps(parent: Run, step: Step, workspace: str) -> dict[str, Stamp]:
