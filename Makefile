@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/installed
 ARGS ?=
 # Tests run side by side, each process with a Temporal server of its own; PARALLEL= runs them one by one.
 PARALLEL ?= -n auto --dist worksteal
-.PHONY: setup demo demo-llm test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
+.PHONY: setup demo demo-llm docs test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
 
 setup: $(INSTALLED)
 	@$(BIN)/python scripts/get_temporal.py
@@ -71,6 +71,12 @@ test-compose: setup
 # The public conformance suite of MCP against our server; writes docs/mcp-conformance.md.
 conformance: setup
 	WRITE_CONFORMANCE=1 $(BIN)/python -m pytest --nightly tests/conformance $(ARGS)
+
+# The pages that are made of the code: docs/reference, the diagrams of ARCHITECTURE.md, docs/llms.txt.
+docs: $(INSTALLED)
+	$(BIN)/python -m scripts.reference
+	$(BIN)/python -m scripts.state_diagram
+	$(BIN)/python -m scripts.llms_txt
 
 # The documents as a site in build/site; every link and anchor is checked.
 site: $(INSTALLED)

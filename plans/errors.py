@@ -28,7 +28,7 @@
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
     └── ...                   the client's own; client/errors.py
 
-A message says what is wrong, where, and what to do next. docs/errors.md lists the codes; they appear in
+A message says what is wrong, where, and what to do next. `plans/error_codes.py` explains the codes, which appear in
 `--json` output and in a step's result.
 """
 

@@ -66,88 +66,109 @@ class Settings(Groups):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task_queue: str = Field(default="plans", min_length=1, max_length=1_000, pattern=r"^[^\s\x00-\x1f]+$")
-    """Task queue for plans; workers poll it."""
+    """Task queue that plans are put on and workers poll."""
     queues: Annotated[tuple[QueueName, ...], BeforeValidator(_listed)] = ()
-    """Further task queues whose steps a worker runs: those named by `queue` in plans and steps."""
+    """Further task queues a worker polls, comma separated: those that plans or steps name in `queue`."""
     workspace: Path | None = None
-    """Default workspace for plans without one."""
+    """Workspace of plans that name none; default: the current directory."""
     workspaces: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
-    """Directories that workspaces must be in; none: the home of the worker's user, and what the client grants."""
+    """Directories that workspaces must be in, comma separated; without it, the home of the worker's user and what the
+    person who starts a plan grants (docs/files.md#which-directories-may-be-workspaces)."""
     state_dir: Path
-    """State directory: data of the embedded server, values too large for history, summaries, logs."""
+    """Data of the embedded server, large values, summaries, logs."""
     cache_dir: Path
-    """Cache directory: downloaded programs. Can be deleted at any time."""
+    """Downloaded programs; may be deleted at any time."""
     tools: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    """Modules or .py files with the user's own tools."""
+    """Modules or `.py` files with tools of your own (docs/tools.md), comma separated."""
     approvals: Literal["normal", "strict"] = "normal"
-    """strict: neither a plan nor a flag can waive an approval."""
+    """`strict`: neither a plan nor `--yes` nor `--remember` nor a time limit (`onTimeout: approve`) can waive an
+    approval, and each `http_request` to a host that is not in `PLANS_HTTP_ALLOW` asks, as does each new name at the top
+    of the workspace or with a dot."""
     decisions: Literal["open", "signed"] = "open"
-    """signed: waivers of a start, decisions and edits count only with a signature by the key of the state directory."""
+    """`signed`, on workers and clients: waivers of a start, decisions and edits count only with a signature by the key
+    of the state directory, see operations (docs/operations.md#signed-decisions)."""
     edits: Literal["normal", "strict"] = "normal"
-    """strict: files that the run has neither created nor read cannot be edited."""
+    """`strict`: `edit_file` refuses a file that the run has neither written nor read."""
     protected: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    """Patterns of names that file tools write with approval only, beside the built-in list; `!` takes away."""
+    """Names that file tools write with approval only, added to the list (docs/files.md#names-that-need-approval) or,
+    with `!`, taken from it; comma separated."""
     server: Literal["auto", "embedded"] = "auto"
-    """embedded: ignore a server that already runs on localhost:7233."""
+    """`embedded`: ignore a server that happens to listen on localhost:7233."""
     grpc_compression: Literal["auto", "gzip", "none"] = "auto"
-    """Compression of messages between our processes and the server. auto: gzip, none for a server on this machine."""
+    """How messages between our processes and the server are compressed. `auto`: not at all for a server on this machine
+    (`localhost`, `127.*`, `[::1]`), where that would only take time, with gzip for any other; `gzip`, `none`: for every
+    server."""
     auto_worker: bool = True
-    """Whether commands start a background worker on this machine."""
+    """Whether commands keep a worker running in the background on this machine."""
     inline_bytes: int = Field(default=8_192, ge=256, le=262_144)
     """Step values of more bytes than this are stored outside Temporal's history."""
     storage: str = Field(
         default="local",
         pattern=r"^(local|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|gs://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9])$",
     )
-    """Storage for data too large for history: `local` (the state directory), `s3://BUCKET` or `gs://BUCKET`."""
+    """Where large data is stored: `local` (the state directory), `s3://BUCKET` (extra `s3`) or `gs://BUCKET` (extra
+    `gcs`)."""
     prune_hours: float = Field(default=1.0, ge=1, le=1_000_000, allow_inf_nan=False)
-    """Age in hours below which a scheduled prune removes nothing, whatever its schedule says."""
+    """Age in hours below which a scheduled prune (docs/scaling.md#storage) removes nothing, whatever its schedule
+    says."""
     output_mb: int = Field(default=256, ge=1, le=1_048_576)
-    """Most that a command may write to stdout and stderr in one attempt, in MB; all of it is stored."""
+    """Most MB that a command may write to stdout and stderr in one attempt; all of it is stored, beyond it the step
+    fails with `OUTPUT_LIMIT`."""
     external_bytes: int = Field(default=65_536, ge=1_024, le=1_048_576)
-    """Workflow payloads of at least this many bytes go to that storage; history holds a reference."""
+    """Workflow payloads of at least so many bytes are stored there as well."""
     max_activities: int = Field(default=100, ge=1, le=1_000)
-    """Most steps that one worker runs at the same time."""
+    """Steps one worker process runs at the same time, up to 1,000."""
     grace: float = Field(default=10.0, ge=0, le=86_400, allow_inf_nan=False)
-    """Seconds that running steps have to finish when a worker stops."""
+    """Seconds that running steps have to finish when a worker is asked to stop."""
     sandbox: Literal["auto", "off", "required", "landlock", "bwrap"] = "auto"
-    """Sandbox of commands. auto: the strongest available; off: none; others: that one, or refuse to run commands."""
+    """`auto`: the strongest level available; `required` or `bwrap`: level 2, or refuse to run commands; `landlock`:
+    level 1, or refuse; `off`: none."""
     sandbox_network: Literal["step", "on", "off"] = "step"
-    """Network access of sandboxed commands: per step (those that request it), all, none."""
+    """Which sandboxed commands have network access: `step` those with `network: true`, `on` all, `off` none."""
     sandbox_read: Annotated[tuple[str, ...], BeforeValidator(_directories)] = ()
-    """Further directories that sandboxed commands may read, such as tools in a home directory."""
+    """Further directories that sandboxed commands may read, comma separated. Without it: system directories, the
+    worker's Python, the directories on `PATH` themselves, and the programs of known tools in the home; for example,
+    what a program on `PATH` needs beside it."""
     http_allow: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
-    """Hosts besides public addresses that http_request may reach, and that may receive without approval."""
+    """Hosts besides public addresses that `http_request` (docs/security.md) may reach, and that may receive values
+    without approval, comma separated: `HOST`, `HOST:PORT`, `*.DOMAIN`, an address, a network (`10.0.0.0/8`)."""
     limit_cpu: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Limit on each process of a command: seconds of CPU time."""
+    """CPU seconds of each process."""
     limit_memory_mb: int | None = Field(default=None, ge=64, le=16_777_216)
-    """Limit on each process of a command: address space in MB."""
+    """Address space of each process, in MB."""
     limit_file_mb: int | None = Field(default=None, ge=1, le=16_777_216)
-    """Limit on each file that a command writes, in MB."""
+    """Size of each file a command writes, in MB."""
     limit_open_files: int = Field(default=4_096, ge=16, le=1_048_576)
-    """Limit on each process of a command: open files."""
+    """Open files of each process."""
     limit_processes: int | None = Field(default=2_000, ge=8, le=1_000_000)
-    """Limit on the number of processes of a command at the same time."""
+    """Processes of one command at the same time."""
     limit_free_mb: int | None = Field(default=100, ge=1, le=16_777_216)
-    """Free disk space that a command must leave, in MB."""
+    """Free MB that a command must leave on the disks it writes to."""
     undo: Literal["off", "files", "full"] = "files"
-    """Stored for undo: nothing; files that steps read and write; the whole workspace before each command."""
+    """What is saved for undo (docs/files.md#undo): `off` nothing; `files` what steps read and write; `full` also every
+    file up to 1 MiB before each command."""
     undo_mb: int = Field(default=256, ge=1, le=1_048_576)
-    """Limit on that storage in MB; the oldest contents are removed first."""
+    """MB for what is saved; the oldest contents are dropped first."""
     trace: bool = True
-    """Trace the processes of commands, to tell which of concurrent steps changed which file."""
+    """Whether the processes of commands are traced to tell who changed which file (docs/files.md#side-by-side); without
+    it, a file that changed while several commands ran is "one of" them. It costs a command some microseconds for each
+    file it opens for writing, and a command that itself needs a seccomp listener (rootless containers) cannot have
+    one."""
     notify: Path | None = None
-    """File with the targets of notifications; none: notify.toml in the state directory, if there is one."""
+    """File with the targets of notifications (docs/notifications.md), and who is notified of all plans; default:
+    `notify.toml` in the state directory, if there is one."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
-    """Name of the LLM model."""
+    """Name of the model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
-    """Timeout of an LLM request in seconds."""
+    """Seconds the LLM has for one answer."""
     context_tokens: int = Field(default=CONTEXT_TOKENS, ge=1_000, le=100_000_000)
-    """The model's context window in tokens; an agent's older results are compacted when a prompt nears it."""
+    """The context window of the model, in tokens: when an agent's prompt nears it, older results are compacted
+    (docs/agents.md#prompts). A larger one keeps more results in view and costs more tokens per request; a smaller model
+    needs a smaller one."""
     openai_api_key: SecretStr | None = None
-    """API key of the LLM endpoint; without one, only endpoints on this machine can be used."""
+    """API key; an endpoint on this machine needs none."""
     openai_base_url: str = OPENAI
-    """URL of the LLM endpoint: https, or http on this machine."""
+    """Endpoint: https, or http on this machine; default: OpenAI's."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""
 

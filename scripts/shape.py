@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)
 BRANCHES = (*LOOPS, ast.If, ast.IfExp, ast.ExceptHandler, ast.BoolOp, ast.match_case)
 NOT_GERUNDS = {"king", "listing", "nothing", "pending", "ring", "spring", "string", "thing", "wing"}
 PARTICLES = {"back", "by", "off", "on", "out", "up"}
+GENERATED = re.compile(r"<!-- [\w ]+: begin\b.*?<!-- [\w ]+: end -->", re.DOTALL)
+"""A part of a page that a script writes. `make docs` writes all of docs/reference."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ class Shape:
     gerunds: list[str] = field(default_factory=list)
     shared_names: dict[str, list[str]] = field(default_factory=dict)
     any_uses: int = 0
+    words: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By page of the documents, the words that people wrote, and those that scripts write."""
     foreign_private: list[str] = field(default_factory=list)
 
     @property
@@ -117,6 +122,7 @@ def measure(root: Path) -> Shape:
     shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if name.startswith("activities."))
     shape.gerunds = sorted(f"{module.folder}/{module.base}" for module in counted if is_gerund(module.base))
     shape.shared_names = shared_names(counted)
+    shape.words = words(root)
     shape.any_uses = sum(uses_of_any(module.tree) for module in modules)
     trees = {module.name: module.tree for module in modules}
     shape.foreign_private = foreign_private(trees, (*PACKAGES, "worker"))
@@ -273,6 +279,17 @@ def uses_of_any(tree: ast.AST) -> int:
     )
 
 
+def words(root: Path) -> dict[str, tuple[int, int]]:
+    """The words of each page at the root and in docs/: those that people wrote, and those that scripts write."""
+    found = {}
+    for page in sorted([*root.glob("*.md"), *(root / "docs").rglob("*.md")]):
+        name, text = page.relative_to(root).as_posix(), page.read_text(encoding="utf-8")
+        by_people = "" if name.startswith("docs/reference/") else GENERATED.sub(" ", text)
+        written = len(by_people.split())
+        found[name] = (written, len(text.split()) - written)
+    return found
+
+
 def measure_revision(revision: str, repository: Path = ROOT) -> Shape:
     """Measure a git revision, exported to a temporary directory."""
     command = ["git", "-C", str(repository), "archive", "--format=tar", revision]
@@ -305,7 +322,12 @@ def figures(shape: Shape) -> dict[str, str]:
         "gerund file names": f"{len(shape.gerunds)}",
         "base names in several folders": f"{len(shape.shared_names)}",
         "private members of libraries": f"{len(shape.foreign_private)}",
+        "words of documents, written + generated": " + ".join(f"{sum(each):,}" for each in _columns(shape.words)),
     }  # fmt: skip
+
+
+def _columns(words: dict[str, tuple[int, int]]) -> tuple[list[int], list[int]]:
+    return [by_people for by_people, _ in words.values()], [by_scripts for _, by_scripts in words.values()]
 
 
 def _percentiles(sizes: Sequence[tuple[int, str]], *percents: int) -> str:
@@ -330,6 +352,7 @@ def report(shapes: dict[str, Shape]) -> str:
         shared = [f"{base} ({', '.join(folders)})" for base, folders in shape.shared_names.items()]
         text.append(f"- base names in several folders: {'; '.join(shared) or 'none'}")
         text.append(f"- private members of libraries: {'; '.join(shape.foreign_private) or 'none'}")
+        text += [f"- words of {name}: {written:,} + {made:,}" for name, (written, made) in shape.words.items()]
         text += [f"- broken rule: {breach}" for breach in shape.breaches()]
     return "\n".join(text)
 

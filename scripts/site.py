@@ -36,7 +36,7 @@ class Stage:
         """Write all pages; returns links that lead nowhere, as `page: link`."""
         shutil.rmtree(self._target, ignore_errors=True)
         dead: list[str] = []
-        for page in sorted([*self._root.glob("*.md"), *(self._root / "docs").glob("*.md")]):
+        for page in sorted([*self._root.glob("*.md"), *(self._root / "docs").rglob("*.md")]):
             name = page.relative_to(self._root).as_posix()
             self._put(NAMES.get(name, name), self._relinked(name, page.read_text("utf-8"), dead))
         for picture in [each for kind in ("png", "svg", "webp") for each in (self._root / "docs").rglob(f"*.{kind}")]:
@@ -69,7 +69,7 @@ class Stage:
         return _relative(NAMES.get(page, page), self._page_of(target)) + (found["anchor"] or "")
 
     def _page_of(self, target: str) -> str:
-        if target.endswith(".md") and target.count("/") <= target.startswith("docs/"):
+        if target.endswith(".md") and ("/" not in target or target.startswith("docs/")):
             return NAMES.get(target, target)
         if target.startswith("docs/"):
             return target  # a picture

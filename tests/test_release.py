@@ -23,7 +23,7 @@ def test_every_place_that_names_the_version_is_known_and_gets_the_new_one(tmp_pa
         path.write_text(text)
     assert current(tmp_path) == "98.7.6"
     named = re.compile(rf"plans-(?:worker|web):{VERSION.pattern}")
-    pages = [path for pattern in ("*.yml", "*.md", "docs/*.md", "deploy/**/*.yaml") for path in ROOT.glob(pattern)]
+    pages = [path for pattern in ("*.yml", "*.md", "docs/**/*.md", "deploy/**/*.yaml") for path in ROOT.glob(pattern)]
     assert {path.relative_to(ROOT).as_posix() for path in pages if named.search(path.read_text())} <= set(PLACES)
 
 

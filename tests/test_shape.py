@@ -158,3 +158,12 @@ def test_a_revision_is_measured_beside_the_working_tree(tmp_path: Path, capsys: 
     assert "| figure | working tree | HEAD |" in printed
     assert "| modules | 2 | 1 |" in printed
     assert "| gerund file names | 0 | 1 |" in printed
+
+
+def test_words_that_scripts_write_are_counted_apart(tmp_path: Path) -> None:
+    (tmp_path / "docs/reference").mkdir(parents=True)
+    (tmp_path / "README.md").write_text("One two\n\n<!-- table: begin (by a script) -->\nthree\n<!-- table: end -->\n")
+    (tmp_path / "docs/reference/errors.md").write_text("# Four five\n")
+    counted = shape.words(tmp_path)
+    assert {name: written for name, (written, _) in counted.items()} == {"README.md": 2, "docs/reference/errors.md": 0}
+    assert counted["docs/reference/errors.md"] == (0, 3)

@@ -88,7 +88,7 @@ def strings(package: str) -> Iterator[str]:
 SCOPE: dict[str, Callable[[], str]] = {
     **{
         str(page.relative_to(ROOT)): lambda page=page: prose(page)  # type: ignore[misc]
-        for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+        for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
     },
     "help of the commands": helps,
     **{f"texts in {package}/": lambda package=package: "\n".join(strings(package)) for package in STRINGS},  # type: ignore[misc]
@@ -111,7 +111,7 @@ def own_papers(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.name
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
 )
 def test_pages_for_users_do_not_cite_our_own_papers(page: Path) -> None:
     if page.name in FOR_DEVELOPERS:

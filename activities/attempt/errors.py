@@ -1,6 +1,6 @@
 """Maps exceptions to ToolError: a stable code and whether the call can be retried.
 
-A tool's own `ToolError` keeps its code. Errors of the operating system get the codes of docs/errors.md; anything else
+A tool's own `ToolError` keeps its code. Errors of the operating system get codes of plans/error_codes.py; anything else
 is TOOL_FAILED and retryable. Messages are for people: of limited length, valid Unicode, without a stack trace.
 """
 

@@ -11,8 +11,8 @@ class CacheSettings(BaseModel):
     """Settings of kept results."""
 
     cache: Literal["on", "off"] = "on"
-    """off: no step takes or keeps results, whatever its plan says."""
+    """`off`: no step takes or keeps results for later runs (docs/cache.md), whatever its plan says."""
     cache_mb: int = Field(default=1_024, ge=1, le=1_048_576)
-    """Limit on the contents of files and large values of kept results, in MB; the least recently used go first."""
+    """MB for the files and large values of those results; the least recently used are dropped first."""
     cache_days: int = Field(default=30, ge=1, le=3_650)
     """Days after which `plan prune` removes a result that no run has taken."""

@@ -19,10 +19,11 @@ class HostSettings(BaseModel):
     """Settings of hosts."""
 
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
-    """Name of this machine among those of its queue: its workers have a workspace of their own. None: it is shared."""
+    """Name of this machine among those of its queue: its workers have a workspace of their own, `PLANS_WORKSPACE`, with
+    a directory for each plan; default: workers of a queue share their workspaces."""
     host_patience: float = Field(default=30.0, ge=1, le=86_400, allow_inf_nan=False)
-    """Seconds that steps wait for their plan's host before the plan moves to another one."""
+    """Seconds that steps wait for their plan's host before another one takes over."""
     host_seed: Annotated[Path, AfterValidator(_directory)] | None = None
-    """Directory whose files a plan begins with on this host; none: it begins with an empty directory."""
+    """Directory whose files a plan begins with; default: an empty directory."""
     checkpoint_mb: int = Field(default=1_024, ge=1, le=1_048_576)
-    """Most that the files of a plan may have in a checkpoint, in MB."""
+    """Most MB that a plan's files may have together; beyond it a step fails with `CHECKPOINT_TOO_LARGE`."""

@@ -28,11 +28,13 @@ class KeySettings(BaseModel):
     """Settings of encryption and of the secrets that plans name."""
 
     keys: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_source)] | None = None
-    """File with the key ring, or `command:PROGRAM ARGUMENTS` that prints it; none: nothing is encrypted."""
+    """File with the key ring, or `command:PROGRAM ARGUMENTS` that prints it; for workers and clients; default: nothing
+    is encrypted."""
     plain: Literal["read", "refuse"] = "read"
-    """refuse: payloads that are not encrypted are not read."""
+    """`refuse`: payloads that are not encrypted are not read."""
     secrets: Path | None = None
-    """File with the names of secrets; none: secrets.toml in the state directory, if there is one."""
+    """File with the secrets (docs/secrets.md) that plans may name, on each worker that uses them; default:
+    `secrets.toml` in the state directory, if there is one."""
 
     @field_validator("secrets")
     @classmethod

@@ -11,8 +11,8 @@ class LimitSettings(BaseModel):
     """Settings of rates and concurrency."""
 
     limits: Path | None = None
-    """File with rates and concurrency of tools, queues and the LLM; none: limits.toml in the state directory, if
-    there is one."""
+    """File with rates and concurrency (docs/limits.md) of tools, queues and the LLM; default: `limits.toml` in the
+    state directory, if there is one."""
 
     @field_validator("limits")
     @classmethod

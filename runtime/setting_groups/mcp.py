@@ -11,7 +11,8 @@ class McpSettings(BaseModel):
     """Settings of the servers of tools."""
 
     mcp: Path | None = None
-    """File with the servers of tools; none: mcp.toml in the state directory, if there is one."""
+    """File with the servers of tools (docs/tool-servers.md) that plans may use; default: `mcp.toml` in the state
+    directory, if there is one."""
 
     @field_validator("mcp")
     @classmethod

@@ -41,15 +41,19 @@ class TelemetrySettings(BaseModel):
     """Settings of telemetry."""
 
     otel: bool = False
-    """Export traces by OTLP over HTTP, as the OTEL_ variables say."""
+    """`on`, for workers and clients: traces are exported by OTLP over HTTP, as the standard variables of OpenTelemetry
+    say (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, ...); needs the extra
+    `telemetry`."""
     metrics: Annotated[str, AfterValidator(_address)] | None = None
-    """HOST:PORT where workers serve metrics for Prometheus; a port alone is one of 127.0.0.1."""
+    """`HOST:PORT` where a worker, or all processes of one, serve `/metrics` for Prometheus; a port alone is one of
+    127.0.0.1; default: no metrics."""
     log: Literal["text", "json"] = "text"
-    """json: workers write a JSON object per line to stderr, also about steps that end."""
+    """`json`: workers write a JSON object per line to stderr, with plan, step, attempt and trace."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """With PLANS_LOG=json: the lowest level that is written."""
+    """With `PLANS_LOG=json`, the lowest level that is written: `debug`, `info`, `warning`, `error`."""
     llm_prices: Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_priced)] = ()
-    """Prices of a million tokens, MODEL=INPUT/OUTPUT, in any currency: the metrics then have the cost."""
+    """Prices of a million tokens, `MODEL=INPUT/OUTPUT`, comma separated, in any currency: the metrics then have the
+    cost of LLM requests."""
 
     def cost_of(self, model: str, prompt: int, completion: int) -> float | None:
         """What a request to a model costs; None without a price. A dated name (`gpt-5-2026-01-01`) has the price of the

@@ -11,4 +11,5 @@ class UpkeepSettings(BaseModel):
     """Settings of locks on workspaces."""
 
     workspace_lock: Literal["asked", "all"] = "asked"
-    """all: every plan has its workspace to itself; asked: those that say `workspaceLock: true`."""
+    """`all`: every plan has its workspace to itself (docs/plan-files.md#a-workspace-of-its-own); `asked`: those that
+    say `workspaceLock: true`."""

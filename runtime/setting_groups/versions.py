@@ -12,4 +12,5 @@ class VersionSettings(BaseModel):
     """Settings of the version of a worker's code."""
 
     deployment: str | None = Field(default=None, pattern=PATTERN)
-    """Version that workers run as: NAME/BUILD, or NAME for a build named by the hash of its code; none: without one."""
+    """Version (docs/upgrades.md#versions-for-teams) that `plan worker` runs as: `NAME/BUILD`, or `NAME` for a build
+    named by the hash of its code; default: workers without a version."""

@@ -86,17 +86,19 @@ class WebSettings(BaseModel):
     """Settings of `plan web`."""
 
     web_listen: Annotated[str, AfterValidator(_address)] | None = None
-    """Address that the web page is served at; none: a free port of 127.0.0.1."""
+    """`HOST:PORT` that the page is served at; beyond this machine only with a login; default: a free port of
+    127.0.0.1."""
     web_url: Annotated[str, AfterValidator(_origin)] | None = None
-    """URL of the web page as people open it, for links in messages and behind a proxy."""
+    """URL of the page as people open it: https, without a path. Links in messages begin with it; default: the address
+    it listens at."""
     web_oidc_issuer: Annotated[str, AfterValidator(_issuer)] | None = None
     """OpenID Connect issuer that people log in with."""
     web_oidc_client_id: str | None = Field(default=None, min_length=1, max_length=1_000)
-    """Client id that the issuer knows this page by."""
+    """Client id that the issuer knows the page by."""
     web_oidc_secret_file: Path | None = None
-    """File with the client secret; without one, the client is public and PKCE alone protects the code."""
+    """File with the client secret, readable by this user only."""
     web_oidc_secret_env: str | None = Field(default=None, pattern=_VARIABLE)
-    """Name of the environment variable with the client secret."""
+    """Name of the variable with the client secret, instead of a file."""
     web_oidc_name_claim: str = Field(default="email", min_length=1, max_length=100)
     """Claim of the ID token that names a person."""
     web_oidc_groups_claim: str = Field(default="groups", min_length=1, max_length=100)
@@ -104,30 +106,33 @@ class WebSettings(BaseModel):
     web_oidc_scopes: str = Field(default="openid email profile", pattern=r"^openid( [\x21\x23-\x5b\x5d-\x7e]+)*$")
     """Scopes to ask the issuer for."""
     web_proxy_header: str | None = Field(default=None, pattern=_HEADER)
-    """Header in which a trusted proxy names the person."""
+    """Header in which a trusted proxy names the person who is logged in."""
     web_proxy_groups: str | None = Field(default=None, pattern=_HEADER)
-    """Header in which it lists the person's groups, comma separated."""
+    """Header in which it lists that person's groups, comma separated."""
     web_proxy_from: Annotated[tuple[str, ...], BeforeValidator(_networks)] = ()
-    """Addresses and networks of the proxy; the header is refused from everywhere else."""
+    """Addresses and networks of the proxy, comma separated; from elsewhere the header is refused."""
     web_proxy_secret_file: Path | None = None
     """File with a secret that the proxy sends in `X-Plans-Proxy-Secret`."""
     web_roles: str = Field(default="*=viewer", max_length=100_000)
-    """Who has which role: `WHO=ROLE`, comma separated, or the path of a .toml file."""
+    """Who is viewer, approver or operator: `WHO=ROLE`, comma separated, or the path of a .toml file
+    (docs/web.md#roles)."""
     web_idle_minutes: int = Field(default=60, ge=1, le=10_080)
-    """Minutes without a request after which a person must log in again."""
+    """Minutes without a request after which a person logs in again."""
     web_session_hours: int = Field(default=12, ge=1, le=720)
-    """Hours after which a person must log in again in any case."""
+    """Hours after which a person logs in again in any case."""
     web_mcp: bool = True
-    """Whether agents reach the MCP server at /mcp of the page."""
+    """Serve the MCP server (docs/mcp.md#over-http) at `/mcp` of the page."""
     web_mcp_audience: str | None = Field(default=None, min_length=1, max_length=1_000)
-    """What the issuer calls the MCP server in access tokens, if not by its address."""
+    """What access tokens for the MCP server name as their audience; default: URL of the page and `/mcp`."""
     codec_audience: str | None = Field(default=None, min_length=1, max_length=1_000)
-    """What the issuer calls `plan codec` in access tokens, which the Temporal UI passes on."""
+    """Audience of the access tokens with which the Temporal UI may ask `plan codec`
+    (docs/encryption.md#in-the-temporal-ui-and-cli); default: only its secret opens it."""
     web_mcp_templates: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
-    """Saved templates that the page's MCP server offers as tools of their own, comma separated; `all`."""
+    """Templates that are tools (docs/mcp.md#templates-as-tools) of the page's MCP server, comma separated, or `all`."""
 
     web_mcp_decide: Literal["here", "questions", "elsewhere"] = "here"
-    """What people decide through the clients of their agents: everything, only answers to questions, nothing."""
+    """What people decide through the clients of their agents (docs/mcp-tasks.md#decisions-in-the-clients-window):
+    `here` (everything), `questions` (only answers), `elsewhere` (nothing)."""
 
     def web_problem(self) -> dict[str, str]:
         """By variable, why these settings do not make a login; empty if they do. For whoever serves the page."""
