@@ -1,6 +1,6 @@
 """Other libraries with durable state on the same graphs: wall time, CPU, and what each makes of a kill -9.
 
-    python -m benchmarks --only others --repeats 3 --write docs/performance.md
+    python -m benchmarks --only others --repeats 3 --write docs/reference/measurements.md
 
 Each is installed once, at a pinned version, into the cache directory (`benchmarks.comparison.installing`); one that
 cannot be had gets a row that says why. There is no bar: these tools have other purposes.
