@@ -1,4 +1,4 @@
-"""Updates the measured tables in docs/reference/measurements.md, between two markers; the text around them is left alone."""
+"""Updates the measured tables in docs/reference/measurements.md, between two markers; other text is left alone."""
 
 from __future__ import annotations
 

@@ -8,6 +8,9 @@ what it would be if handing out a task took no time at all. `--unfair` is the co
 With two owners, each has a share of half the slots: one of its plans every half second (20 slots, five seconds). One
 who asks for that much (`--every 0.5`) uses its share up, and what every task costs beside its five seconds adds up in
 its queue: its times then grow with the number of plans, however tasks are handed out.
+
+A small owner who asks for all of its share waits however tasks are handed out (p95 1.58 of alone, of which the wait for
+a slot is 1.5 s), so a plan starts every second by default.
 """
 
 from __future__ import annotations

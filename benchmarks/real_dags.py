@@ -8,6 +8,8 @@ shortest possible makespan with 64 steps in flight becomes `--seconds`, or `--pa
 workflow by hand alternate. Each run keeps a ledger, which tells whether every task ran once, and after its parents.
 
 Exit code 0; 1 if something did not run whole, or with `--strict` if a row falls short; 2 if there is nothing to run.
+
+Scaled by the shortest makespan: below 5 ms per task every engine on two cores is measured by its throughput.
 """
 
 from __future__ import annotations

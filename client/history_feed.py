@@ -2,6 +2,8 @@
 
 Bursts of events are merged: at most ten notifications a second, each after a workflow task has completed. The feed
 follows continue-as-new, retries while the server is unavailable, and ends when the plan has ended.
+
+The history's tail and a query add no event, however many watch, and work while no worker is up.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 An update takes effect only once a worker has accepted it. Until then the server keeps it in memory, so what no worker
 accepts in time is reported as NoWorker, with how to find out what became of it.
+
+Updates, since they answer. The SDK's deadline is for one request, which it repeats without end, so there is one here.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ A signature covers the whole message, the workflow's id, a random id and the tim
 plan's nonce, which is another one after every start and every reset, so that nothing can be replayed to a later run.
 Only the public key enters a workflow, as a fact of its worker. Verification is a pure function, the same on every
 replay (Ed25519, RFC 8032).
+
+Rejected: a shared secret, which would stand in the history, and an activity per message. Somebody who polls a task
+queue of their own can be a parent; only an authorizing server stops that.
 """
 
 from __future__ import annotations

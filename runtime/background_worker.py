@@ -7,6 +7,9 @@ worker stops polling and finishes its running steps, and a new one starts beside
 that start work: an approval from a terminal without OPENAI_API_KEY must not take the key from a running agent. It ends
 by itself when its state directory is gone or its server stays away (`runtime.service.presence`), and follows the
 embedded server to other ports.
+
+It inherits the environment, as tools of a user may need any variable; commands of plans get none of it. It ends by
+itself when its state directory or server is gone, since it is easily forgotten.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 In this order: TEMPORAL_ADDRESS or a profile; a server already running on localhost:7233 (skipped with
 PLANS_SERVER=embedded); the embedded server of this state directory, started if needed. Attempts time out after 10
 seconds. API key and TLS settings apply to a configured server only, not to one found on this machine.
+
+Messages on loopback are not compressed: gzip, the SDK's choice, only costs CPU there. The address decides and not a
+measurement, since it is known before connecting.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Daemon processes tracked by a PID file (pid and start time, so that a reused pid is not mistaken for ours).
 
 `start` runs a command in its own session with a log file; `stop` sends SIGTERM, waits, then sends SIGKILL.
+
+A record holds ticks since boot and not psutil's wall-clock start, which moves when the clock is set.
 """
 
 from __future__ import annotations

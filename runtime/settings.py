@@ -310,6 +310,7 @@ def _sentence(error: Any) -> str:
 
 
 def _default_directories(environ: Mapping[str, str]) -> dict[str, Any]:
+    # Without platformdirs: it reads os.environ, and on macOS it would move the state directory.
     home = Path(environ.get("HOME") or Path.home())
     state = Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state")
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")

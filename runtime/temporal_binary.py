@@ -37,7 +37,9 @@ RELEASE_SUMS = {
     "darwin_amd64": "bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9",
     "darwin_arm64": "cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415",
 }
-"""SHA-256 of the archives of that version, as package collections publish them (DECISIONS.md)."""
+"""SHA-256 of the archives of that version, as package collections publish them.
+
+cashapp/hermit-packages and zph/hermit-packages agree; for arm64 on Linux there is the first alone."""
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 MOST_BYTES = 1_000_000_000
 DOWNLOAD_SECONDS = 60.0

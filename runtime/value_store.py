@@ -6,6 +6,8 @@ A field of a value may be a `Stream`: a text of any length, stored in chunks of 
 in the same way, so that neither needs more memory than a chunk. In the stored JSON text the stream is an object with
 the claims of its chunks under the key `$stream`. Its content is bytes; as a text, those that are not UTF-8 are
 replaced by U+FFFD.
+
+Rejected: the SDK's external storage alone, with which every view and every new run would fetch all values.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Locks are exclusive between processes, and between the threads and tasks of one:
 a lock when its holder dies, so nothing has to be cleaned up. Lock files are never removed: removing one that another
 process waits for would let two of them hold the lock. Locks are not reentrant. A descriptor that a child inherits holds
 the lock for as long as the child lives.
+
+Rejected: `filelock`, which does not expose its descriptor; the embedded server must inherit the one that locks its
+data.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@
 
 Exit code 0: every package was looked up, and none has a known vulnerability. 1: some have. 2: not all could be looked
 up, as without a network: pip-audit itself calls that "no known vulnerabilities". The bills are written in any case.
+
+pip-audit exits with 0 when it reached nothing, so its report is read.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A digest is that of the tag on the day it is looked up, with Docker; from then on Compose runs that image and no other.
 What `.env` says already is kept: delete a line to look it up again.
+
+No digest of Temporal's images could be confirmed; tags can be moved, so Compose refuses to start without `.env`.
 """
 
 from __future__ import annotations

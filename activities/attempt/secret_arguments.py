@@ -2,6 +2,8 @@
 
 Everything that was checked before the plan started is checked again, against this worker's secrets.toml: what a
 history says may be older, or come from another machine.
+
+Rejected: references with a value type that each view masks; one forgotten view would be a leak.
 """
 
 from __future__ import annotations

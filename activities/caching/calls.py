@@ -2,6 +2,10 @@
 
 Looked for when the arguments are checked and approved, and before limits are asked: what is taken uses up none.
 Nothing here fails a step: what cannot be looked up, or not kept, is a note in its result, and the tool runs.
+
+The activity looks results up, so commands of the workflow are the same with and without. Which files a call reads is
+known when it has read them, so they are compared and are not part of the key. Rejected: tracing all that a command
+reads (dearer than most results, and it misses listed directories).
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ stopped: what they have written so far may be in it, as after any kill of a work
 
 What is stored goes to the storage of values, by content, and is encrypted where that is. The object that the plan
 refers to names all others, so that `plan prune` finds them.
+
+A checkpoint follows every step that may change files; at intervals, completed steps would be lost. One of a thousand
+files of which one changed costs three small objects.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A file is reached through the workspace alone, by the rules of read_file, and parsed as strictly as the command line
 does. What is loaded is recorded in the plan's history with its hash: a later change of the file changes nothing.
+
+Loaded when the step is ready, as an earlier step may write the file; its hash is part of the approval's digest.
+Rejected: sending all files with the plan.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 They write SUMMARY.md for people into the state directory. The result of `record_end` holds the summary, the text and
 the Run, so that a client can show an ended plan from its history, without a worker that replays it. Idempotent: the
 same Run gives the same record.
+
+Check and summary are local activities: one event each instead of six. 50 plans of 20 steps took 1.27 times as long as
+workflows by hand with regular ones, 1.12 with local ones. They read, or write the same file again; no tool ever is one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A connection is opened when it is first needed and kept: one for each server, and for each workspace of a server that is
 granted access to workspaces. One that ended is opened again by the next call, after a pause that grows with every
 failure. There are at most `MOST`; those that nobody used for `IDLE` seconds are closed. All end with the worker.
+
+A process that served two workspaces would carry from one to the other what it read. Rejected: one that sees the parent
+of all.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 One activity serves them all, whatever their names, so that a tool which a server gets later needs no other worker. Each
 attempt compares the tool as its server lists it now with the definition that its call was decided on. If they differ,
 nothing is called (TOOL_CHANGED), and the workflow learns what the tool is now.
+
+Each attempt lists its server, as one that wants to pass something off need not send `tools/list_changed`. Hints of a
+server never loosen: only `destructiveHint` counts, against the operator's `never`.
 """
 
 from __future__ import annotations

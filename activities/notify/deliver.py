@@ -2,6 +2,10 @@
 
 `notify` may be attempted any number of times: it sends what was not sent yet, about what still waits. Errors name no
 address. The file of the targets is read for each message, so that a mended one needs no restart.
+
+One local activity hands news over (one event), and delivery outlives the plan. Rejected: an activity in the plan (six
+events, lost with it), an abandoned child per message, and watching by visibility (delayed, unordered, not on every
+server).
 """
 
 from __future__ import annotations

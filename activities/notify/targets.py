@@ -11,6 +11,9 @@
 
 Private addresses are allowed: the file is the operator's, and nothing that a plan says gets into a URL. No error, log
 or repr shows a URL or a key.
+
+A plan names targets and no addresses: anyone may write a plan, an LLM included, and it must not choose who receives
+what it says.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ in memory at a time: the command waits while the store is behind.
 
 Short output is not stored at once: a value of up to TEXT_BYTES is an ordinary text. Whoever follows the command gets
 what is new about every second, from `context.logs`: by reference, or inline as long as it is little.
+
+Rejected: a file beside the worker (no other machine reads it), one object per attempt (S3 cannot append), Temporal's
+history (no room).
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ loops and `cd` with literal values. An estimate; `activities.provenance.scan` se
 
 `a=$a$a` doubles a value with each assignment, and nested loops multiply programs: the analysis has a budget, and what
 was found until it is used up is returned.
+
+Rejected: bashlex, which failed on quoted here-documents, `case`, `[[`, `time` and arithmetic, and is GPL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The command line of bubblewrap, sandbox level 2: the visible part of the host, the workspace, its protected files."""
+"""The command line of bubblewrap, sandbox level 2: the visible part of the host, the workspace, its protected files.
+
+Directories above protected files are mount points, since a read-only file can be replaced by renaming one above it; the
+price is "cross-device link" for a rename between them, which `mv` handles.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 It is started with a constant environment and reads everything else from DESCRIPTOR, so nothing that a step gives takes
 effect outside the sandbox. Isolated mode (-I -S) reads no site files and imports nothing from the working directory.
+
+A threaded worker must not fork with code of its own, and its death must end the whole process tree; trees survived
+`start_new_session` and PDEATHSIG.
 """
 
 from __future__ import annotations

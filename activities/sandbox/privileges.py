@@ -4,6 +4,9 @@ The workspace and the temporary directory are mounted over themselves as ID-mapp
 itself as their owner, while on disk the files stay the owner's. Directories that the user could not pass (such as
 /root, mode 0700) are covered by an empty file system that holds only what the command may see. All mounts are private
 and vanish with the command. Linux, root. Standard library only: the launcher loads this file.
+
+Rejected: uid 0 without capabilities, which still owns /proc/sys and sockets of root, and changing the owner of all
+files.
 """
 
 from __future__ import annotations

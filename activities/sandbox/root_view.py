@@ -4,6 +4,8 @@ Visible are the system directories, the Python of the worker, the directories on
 in a home, and PLANS_SANDBOX_READ. Within them, homes, the worker's state directory and key files are hidden again. A
 home, or a directory that contains one, is never taken from PATH; nor is what a command could have put in place of an
 entry: one in the workspace, or one that leads by a link to a directory of a home that holds no programs.
+
+A list of what to hide is never complete: it missed homes opened by PATH and sockets outside /run.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Runs in the launcher: a thread answers each reported system call with "go on", a
 the trace file, so that a change never precedes its record. This is bookkeeping, not a defence: a program can change a
 path in its memory between the record and the call. What cannot be followed makes the trace incomplete, which is
 recorded too. A command never waits long: a report that takes more than STUCK_SECONDS is let go on (`look_after`).
+
+Rejected: fanotify and eBPF (root), an overlay per command (merges), ptrace (halves the speed of everything).
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ code. Besides, a workspace must be at or below one of PLANS_WORKSPACES; without 
 worker's user (hidden directories excepted), or at or below a directory that the person who starts the plan grants.
 PLANS_WORKSPACE is always allowed. Paths are compared as real paths and by inode, so that links, bind mounts and other
 spellings make no difference.
+
+A directory with the program's own code is refused, as a plan could change what runs outside the sandbox at the next
+start; binding it read-only would protect it at level 2 only.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Reading never blocks on a pipe or device and never reads more than the limit. New content is written to a temporary file
 beside the old one and synced before the two are swapped, so readers see either the old or the new content, also after a
 crash or on a full disk. Permissions are preserved.
+
+Files of any size are hashed whole: samples missed changes between them, and hashing is a tenth of reading (3 GiB in
+memory: 0.33 s to read, 0.37 s to read and hash). Rejected: inode, size and change time, which a change within one tick
+of the clock does not touch.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ Paths in results, histories, logs, messages and plans are such texts; `native` m
 
 Every name that comes from the operating system passes `visible`, and every one that goes there `native`: in
 `activities.workspace.workspace`, and where directories are listed or links read.
+
+Rejected: surrogates inside (JSON, Protobuf and SQLite refuse them), replacement characters (lead to no file), refusing
+such files after a command has made them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Kills an engine in the middle of a run, starts it again as it was, and judges by the ledger what came of it."""
+"""Kills an engine in the middle of a run, starts it again as it was, and judges by the ledger what came of it.
+
+Counted by the steps and not quoted from documents: a step that ended and was not recorded yet counts as done again for
+everybody, us included.
+"""
 
 from __future__ import annotations
 

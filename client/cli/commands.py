@@ -3,6 +3,8 @@
 A command's module is imported only when the command runs or shows its own help, so that `plan --help` and `plan check`
 do not load the Temporal client, the review screen and other slow imports. The sentence is repeated here for the same
 reason; a test compares it with the docstring of the function.
+
+Importing all commands to read their docstrings took 0.7 s before every command.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Only of the built-in tools that change one file: what other tools do with their 
 about the call (its digest), not about this: the file may change before the call starts, so what was compared is told
 with time and hash. The workspace is hostile: it is entered one name at a time without following links out of it, pipes
 do not block, sizes are limited, and files that may hold secrets are not read. Nothing here changes a file.
+
+Only of tools whose effect is known: another tool with the same arguments may append or merge, and a diff would be a
+guess that a person approves.
 """
 
 from __future__ import annotations

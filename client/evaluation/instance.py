@@ -2,6 +2,10 @@
 
 The SDK offers this to runners of workflows (`WorkflowRunner`, `WorkflowInstance`). The workflow's code is the worker's,
 unsandboxed: it learns about the world from jobs alone, and no command that it gives is carried out here.
+
+Rejected: an ephemeral server with a worker whose tools answer from the record (a mistake in its wiring would call a
+real tool), a run on the user's server (lists, notifications, locks), and the SDK's `Replayer`, which answers nothing
+about other models.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """What a run did: its LLM requests, its tool calls, its end. Of the record and of a replay alike, so that both compare.
 
 Pure.
+
+Calls are the same only if tool and arguments are equal to the character: anything softer gives one call the answer to
+another. A call that is not in the record ends the replay by default, as any result made up for it is fiction.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """What an import could not carry over: where in the document, what, and what to do by hand.
 
 A *loss* changes what the plan does compared with the document; a *note* does not, such as a trigger, which no plan has.
+
+Rejected: running jq in every condition, translating actions (there are tens of thousands), failing on any loss
+(`--strict` has it).
 """
 
 from __future__ import annotations

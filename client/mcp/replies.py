@@ -1,6 +1,9 @@
 """What a tool answers: a typed view as structured content, and a short text that a model reads.
 
 Texts of plans are made safe and bounded here: they come from LLMs, other agents and the output of commands.
+
+Remembered in a file, as a key may not be used again for another request and clients show one only once. Not in the
+plan's history, which would grow with each wrong reply; not in memory, or a restart would ask by an answered key.
 """
 
 from __future__ import annotations

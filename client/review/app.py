@@ -2,6 +2,9 @@
 
 The screen shows only what the plan accepted. An edit names the version on the screen; if the plan is at a newer one, it
 rejects the edit and the screen shows that version. Approvals name the version too: they count only for what was read.
+
+Screens are compared as text: pytest-textual-snapshot runs them in an event loop apart from the server, and exact
+colours change with releases of Textual.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The workspace, the inputs and the approvals given in advance are decided when the schedule is made. The runs have ids
 that end in their time (`nightly-2027-03-28T05:00:00Z`); Temporal starts none twice.
+
+A run needs no file: the schedule carries the plan as it was checked. `buffer` is BUFFER_ALL, since BUFFER_ONE drops
+runs without a word; the catch-up window is a day and not a year. Rejected: a scheduler workflow of our own.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Each undo runs once, whatever dies meanwhile: the id of that plan is taken once, and what it has undone is in its Run.
 If an undo fails, or is denied, the next call runs what is left, as `PLAN-undo-r2`.
+
+A plan of its own, so that an undo asks and retries like any step, and its id is taken once; before files, so they find
+the workspace as the plan left it. Rejected: activities without approvals.
 """
 
 from __future__ import annotations

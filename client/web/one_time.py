@@ -2,6 +2,8 @@
 
 Opening the link decides nothing: mail programs and scanners open links. The decision is a POST with the page's own
 token and Origin, like every other. What the plan refuses of a person it refuses of a link.
+
+The link carries what it decides about, so page and worker share a key and no disk. Rejected: random names of records.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ What becomes of the calls of the last answer, whose results the model has not be
   is unknown. The model decides what to do about it.
 
 The results are reported once, when all of these calls have ended; so no result precedes the end of its call.
+
+A call that had not begun is made by the resuming run and keeps its decision; reporting it as interrupted would cost a
+request and a second decision. A call that was running is not repeated: the model learns that it may have happened.
 """
 
 from __future__ import annotations

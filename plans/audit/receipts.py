@@ -3,6 +3,9 @@
 A signal has no answer, so the workflow numbers those that each of its runs handles, in the order of history, and keeps
 the refusals: what is not refused was accepted. The Run carries them to continue-as-new and into the record of the end,
 where history has them; the next run counts from 0. Sentences that may quote what somebody sent are left out.
+
+Rejected: the outcome in the signal's own entry (the heads of a running plan's record would change), a marker or memo
+per signal (a command each), the plan's log (200 entries, and no tie to an event).
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Its plan is the loop, over its own items, and before it one step for each value from outside that the items may use:
 done already, with the status and the value that the parent's step has. Large values go along as references.
+
+Outer values are steps that are done, so references mean the same. Rejected: rewriting references to inputs. A rerun
+keeps whole batches only: finding items again across batches would need the runs of all earlier children.
 """
 
 from __future__ import annotations

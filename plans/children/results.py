@@ -2,6 +2,9 @@
 
 A child that completed gives its value. One that ended otherwise fails the step, with PLAN_PARTIAL, PLAN_FAILED,
 PLAN_CANCELLED or PLAN_INTERRUPTED; the message names its first failed step with its code.
+
+One code for all of a child, so that a `catch` means the child as a whole; the code of its first failure would change
+with the order in which steps end.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 An edit of the plan's own block (`resize.thumb`) holds for all items that have not got to the step; one of an instance
 (`resize[cat.png].thumb`) for that instance alone. Nothing here changes the run.
+
+Rejected: copying the block into each item at its start, with which the run grows by steps times items and no edit
+reaches all items.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ The choice passes the same validation as a person's edits (`plans.execution.appl
 twice per step and five times per plan, and never about a failure that another attempt could make worse
 (OUTCOME_UNKNOWN) or that a person chose (denied, cancelled). If the LLM changes arguments, a `requiresApproval: false`
 no longer applies: the tool's own approval rule does.
+
+A step in recovery is ready and awaits it: running would not be true, failed would block its dependents. The choice is
+applied as edits, so one rule says what may be changed.
 """
 
 from __future__ import annotations

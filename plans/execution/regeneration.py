@@ -4,6 +4,9 @@ Steps that have begun are never changed: `fitted` restores those that the answer
 change. Fields of a step that an answer does not set (queue, retry, timeout, ...) retain what people set, as long as
 the step retains its id and tool. `replaced` returns the result as `plans.execution.apply_edits` does; neither changes
 the run.
+
+Nothing starts while the LLM revises, so that its answer is about the plan as it is. Rejected: letting steps start; the
+answer would be outdated or refused.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A literal stands between backticks, as JSON (JMESPath, "Literal Expressions"). An insertion inside quotes would be part
 of a text there, and its end could be written in the value: it is rejected, with the way to write it.
+
+Rejected: values beside the data under names of their own, a second way to write references.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 `$a` in the inline steps of the tool `plan` means step `a` of the child. What the child needs of its parent is given in
 `inputs`.
+
+In inline steps of a child plan `$a` means the child, so steps move between a file and a plan unchanged. Rejected:
+filling in the parent's values first, which makes each `$` an escape.
 """
 
 from __future__ import annotations

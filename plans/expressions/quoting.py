@@ -2,6 +2,9 @@
 
 The context of an insertion decides its quoting. Where the context is ambiguous, the insertion is rejected with an
 alternative: a rejected plan is fixed in a minute, an injected command is not (FAULTS T7).
+
+What is ambiguous is refused with another way to write it: a refusal is fixed in a minute, an injected command is not.
+Rejected: environment variables only, and no quoting.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A pattern is a path relative to the workspace. Inside a name, `*`, `?` and `[...]` stand for characters; `**` stands for
 any number of directories; a `/` at the end for everything below. A pattern names exactly what it says: `report.md` is
 the one at the top, `**/report.md` any. Letter case counts. Where a link leads counts, not where it lies.
+
+Not part of a call's digest, as they do not change what it does. Rejected: waiving all files that an earlier run of the
+schedule wrote, which is listed nowhere.
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ branch that is not taken is reported. `activities.provenance.scan` sees what rea
 
 Names can be bound to each other in circles, and `a = a + a` doubles a text with each line: the analysis has a budget,
 and returns what it has found when that is used up.
+
+It stays beside snapshots and tracing because nothing as cheap finds, before a `run_python` (5 ms), which old contents
+undo will need. Rejected: copying all small files before the first command (PLANS_UNDO=full: 1.3 s of CPU and 22 MB for
+2,250 files, and larger files are lost).
 """
 
 from __future__ import annotations

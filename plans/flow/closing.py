@@ -8,6 +8,9 @@ Rules
 - An interrupted plan does neither: it can be resumed. Nor does one that never began, or waits for its workspace.
 - A cancellation of a plan that is being closed lets that finish; another one ends it at once.
 - A run that undoes an ended plan begins with its rollback. It is completed if all of that is done, partial otherwise.
+
+After a failed undo the others run, as in sagas, one at a time, since effects of parallel steps may build on each other
+unseen. Undos are steps of the run; a child workflow would need views and messages of its own.
 """
 
 from __future__ import annotations

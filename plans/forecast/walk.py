@@ -3,6 +3,10 @@
 A step that would take an earlier result has its value from then on. The value of one that would run is not known, so
 of a step that uses it nothing more is known than that it depends on it. Approvals count as given. Child plans are gone
 through as well, of a repetition the first round, and what closes the plan.
+
+A step whose tool would be called has no value, and what uses it is reported as depending on it. Rejected: calling the
+tools that only read (slow, or they reach other systems), and the values of the last run (a forecast that looks exact
+and is wrong where it matters).
 """
 
 from __future__ import annotations

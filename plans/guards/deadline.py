@@ -4,6 +4,10 @@ It counts from the moment when the plan begins to run, so a draft in review has 
 is never stored: continue-as-new keeps when the plan began, an edit of `timeout` moves it, and a resumed run begins
 again. A child plan ends with its parent at the latest. What closes a plan (rollback, `finally`) has no deadline: it
 runs because the plan has ended.
+
+A plan whose deadline passes has failed, so rollback, alerts and schedules that pause on failure act. It is derived from
+when the plan began, so edits and resumes need no rule. Rejected: Temporal's workflow timeout, which ends a plan without
+rollback and summary.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A plan with `workspaceLock: true`, or any plan of a worker with PLANS_WORKSPACE_LOCK=all, starts no step before it holds
 the lock on its workspace, and holds it until it has ended. Plans that run as steps of it, and its agents, work under
 its lock and ask for none: nobody waits while holding a lock, so there is no deadlock.
+
+Rejected: a file lock (dies with its worker, means nothing on another host), a child workflow of the holder (ended by
+continue-as-new), a lease (a worker that renews it may be away for days).
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What a run knows of the newest checkpoint of its files when it is resumed at another host."""
+"""What a run knows of the newest checkpoint of its files when it is resumed at another host.
+
+Each move restores into a directory whose name is never used again, so a lost worker that comes back writes nothing that
+counts; absolute paths do not survive a move. Rejected: one fixed directory, and a lease in the bucket (clocks, and a
+fourth thing that can fail).
+"""
 
 from __future__ import annotations
 

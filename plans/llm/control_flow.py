@@ -1,4 +1,8 @@
-"""What a planning prompt says about control flow: loops, blocks, alternatives, catches (DESIGN 2.8)."""
+"""What a planning prompt says about control flow: loops, blocks, alternatives, catches (DESIGN 2.8).
+
+Several strict endpoints refuse a schema that contains itself, and one unrolled three levels repeats every tool in each
+place; so what is inside a block is JSON written as text.
+"""
 
 from __future__ import annotations
 

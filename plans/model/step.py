@@ -1,4 +1,7 @@
-"""The definition of a step: one call of one tool, or steps of its own, and how it is repeated, caught and undone."""
+"""The definition of a step: one call of one tool, or steps of its own, and how it is repeated, caught and undone.
+
+A denied step stays `skipped`, and is counted as denied, so that sums of `counts` stay true.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Every list of step fields in the code is derived from these markers with `names` and `aliases`, so that a new field is
 described once, in the model. They are not part of the JSON Schema. The fields of a plan have `plans.model.plan.OfPlan`.
+
+Markers in `Annotated`, not `json_schema_extra`: they do not reach the published JSON Schema.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 `usable` gives the schema that arguments are checked against. It may allow more than the server's own, which checks
 again itself; it never allows less. `known_fields` gives what is known of a value, for references and conditions.
+
+Made plain once, so that check, forms and prompts need no rule for other people's schemas; it may allow more than the
+server's, never less.
 """
 
 from __future__ import annotations

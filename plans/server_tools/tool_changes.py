@@ -3,6 +3,9 @@
 The definition of a tool is part of each call's digest (`plans.step_call`), so a decision about a call of the old tool
 is none about a call of the new one. What was given in advance falls as well: waivers, `--yes`, remembered approvals.
 All further calls of the tool in this run ask, once each, or once for all if that is what a person then says.
+
+The tool's definition is part of a call's digest, so changed tools need no second mechanism; what has no digest is
+voided by name, also the operator's `never`, which was about the tool as it was.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Attempts and LLM requests are spans of their own, which the worker that made them exports. A span says which step, tool
 and outcome, and never what was passed to it or came out of it: arguments, values, prompts, titles and the texts of
 errors are not in it.
+
+Rejected: Temporal's interceptors, which export from workflow code (a span is lost or doubled when a worker dies, and a
+killed attempt has none). The price: a plan that runs for weeks shows its steps' spans at its end.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@
 that a reader could miss or mistake is written as `\\u{200b}`, and nothing else ends up with that spelling, so the text
 can be told from what is shown. `unusual` names what was found. Imports nothing of ours, so that a command can print
 errors without loading the rest. Rules: Unicode UTS 39 (confusables), UAX 9 (bidirectional), UAX 44 (ignorable).
+
+Rejected: `confusable_homoglyphs`, of an old Unicode, which flags ordinary Greek and Cyrillic. A false alarm costs a
+second look.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 An event is for every step that waits for its name and whose `match` holds, and a step receives it once, whatever its
 round. Events that come before a step waits count: the newest are kept, in a number and size that have limits. What a
 step has received is kept for the other steps. Nothing here sets a status.
+
+An event is for every step that waits, and for each once: programs that send do not know how many wait. Rejected:
+handing each event to one step, which makes their order part of the meaning.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A question has a JSON Schema, or choices, or neither: then its answer is a text. Its author, who may be a model, and
 whoever answers are not trusted: sizes are limited, and a schema is applied with a limit on the work, by count and not
 by time, because a replay must reach the same verdict. No check of a value raises.
+
+A question is ready, not running: running steps would fill the slots and make `plan pause` wait for people. `--yes`
+answers none, since only a person knows.
 """
 
 from __future__ import annotations

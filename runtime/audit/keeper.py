@@ -3,6 +3,9 @@
 It asks the server now and then what has ended, however it ended: completed, cancelled, terminated. A record is made
 from the history, which the server keeps for its retention, so a worker that was away catches up when it is back. It
 reads one history at a time and lets go between events: the steps of running plans come first.
+
+The record is made of the history, which is append-only and has time and client of each message. Rejected: a record that
+the workflow writes beside it (a second truth, a command per act, and no word of what ends a plan from outside).
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 Whole payloads are encrypted, their metadata included; of a payload the server sees its length, and the id of its key.
 Payloads that are not encrypted pass through, so that plans begun before there were keys continue; PLANS_PLAIN=refuse
 refuses them. Without keys nothing is encrypted, and an encrypted payload says which key it needs.
+
+A payload is not bound to its plan, since the SDK hands payloads from plan to child and to the next run; signatures of
+decisions name plan and run. Nothing is compressed before: the length would tell what a text shares with one from
+outside.
 """
 
 from __future__ import annotations

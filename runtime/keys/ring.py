@@ -9,6 +9,10 @@ The text of a ring is TOML, the same in a file and from a command:
 
 `from` lies ahead of the moment in which a key is added, so that every process has read the ring before the first one
 encrypts with the new key: add everywhere, then use.
+
+Rejected: `MultiFernet` (128-bit keys, no binding to a purpose, no equal texts, no key that decrypts before it encrypts)
+and Tink (no such key either, no ring that is read again). Also rejected: the first key of the file encrypts; then the
+moment in which a file is copied decides.
 """
 
 from __future__ import annotations

@@ -13,6 +13,9 @@
 There is one file, the operator's: in the state directory, or where PLANS_MCP says. A file of the same name in a
 workspace or a repository is never read, as what it names would be started unasked. Nothing of the file gets into a
 plan, a history, a log or a prompt; errors name the file and the key, never a value.
+
+One file of the operator and none per project: a file in a cloned repository would start programs and send tokens
+unasked.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@
 
 There is one file, the operator's, as with mcp.toml: in the state directory, or where PLANS_SECRETS says. It holds no
 secrets itself; errors name the file and the key, never a value.
+
+Rejected: any tool may have any secret once a person approves; people approve what looks right.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ own repetitions rely on as well.
 
 A command that waits for a plan would wait for ever if the server had died and nobody else came along. So it starts the
 server itself, unless somebody has stopped it (`plan down`).
+
+Rejected: a proxy on a fixed port, which may be taken as well, and restarting workers, which loses what runs.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Opt-in. The service runs this interpreter and this code with the variables that concern plans as they are at the time;
 they go into a file of mode 0600 in the state directory, since keys may be among them. One service per user.
+
+Variables are in a file of mode 600, as units may be read by others; a unit without keys works until the first request.
 """
 
 from __future__ import annotations

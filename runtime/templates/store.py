@@ -3,6 +3,10 @@
 A version is kept as its author wrote it, comments included, under the hash of its content: it never changes, so people
 can commit the folder and see what changed. The list, oldest first, says which one is the newest. A file whose content
 is not what its name says was edited by hand, and is refused (TEMPLATE_CHANGED).
+
+Rejected: one file per template with git as its history (a worker has no git), numbered files (two branches both make
+number 4), a database. A name that project and user both have is refused: a cloned repository must not stand in for what
+a person means.
 """
 
 from __future__ import annotations

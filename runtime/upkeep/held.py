@@ -1,6 +1,8 @@
 """Values that `plan prune` holds while it makes sure that nobody has wanted them meanwhile: beside their place, hidden.
 
 A prune that is killed then leaves them there. Readers look there too, and the next prune puts them back.
+
+Rejected: a lock between prune and writers, which would be in the way of each step for a rare command.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """What the server says of the versions of a deployment, and where it sends new plans. Asks the server, whatever it is.
 
 A server without Worker Deployments, or with them turned off, is known by its answer: NO_VERSIONS.
+
+`initial_versioning_behavior` is unknown to servers up to 1.29, which ignore it without an error.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 A build is named by the hash of everything that a worker runs, unless somebody names it. Equal code is an equal build on
 every machine, whatever the dates of its files.
+
+The hash of everything a worker runs: hashing only workflow code would give a release with a broken tool the build of
+the one before, and nothing to roll back to.
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ are now. A child plan does the same between the plan above and its own children.
 
 A plan with children in flight does not continue as new, so none of this outlives a run of the workflow but what a child
 knows: that it has left.
+
+A child is asked when the plan moves, instead of telling each checkpoint: no message while nothing moves, and no answer
+to lose. Rejected: an answer for each step (two signals and four workflow tasks per change of a file), handing the place
+to the child (steps beside it wait), a directory for each child (merges).
 """
 
 from __future__ import annotations

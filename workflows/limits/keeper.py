@@ -3,6 +3,9 @@
 Workers send updates (`exchange`), started with the first one; what is admitted is decided by `plans.limits.limiter`
 with the time of the workflow task, which no message of a worker precedes. The workflow ends when nothing was claimed
 for an hour, and is started again by the next claim. No plan knows it, and no history of a plan has an event of it.
+
+Rejected: the server's rate limits (neither exact nor by key), a lock in the state directory (one host), PostgreSQL (a
+service more), a grant before the activity is scheduled (retries would not count).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 The library reads input in a thread that nothing interrupts. So input comes to it through a socket pair that a signal
 closes for writing, which it sees as the end of input. Output carries protocol only: whatever else is printed goes to
 standard error, also by child processes. Plans do not depend on this process.
+
+The library reads standard input in a thread that nothing interrupts; closing a socket pair for writing is an end of
+input to it, so calls end in order. Rejected: exiting at once, which cuts off answers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Who sends a request to /mcp: by this page's token, by an access token of the issuer, or by the proxy's header.
 
 A cookie never counts: what a browser sends by itself would let other pages call tools.
+
+The token is not the page's link: an agent keeps it in a file, and must not be able to open pages that decide. It is
+read for each request, so a new one counts at once.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A request of the protocol 2026-07-28 stands for itself, so that any process which serves this state directory can
 answer it. Clients of earlier versions have a session, in this process only: without one, nobody could be asked while a
 call is under way. Sessions that are not used end; a client then begins another one, and plans do not notice.
+
+Sessions of clients before 2026-07-28 live in one process, since without one no person could be asked during a call; two
+processes behind one address need sticky sessions for them.
 """
 
 from __future__ import annotations

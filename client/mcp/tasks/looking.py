@@ -2,6 +2,9 @@
 
 Adds nothing to any history. A plan that does not answer is a task that is working: it continues as soon as a worker
 serves it. What has ended needs no worker.
+
+The id of a task is the plan's id, and all it says is read from the plan at that moment: no second store that could
+differ or die with a process. `tasks/cancel` cancels once; repeated, it would end a rollback.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """A call of a template's tool: starts its plan for an agent, waits a while, answers with its outputs.
 
 A waiver counts only where all of what runs is what a person named: a template at a version, `NAME@HASH`, and no input
-from the agent. Else nothing is waived, as in everything that an agent starts (DECISIONS, 2026-11-22).
+from the agent. Else nothing is waived, as in everything that an agent starts.
+
+Rejected: counting waivers as `plan template run` does (`.plans/` is in a repository that an agent may edit), and never
+(a nightly template that a person has read could not run from an agent at all).
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 In a plan of a person, an edit could bring about what the person did not mean: by skipping the question before a step,
 or in a step whose approval is waived. In a plan that an agent started nothing is waived, each call that needs an
 approval asks, and what was approved is void once the call differs, as for every edit.
+
+Agents edit plans of agents only: an edit of a person's plan could skip the question before a step, and a check of each
+edit for what it takes away would never be complete.
 """
 
 from __future__ import annotations

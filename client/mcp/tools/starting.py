@@ -1,4 +1,8 @@
-"""Starting plans: plan_start, plan_make. What an agent starts counts as written by an LLM: nothing in it is waived."""
+"""Starting plans: plan_start, plan_make. What an agent starts counts as written by an LLM: nothing in it is waived.
+
+An agent chooses what runs and when, so nothing that it starts waives an approval, whoever wrote the plan. Rejected:
+trusting files that a person wrote (an agent writes files, too).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 The cookie holds a random id and nothing else. An id is made at login and never taken from a request (session fixation,
 OWASP Session Management). A session ends when it was not used for a while, after some hours in any case, and by logout.
+
+Rejected: signed cookies, which a logout cannot take back.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 While somebody looks, the server's index is asked every EVERY seconds which plans await a person; only plans of which
 that has changed, and the others once in RENEWED seconds, are queried. Queries add no events to histories.
+
+New decisions come in at the end and decided ones stay: a list replaced as a whole puts another call under the finger
+that is about to approve.
 """
 
 from __future__ import annotations

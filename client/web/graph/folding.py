@@ -3,6 +3,9 @@
 Steps that are interchangeable (the same tool, needs and dependents) make one group from `ALIKE` on; then, in plans that
 are still wide, those of one tool at one level; then whole levels, ranges of levels, and connected parts. No group makes
 a cycle: there is no path between interchangeable steps, levels only lead downwards, and parts are not connected.
+
+Rejected: dagre's compound graphs (seconds from a few hundred nodes on) and elk for all steps at once (1.6 MB, 4
+seconds, an unreadable picture of 2,122 steps).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The brief view as it is now, from an earlier one and what may differ since: what a watcher asks a big plan for."""
+"""The brief view as it is now, from an earlier one and what may differ since: what a watcher asks a big plan for.
+
+Rejected: applying the query `events`; an event has neither counts nor children, so the page would compute them a second
+time, and differently.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What a person wants to start: a file, a template or a text, checked, with a form for its inputs and what will ask."""
+"""What a person wants to start: a file, a template or a text, checked, with a form for its inputs and what will ask.
+
+Only below the directories that the page was started with; any path would let an operator of a team's page read the
+machine.
+"""
 
 from __future__ import annotations
 

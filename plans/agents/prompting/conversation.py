@@ -7,6 +7,9 @@ shortened (`compaction`). User and assistant take turns strictly, since some end
 
 It is stored outside history and read by later versions of this program: fields may be added with defaults, never
 renamed or removed.
+
+Rejected: one message composed each time, of which a provider reuses little, and a summary of old results by the model,
+which costs a request and may leave out what matters.
 """
 
 from __future__ import annotations

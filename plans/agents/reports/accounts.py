@@ -2,6 +2,9 @@
 
 A report is a message from outside: it counts only for the child that works on the step now. The child's result is
 authoritative: what a report said wrongly is corrected by it.
+
+Rejected: shares of the budget per agent (one stops while another has plenty), counting afterwards (exceeds by a request
+per agent), grants of several requests (held for days by an agent that awaits an approval).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What a name means at one place of a plan: a variable of a construct, a step that is visible there, or nothing."""
+"""What a name means at one place of a plan: a variable of a construct, a step that is visible there, or nothing.
+
+Rejected: paths as references everywhere (`$work.read` inside `work`), which make a block depend on its own name and
+cannot be moved.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,9 @@
 A batch fails if one of its items fails or is denied, so that a resumed plan finds it; whether the loop fails follows
 from the items of all batches. One whose child plan ended without a result, cancelled for example, fails the loop in
 any case.
+
+A denied item keeps no other from starting, unlike a failed one: a failure says that the rest may fail too, a person's
+no is about that item. Rejected: counting the loop as denied, which gives `tolerate` two meanings.
 """
 
 from __future__ import annotations

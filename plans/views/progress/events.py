@@ -3,6 +3,9 @@
 An event tells what was so at its time: what a step asked then, not what an approver made of it later. A step that
 becomes ready and then asks has one event for both. Values and arguments in events are whole when they are small, and
 marked as cut when they are not (`cut`, `length`); the full view has the rest.
+
+Rejected: a second store of progress, and streams (4 to 9 events per step). What was asked stays with arguments of up to
+1,000 characters, so a late watcher is not shown the present arguments as if they had been asked.
 """
 
 from __future__ import annotations

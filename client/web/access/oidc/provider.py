@@ -3,6 +3,9 @@
 Nothing of a token counts before its signature is checked with a key that the issuer publishes, by an asymmetric
 algorithm, and the token is for this client, this login (nonce) and this time. TLS is required, except for an issuer on
 this machine. Redirects are not followed, and answers are bounded.
+
+Rejected: Authlib's client, which sends code and secret without TLS, takes algorithms from the issuer, reads answers of
+any size, and has nothing for access tokens.
 """
 
 from __future__ import annotations
