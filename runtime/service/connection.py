@@ -44,7 +44,7 @@ class Following(ServiceClient):
     """A connection to the embedded server with this PID file, wherever it listens.
 
     `is_ready`: whether a server that accepts connections can be used yet. `revive`: starts the server again if it has
-    died; raises PlanError if it cannot. None: somebody else will.
+    died; raises PlanError or OSError if it cannot. None: somebody else will.
     """
 
     def __init__(self, service: ServiceClient, record: Path, is_ready: Ready, revive: Revive | None = None) -> None:
@@ -95,7 +95,8 @@ class Following(ServiceClient):
         await asyncio.shield(self._reviving)  # the request that noticed may be given up
 
     async def _revived(self, revive: Revive) -> None:
-        with suppress(PlanError):  # the request fails as it did; the next one tries again
+        # The request fails as it did; the next one tries again. OSError: of the state directory or of the programs.
+        with suppress(PlanError, OSError):
             await revive()
 
     async def _connected(self, address: str) -> ServiceClient | None:

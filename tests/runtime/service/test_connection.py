@@ -8,6 +8,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,27 @@ async def _events(client: Client, name: str) -> list[str]:
             if "TERMINATED" in seen[-1]:
                 return seen
         await asyncio.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_a_state_directory_that_fails_fails_no_request_that_found_the_server_dead(embedded: Settings) -> None:
+    client = (await reach(embedded, revives=True)).client
+    await client.start_workflow("Nobody", id="kept", task_queue="nobody")
+    running = server.recorded(embedded)
+    assert running is not None
+    # Whoever starts the server must open this file. A directory in its place is an OSError, to root as well.
+    lock = embedded.state_dir / "server.lock"
+    lock.unlink()
+    lock.mkdir()
+    await killed(running)
+    with pytest.raises(RPCError):
+        await client.get_workflow_handle("kept").describe(rpc_timeout=timedelta(seconds=3))
+    lock.rmdir()
+
+    async def found() -> bool:
+        with suppress(RPCError):
+            return (await client.get_workflow_handle("kept").describe(rpc_timeout=timedelta(seconds=3))).id == "kept"
+        return False
+
+    await until(found, "the next request starts the server")
