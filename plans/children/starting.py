@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from plans.activity_io import Facts
+from plans.agents.reports.accounts import must_ask
 from plans.children.orders import child_id
 from plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
 from plans.definition.parsing import read_plan
@@ -99,7 +100,7 @@ def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run 
 def _link(parent: Run, step: Step) -> ParentLink:
     """Where a child plan belongs: the step of the plan that started it."""
     above = parent.parent.depth if parent.parent else 0
-    return ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=above + 1, asks=asks(parent))
+    return ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=above + 1, asks=must_ask(parent))
 
 
 def _stamps(parent: Run, step: Step, workspace: str) -> dict[str, Stamp]:
@@ -182,11 +183,6 @@ def place_problems(run: Run, facts: Facts) -> list[Problem]:
 
 def _is_below(path: str, directory: str) -> bool:
     return path == directory or path.startswith(directory.rstrip("/") + "/")
-
-
-def asks(parent: Run) -> bool:
-    """Whether a child must ask before each LLM request: there is a budget above it."""
-    return parent.plan.budget is not None or (parent.parent is not None and parent.parent.asks)
 
 
 def described(step: Step, child: ChildPlan, plan: Plan) -> str:

@@ -224,8 +224,12 @@ async def test_a_budget_is_shared_by_all_below_and_extended_once_for_all(serve: 
         agents.plans.go()
         plan = await started(agents, budget={"calls": 5, "ask": True})
         view = await plan.until(lambda view: view["pending"], "the budget is used up")
+        assert refusals(view) == []
         assert [each["kind"] for each in view["pending"]] == ["budget"], "one question, in the plan that has the budget"
-        assert len(agents.llm.play.seen) <= 5
+        await until(lambda: len(agents.llm.play.seen) >= 5, "those that were granted are sent")
+        grown = [await Started(plan.client, name).view() for name in await below(plan.client, plan)]
+        assert [each for view in grown for each in refusals(view)] == []
+        assert len(agents.llm.play.seen) == 5, "no child plan sends one that was not granted, and no grant is lost"
         await runs.interrupt(plan.client, plan.id, by="ann")
         await plan.ended()
         changes = [Replacement(step_id="budget", path="calls", value=20)]

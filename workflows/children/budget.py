@@ -1,6 +1,6 @@
 """Answers the children of a plan that ask whether its LLM budget allows their next request, in the order they asked.
 
-A child plan passes the question on to its own parent, if there is a budget above it (`parent.Permits`).
+A child plan passes the question on to its own parent, if there is a budget above it (`parent.permit`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plans.log import LogKind
 from plans.run import Run
 from plans.step_call import digest_of, upcoming
 from workflows.children.handles import Handles
-from workflows.children.parent import Permits
+from workflows.children.parent import permit
 
 
 class ChildBudget:
@@ -22,12 +22,11 @@ class ChildBudget:
 
     def __init__(self, schedule: Schedule, handles: Handles) -> None:
         self._schedule, self._handles = schedule, handles
-        self._permits = Permits(schedule.run)
 
     def turn(self) -> None:
         """Answer the children that ask whether the budget allows their next request."""
         run = self._run
-        if run.plan.budget is not None or (run.parent is not None and run.parent.asks):
+        if accounts.must_ask(run):
             for step_id in [name for name, account in run.ledger.accounts.items() if not account.asks]:
                 self._tell_of_budget(step_id)
         for step_id in accounts.waiting(run):
@@ -35,10 +34,10 @@ class ChildBudget:
             if judgement.verdict in ("ok", "warn"):
                 if judgement.verdict == "warn":
                     _note_once(run, judgement.reason)
-                permit = self._permits.of(step_id)
-                if permit is None:
-                    continue  # the parent has not answered yet
-                self._answer(step_id, not permit, permit)
+                refusal = permit(run)
+                if refusal is None:
+                    return None  # the parent has not answered yet
+                self._answer(step_id, not refusal, refusal)
             elif judgement.verdict == "stop":
                 self._answer(step_id, False, judgement.refusal(run.plan.id or ""))
             elif judgement.verdict == "ask":

@@ -7,6 +7,7 @@ several may be under way at the same time.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -63,41 +64,37 @@ class Reporter:
             await asyncio.shield(asyncio.create_task(_signal(f"plan-{plan_id}", message)))
 
 
-class Permits:
-    """The requests of a child plan's own children, which its parent must grant."""
+def permit(run: Run) -> str | None:
+    """Why a plan's next LLM request is refused; empty if it is granted, None if the parent has not answered yet.
 
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._tickets: dict[str, int] = {}
-
-    def of(self, step_id: str) -> str | None:
-        """Why a child's next request is refused; empty if it is granted, None if the parent has not answered yet."""
-        link = self._run.parent
-        if link is None or not link.asks or not has_parent(self._run):
-            return ""
-        if step_id not in self._tickets:
-            self._tickets[step_id] = _ticket(self._run, link)
-        if link.refusal:
-            return link.refusal
-        if link.permitted < self._tickets[step_id]:
-            return None
-        del self._tickets[step_id]
-        _begun(self._run)
+    All that is known of it is in the Run: a grant that a run of the workflow did not use is good for the next one.
+    """
+    link = run.parent
+    if link is None or not link.asks or not has_parent(run):
         return ""
+    if link.permitted > link.used:
+        run.parent = link.model_copy(update={"used": link.used + 1})
+        return ""
+    if link.refusal:
+        return link.refusal
+    if link.asked <= link.permitted:
+        run.parent = link.model_copy(update={"asked": link.permitted + 1})
+        run.next_seq()
+    return None
 
 
 async def permitted(run: Run) -> None:
     """Wait until the parent grants the plan's own next LLM request. Raises Unanswered if it refuses."""
-    if run.parent is None or not run.parent.asks or not has_parent(run):
-        return
-    ticket = _ticket(run, run.parent)
-    await workflow.wait_condition(lambda: _answer(run, ticket) is not None)
-    refusal = _answer(run, ticket)
-    if run.stopped:
-        raise Unanswered(run.stopped, INTERRUPTED)
+
+    def has_news_since(seen: ParentLink | None) -> Callable[[], bool]:
+        return lambda: run.parent != seen or bool(run.stopped)
+
+    while (refusal := permit(run)) is None:  # a child of the plan may take a grant before this looks
+        await workflow.wait_condition(has_news_since(run.parent))
+        if run.stopped:
+            raise Unanswered(run.stopped, INTERRUPTED)
     if refusal:
         raise Unanswered(refusal, budget.OVERRUN_CODE)
-    _begun(run)
 
 
 def answered(run: Run, message: BudgetAnswer) -> None:
@@ -120,25 +117,6 @@ def has_parent(run: Run) -> bool:
     """Whether the plan runs as a step of another one now; a run that was resumed by itself does not."""
     parent = workflow.info().parent
     return run.parent is not None and parent is not None and parent.workflow_id == f"plan-{run.parent.plan_id}"
-
-
-def _answer(run: Run, ticket: int) -> str | None:
-    link = run.parent
-    if link is None or run.stopped or link.permitted >= ticket:
-        return ""
-    return link.refusal or None
-
-
-def _ticket(run: Run, link: ParentLink) -> int:
-    """The number of the request that is wanted now."""
-    run.parent = link.model_copy(update={"asked": link.asked + 1})
-    run.next_seq()
-    return run.parent.asked
-
-
-def _begun(run: Run) -> None:
-    if run.parent is not None:
-        run.parent = run.parent.model_copy(update={"used": run.parent.used + 1})
 
 
 async def _signal(parent: str, message: dict[str, Any]) -> None:

@@ -31,10 +31,15 @@ MAX_REQUESTS = 10_000
 """LLM requests of one run of an agent, which `AgentLimits` bounds."""
 
 
+def must_ask(run: Run) -> bool:
+    """Whether the agents and child plans of a run ask before each LLM request: it has a budget, or one is above it."""
+    return run.plan.budget is not None or (run.parent is not None and run.parent.asks)
+
+
 def opened(run: Run, step: Step, agent: AgentRun) -> None:
     """Open the account of an agent that is about to start, or to resume another one. Changes both."""
     # What the run that it resumes has spent and called is in the plan's record already.
-    state, asks = run.steps[step.id], run.plan.budget is not None
+    state, asks = run.steps[step.id], must_ask(run)
     since, known = done_before(agent) if state.past or state.more_past else (0, [])
     agent.link = PlanLink(asks=asks, permitted=agent.asked, since=since, known=known, told=since, requests=agent.asked)
     run.ledger = run.ledger.account(
@@ -72,8 +77,9 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
         "told": max(account.told, message.told),
         "finished": max(account.finished, message.finished),
     }
-    if message.request is not None and (not account.waiting or message.request < account.waiting):
-        changes |= {"waiting": message.request, "estimate": message.estimate, "since": run.next_seq()}
+    request = None if _was_granted(account, message) else message.request
+    if request is not None and (not account.waiting or request < account.waiting):
+        changes |= {"waiting": request, "estimate": message.estimate, "since": run.next_seq()}
         if not account.is_plan:  # an agent that asks has no other request under way
             changes |= {"finished": message.finished, "granted": min(account.granted, message.finished)}
     _change(run, message.step_id, changes)
@@ -83,11 +89,16 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
 def _check_numbers(account: Account, message: AgentProgress) -> None:
     """Raises Refused for numbers that no agent reports: they could hold up all agents of the budget for good."""
     before = account.granted if account.is_plan else message.finished
-    if message.request is not None and message.request != before + 1:
+    if message.request is not None and message.request != before + 1 and not _was_granted(account, message):
         text = f"request {message.request} does not follow request {before}"
         raise Refused(text, "BAD_MESSAGE")
     if message.finished > max(account.finished, account.granted) + MAX_REQUESTS:
         raise Refused(f"no agent makes {message.finished} LLM requests", "BAD_MESSAGE")
+
+
+def _was_granted(account: Account, message: AgentProgress) -> bool:
+    """Whether a child plan asks again for what it was granted: it went on as a new run before the answer came."""
+    return account.is_plan and message.request is not None and 0 < message.request <= account.granted
 
 
 def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None:

@@ -7,8 +7,11 @@ from typing import Any, Literal
 
 import pytest
 
+from plans import budget
 from plans.activity_io import Facts
+from plans.agents.order import AgentOrder
 from plans.agents.reports import accounts
+from plans.agents.run import AgentRun
 from plans.budget import Spent, Usage
 from plans.children.files import placed
 from plans.children.orders import child_id, source_of
@@ -215,6 +218,26 @@ def test_a_child_plan_may_have_several_requests_under_way_and_each_counts() -> N
     assert (position.spent.calls, position.uncounted, position.spent.total_tokens) == (1, 1, 10)
     accounts.closed(run, "sub", lost=True)
     assert run.ledger.total.calls == 2, "a request whose end is unknown counts as sent"
+
+
+def test_a_child_plan_that_asks_again_for_what_it_was_granted_is_no_intruder_and_gets_no_second_grant() -> None:
+    run = running()
+    accounts.received(run, report(request=1), NOW)
+    accounts.answered(run, "sub", granted=True)
+    spent = Spent(by_model={"m": Usage(calls=1, total_tokens=10)})
+    accounts.received(run, report(request=1, spent=spent), NOW)  # it continued as new before the answer came
+    assert accounts.waiting(run) == []
+    assert (run.ledger.total.calls, run.ledger.accounts["sub"].granted) == (1, 1)
+
+
+def test_the_agents_of_a_child_plan_ask_from_their_first_request_on_if_there_is_a_budget_above() -> None:
+    run, step = parent_of()
+    run.plan = run.plan.model_copy(update={"budget": budget.Budget(calls=5)})
+    child = child_run(run, step, {"steps": [{"id": "ag", "tool": "agent", "args": {"objective": "x"}}]}, {}, "p-sub")
+    agent = AgentRun.of(AgentOrder(request="x"), "agent-p-sub-ag", Options())
+    accounts.opened(child, child.plan.steps[0], agent)
+    assert agent.link.asks
+    assert child.ledger.accounts["ag"].asks
 
 
 @pytest.mark.parametrize(
