@@ -256,16 +256,17 @@ def _is_cancelled(error: BaseException) -> bool:
 
 
 def _cause(error: BaseException) -> ToolError:
-    # An activity that ends as cancelled cannot tell anything. So it fails, for its plan to know the output.
+    # An activity that ends as cancelled cannot tell anything. So it fails, for its plan to know the output and files.
     return ToolError("CANCELLED", "cancelled while it ran") if _is_cancelled(error) else tool_error(error)
 
 
 def _has_news(context: ToolContext, heartbeat: Heartbeat) -> bool:
-    """Whether the call was cancelled by its plan, not with its worker, after earlier attempts or some output."""
+    """Whether the call was cancelled by its plan, not with its worker, and left anything: attempts, output, files."""
     details, logs = activity.cancellation_details(), context.logs
     if details is None or not details.cancel_requested:
         return False
-    return bool(heartbeat.attempts) or (logs is not None and logs.stdout + logs.stderr > 0)
+    left = _left(context).keys() - {"sandbox"}
+    return bool(heartbeat.attempts or left) or (logs is not None and logs.stdout + logs.stderr > 0)
 
 
 def _since(started: float) -> float:

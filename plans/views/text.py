@@ -29,7 +29,7 @@ from plans.views.markdown import MARKS
 from plans.views.models import PendingView
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import troubled
-from plans.views.nested.rows import files_row, folded, nested_rows
+from plans.views.nested.rows import files_rows, folded, nested_rows
 from plans.views.nested.words import quoted
 from plans.views.pending import ASKING, QUESTION, asked
 from plans.views.progress.closing import undo_text
@@ -112,7 +112,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if inside := folded(census := Census(run), step.id):
         head = [row + (details.end(run, step) if detailed else ""), f"      {inside}"]
-        return [*head, *([f"      Notes: {notes}"] if notes else []), *files_row(census, run, step.id), *more]
+        return [*head, *([f"      Notes: {notes}"] if notes else []), *files_rows(census, run, step.id), *more]
     return [
         row + (details.end(run, step) if detailed else ""),
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),

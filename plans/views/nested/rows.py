@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from plans.model import Step
@@ -40,13 +40,18 @@ def nested_rows(census: Census, run: Run, names: Sequence[str], marks: dict[str,
     return rows
 
 
-def files_row(census: Census, run: Run, step_id: str) -> list[str]:
-    """The files that the steps inside a step wrote, on one row."""
-    paths = (path for name in census.walk(step_id) for path in run.steps[name].wrote)
+def files_rows(census: Census, run: Run, step_id: str) -> list[str]:
+    """The files that the steps inside a step wrote, on one row, and those that they deleted."""
+    inside = [run.steps[name] for name in census.walk(step_id)]
+    wrote = _paths("Files", (path for state in inside for path in state.wrote))
+    return wrote + _paths("Deleted", (path for state in inside for path in state.deleted))
+
+
+def _paths(label: str, paths: Iterable[str]) -> list[str]:
     seen = dict.fromkeys(paths)
     more = len(seen) - FILES
     text = ", ".join(line(path) for path in islice(seen, FILES)) + (f" and {more:,} more" if more > 0 else "")
-    return [f"      Files: {text}"] if seen else []
+    return [f"      {label}: {text}"] if seen else []
 
 
 def _how(census: Census, run: Run, step_id: str, state: StepState) -> str:

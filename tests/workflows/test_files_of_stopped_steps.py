@@ -1,0 +1,106 @@
+"""What a step had changed until it was stopped is told in every view: `plan show`, JSON, `plan files`, `plan undo`.
+
+Whatever stops it: a cancellation, its own failure, its timeout, that of its plan; as a step, an item, a step of a child
+plan, a call of an agent. The commands write nothing else than files: output alone was always told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from client import runs
+from client.undo import files
+from tests.driving import Plans, Started
+from tests.waiting import until
+from tests.workflows.agents import Agents, call, says, serving
+from tests.workflows.conftest import MakeWorker
+
+pytestmark = pytest.mark.modes("plain")
+
+WRITES = "echo new > made.txt; echo more >> old.txt; rm gone.txt; touch began"
+"""What is changed before the step is stopped."""
+LASTS = f"{WRITES}; sleep 300"
+MADE, GONE = {"made.txt", "old.txt", "began"}, {"gone.txt"}
+AGENT = {"id": "ag", "tool": "agent", "args": {"objective": "Work."}}
+
+
+def command(name: str, text: str, **more: Any) -> dict[str, Any]:
+    args = {"command": text}
+    return {
+        "id": name,
+        "tool": "run_command",
+        "args": args,
+        "requiresApproval": False,
+        "retry": {"attempts": 1},
+        **more,
+    }
+
+
+async def cancelled(plan: Started) -> None:
+    await runs.cancel(plan.client, plan.id)
+
+
+async def agent_cancelled(plan: Started) -> None:
+    await runs.cancel(plan.client, _agent(plan))
+
+
+async def untouched(plan: Started) -> None:
+    """It ends by itself."""
+
+
+def _agent(plan: Started) -> str:
+    return f"agent-{plan.id.removeprefix('plan-')}-ag"
+
+
+Stop = Callable[[Started], Any]
+STOPPED: dict[str, tuple[dict[str, Any], Stop, dict[str, Any]]] = {
+    "cancelled": (command("a", LASTS), cancelled, {}),
+    "failed": (command("a", f"{WRITES}; exit 3"), untouched, {}),
+    "timed out": (command("a", LASTS, timeout=3), untouched, {}),
+    "out of the plan's time": (command("a", LASTS), untouched, {"timeout": 5}),
+    "an item cancelled": (command("a", LASTS, forEach={"items": ["x"], "key": "@"}), cancelled, {}),
+    "in a child plan": ({"id": "a", "tool": "plan", "args": {"steps": [command("b", LASTS)]}}, cancelled, {}),
+    "a call of an agent": (AGENT, cancelled, {}),
+    "a call of an agent cancelled by itself": (AGENT, agent_cancelled, {}),
+}  # fmt: skip
+
+
+@pytest_asyncio.fixture
+async def agents(idle: Plans, make_worker: MakeWorker) -> AsyncIterator[Agents]:
+    for name in ("old.txt", "gone.txt"):
+        (idle.workspace / name).write_text("before\n")
+    whole = partial(make_worker, undo="full")  # the content of files that no step has read is kept as well
+    async with serving(idle, whole)([says({"tool_calls": [call("run_command", command=LASTS)]})]) as served:
+        yield served
+
+
+@pytest.mark.parametrize("how", STOPPED)
+async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(agents: Agents, how: str) -> None:
+    only, stop, more = STOPPED[how]
+    plan = await agents.plans.start([only], {"approveAll": True}, **more)
+    await until(lambda: (agents.plans.workspace / "began").exists(), "the command has done its work")
+    await stop(plan)
+    view = await plan.ended()
+    assert view["status"] != "completed"
+    # 1. JSON and the text of `plan show`.
+    assert set(view["step_files"]["0"]) == MADE, (view["steps"], view["log"])
+    assert "inside" in view["steps"][0] or view["steps"][0]["deleted"] == [*GONE]
+    rows = [row.strip() for row in (await runs.text(plan.client, plan.id, detailed=True)).splitlines()]
+    assert {"Files: began, made.txt, old.txt", "Deleted: gone.txt"} <= set(rows), rows
+    if how.startswith("a call of an agent"):
+        child = await Started(plan.client, _agent(plan)).view()
+        assert set(child["step_files"]["0"]) == MADE
+    # 2. `plan files`, with what kind of change.
+    report = await files.file_changes(plan.client, plan.id)
+    changes = {change.path: change.kind for each in report.calls for change in each.changes}
+    assert changes == {"made.txt": "created", "began": "created", "old.txt": "changed", "gone.txt": "deleted"}
+    # 3. `plan undo` takes it back.
+    undone = await files.undo(plan.client, plan.id)
+    assert {each.path for each in undone.restored if each.done} == MADE | GONE, undone
+    assert {path.name for path in agents.plans.workspace.iterdir()} == {"old.txt", "gone.txt"}
+    assert (agents.plans.workspace / "old.txt").read_text() == "before\n"
