@@ -12,24 +12,57 @@ import ast
 import inspect
 import re
 import sys
+from argparse import SUPPRESS
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+from temporalio import workflow
 
+from client.cli.commands import COMMANDS, imported
 from plans import error_codes
+from plans.edits import EditPlan, Regenerate
+from plans.execution.messages import (
+    AgentProgress,
+    Approve,
+    BriefAsked,
+    BudgetAnswer,
+    Control,
+    ControlPlan,
+    Decide,
+    Deny,
+    FilesAsked,
+    FilesChanged,
+    InsideAsked,
+    LogsAsked,
+    Shown,
+    Since,
+    StepAsked,
+)  # fmt: skip
+from plans.guards.lock_state import LockNews
+from plans.hosts.messages import PlaceNews, PlaceReport
+from plans.waiting.messages import AnswerQuestion, SendEvent
+from runtime.service import worker_arguments
 from runtime.settings import Settings
+from workflows.agent import AgentWorkflow
+from workflows.plan import PlanWorkflow
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "docs/reference"
 NOTE = "<!-- `make docs` writes this page; change the texts in the code. -->"
-_LINK = re.compile(r"\bdocs/((?P<page>[\w-]+)\.md(?:#[\w-]+)?)")
+_LINK = re.compile(r"\bdocs/(?P<place>(?:reference/)?(?P<page>[\w-]+)\.md(?:#[\w-]+)?)")
 
 
 def linked(text: str) -> str:
     """A text of the code as Markdown of a page in docs/reference."""
-    return " ".join(_LINK.sub(r"[\g<page>](../\1)", text).split())
+    return " ".join(_LINK.sub(_link, text).split())
+
+
+def _link(found: re.Match[str]) -> str:
+    place = found["place"]
+    return f"[{found['page']}]({place.removeprefix('reference/') if '/' in place else '../' + place})"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -197,7 +230,118 @@ def _default(name: str, info: FieldInfo) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"errors.md": errors, "settings.md": settings}
+# Messages
+
+INPUTS: dict[str, type[BaseModel] | None] = {
+    "approve": Approve, "deny": Deny, "decide": Decide, "pause": Control, "unpause": Control, "begin": Control,
+    "interrupt": Control, "abandon": Control, "clear_session": Control, "control": ControlPlan,
+    "answer": AnswerQuestion, "event": SendEvent, "edit": EditPlan, "regenerate": Regenerate,
+    "files_changed": FilesChanged, "agent_progress": AgentProgress, "budget_answer": BudgetAnswer, "place": PlaceNews,
+    "place_report": PlaceReport, "workspace_lock": LockNews, "plan": BriefAsked, "events": Since, "stamps": FilesAsked,
+    "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None, "summary": None,
+    "file": None, "tools": None, "state": None,
+}  # fmt: skip
+"""What each message is read as; None: it needs no input."""
+WORKFLOWS: dict[str, type] = {"plans": PlanWorkflow, "agents": AgentWorkflow}
+
+
+def messages() -> str:
+    """The signals, updates and queries of plans and agents."""
+    parts = [
+        linked(
+            "Every message is one JSON object of at most 16 KiB; `?` marks what may be left out. From Temporal's own"
+            " tools: docs/contract.md#22-workflows-and-messages."
+        )
+    ]
+    for kind, intro in {
+        "signals": "A signal that is malformed, unknown or too late changes nothing and leaves a log entry"
+        " `REFUSED:<code>` (docs/reference/errors.md#messages).",
+        "updates": "An update answers, and is refused with a code.",
+        "queries": "A query changes nothing, and adds nothing to the history.",
+    }.items():
+        found = {of: getattr(workflow._Definition.must_from_class(cls), kind) for of, cls in WORKFLOWS.items()}
+        names = dict.fromkeys(name for each in found.values() for name in each if name)
+        rows = []
+        for name in sorted(names):
+            of = [each for each in WORKFLOWS if name in found[each]]
+            text = inspect.getdoc(found[of[0]][name].fn) or ""
+            rows.append((f"`{name}`", ", ".join(of), _input(INPUTS[name]), linked(text)))
+        parts += [f"## {kind.capitalize()}", linked(intro), table(("name", "of", "input", "effect"), rows)]
+    return page("Messages", *parts)
+
+
+def _input(model: type[BaseModel] | None) -> str:
+    """The shape of a message: `{stepId, by?}`."""
+    if model is None:
+        return "nothing"
+    fields = [(info.alias or name) + "?" * (not info.is_required()) for name, info in model.model_fields.items()]
+    return "`{" + ", ".join(fields) + "}`"
+
+
+# Commands
+
+_COMMON = {"--json", "--help", "--install-completion", "--show-completion"}
+
+
+def commands() -> str:
+    """Every command with its arguments and options."""
+    parts = [
+        "`plan` (also `python -m client`). ID is a plan id or a workflow id. `--json` prints JSON wherever something is"
+        " shown. " + linked("Exit codes: docs/reference/errors.md#exit-codes."),
+    ]
+    known: dict[str, str] = {}
+    for name in COMMANDS:
+        parts += _command(f"plan {name}", imported(name), known)
+    return page("Commands", *parts)
+
+
+def _command(name: str, command: Any, known: dict[str, str]) -> Iterator[str]:
+    """The parts of a command; of a group, those of its commands. `known`: lists of options, and who has them."""
+    inner = getattr(command, "commands", {})
+    if not inner or command.invoke_without_command:
+        yield f"## `{' '.join([name, *(_argument(each) for each in command.params if _is_argument(each))])}`"
+        yield linked((command.help or "").strip())
+        options = [_option(each) for each in command.params if not _COMMON & set(each.opts)]
+        if name == "plan worker":
+            options = [_flag(each) for each in worker_arguments.parser()._actions if each.help != SUPPRESS]
+        listed = "\n".join(option for option in options if option)
+        if known.setdefault(listed, name) != name and len(options) > 1:
+            yield f"- As `{known[listed]}`."
+        elif listed:
+            yield listed
+    for each, below in inner.items():
+        yield from _command(f"{name} {each}", below, known)
+
+
+def _is_argument(parameter: Any) -> bool:
+    return bool(parameter.param_type_name == "argument")
+
+
+def _argument(parameter: Any) -> str:
+    shown = (parameter.metavar or parameter.name.upper()) + "..." * (parameter.nargs != 1)
+    return shown if parameter.required else f"[{shown}]"
+
+
+def _option(parameter: Any) -> str:
+    if _is_argument(parameter):
+        if parameter.help == "Plan id or workflow id.":
+            return ""
+        return f"- {parameter.metavar or parameter.name.upper()}: {linked(parameter.help or '')}"
+    value = f" {parameter.metavar}" if parameter.metavar else ""
+    return f"- `{', '.join(parameter.opts)}{value}`: {linked(parameter.help or '')}"
+
+
+def _flag(action: Any) -> str:
+    value = f" {action.metavar}" if action.metavar else ""
+    return "" if "--help" in action.option_strings else f"- `{action.option_strings[0]}{value}`: {action.help}"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "commands.md": commands,
+    "errors.md": errors,
+    "messages.md": messages,
+    "settings.md": settings,
+}
 
 
 def outdated(root: Path = ROOT) -> Iterator[tuple[Path, str]]:

@@ -23,14 +23,12 @@ import pytest
 from pydantic import BaseModel
 
 from activities.tools.registry import load_tools
-from client.cli.app import app
 from client.plan_file import check
 from plans import model
 from plans.definition.validation import errors
 from runtime.plan_files.yaml_reader import parse_yaml
 from runtime.secrets.file import FILE, allowed, read_entries
 from runtime.settings import Settings
-from tests.contract import PAGE, promised_commands
 from tests.nightly import only_nightly, only_sampled
 
 ROOT = Path(__file__).parent.parent
@@ -192,7 +190,9 @@ def doubled(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.parent.name != "reference"], ids=lambda page: page.name
+)
 def test_no_page_says_the_same_twice(page: Path) -> None:
     assert doubled(page.read_text()) == []
 
@@ -245,18 +245,6 @@ def test_every_error_code_is_explained() -> None:
     pages = "".join((ROOT / "docs" / name).read_text() for name in ("reference/errors.md", "operations.md"))
     explained = set(re.findall(r"^\| `([A-Z0-9_:<>a-z]+)` \|", pages, re.MULTILINE))
     assert sorted(set(codes()) - explained) == []
-
-
-def test_every_command_is_in_the_contract_and_nothing_else() -> None:
-    assert promised_commands(PAGE.read_text()) == {str(command.name) for command in app.registered_commands}
-
-
-@pytest.mark.parametrize("command", ["watch", "undo", "codec"])
-def test_a_command_missing_from_the_table_is_missing_from_the_contract(command: str) -> None:
-    page = PAGE.read_text()
-    assert command in promised_commands(page)
-    rest = re.sub(rf"`(plan )?{command}( [^`]*)?`", "", page, count=1)
-    assert promised_commands(page) - promised_commands(f"{rest}\nElsewhere a word like `{command}`.") == {command}
 
 
 MODELS: dict[str, type[BaseModel]] = {

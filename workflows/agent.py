@@ -272,7 +272,9 @@ class AgentWorkflow(PlaceHandlers):
 
     @workflow.signal(description="Sent by its plan: whether the agent may send its next LLM request.")
     def budget_answer(self, *arguments: Any) -> None:
-        """Take over whether the plan's budget allows the LLM request that the agent waits to send."""
+        """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
+        it may not; `number` 0: the plan has a budget now, ask from now on.
+        """
 
         def take() -> None:
             agent_reporting.answered(self._agent, read(BudgetAnswer, arguments))

@@ -44,7 +44,10 @@ class EditHandlers(PlaceHandlers):
         unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def edit(self, *arguments: Any) -> dict[str, Any]:
-        """Apply all edits or none. Returns the new version and the diff. Fails with the PlanError's code as type."""
+        """Edits the plan; returns the new version and the diff. Operations: `set`, `add`, `remove`, `move`, `skip`,
+        `unskip`; all or none. `stepId`, `after` and `before` may name a step inside a block (`resize.thumb`: all items
+        that have not got to it) or an instance (`resize[cat.png].thumb`: that one alone): docs/plan-files.md.
+        """
         require_stored(arguments)
         execution = self._started()
         await self._wait_until_drafted()
@@ -77,10 +80,8 @@ class EditHandlers(PlaceHandlers):
         unfinished_policy=workflow.HandlerUnfinishedPolicy.ABANDON,
     )
     async def regenerate(self, *arguments: Any) -> dict[str, Any]:
-        """Revise the plan according to the feedback. Returns the new version and the diff.
-
-        A running plan is paused during the LLM request, and in review afterwards. If the request fails, it continues
-        unchanged. Fails with the PlanError's code as type.
+        """The LLM revises what has not started, and nothing starts meanwhile; the plan returns to review, or, on
+        failure, continues as it was.
         """
         require_stored(arguments)
         execution = self._started()
@@ -119,12 +120,12 @@ class EditHandlers(PlaceHandlers):
 
     @workflow.query(description="The plan as a plan file, without statuses and results.")
     def file(self, *_: Any) -> dict[str, Any]:
-        """The plan as its author would write it."""
+        """The plan as a plan file."""
         return queries.file(self._started().run)
 
     @workflow.query(description="The tools the plan's workers offer, by name, with their argument schemas.")
     def tools(self, *_: Any) -> dict[str, Any]:
-        """Tool descriptions by name; the review screen builds its step form from them."""
+        """The tools of its workers, with their schemas."""
         return queries.tools(self._started().run)
 
     async def _wait_until_drafted(self) -> None:

@@ -94,49 +94,62 @@ class MessageHandlers:
 
     @workflow.signal(description='Approve a step: {"stepId": "...", "by": "...", "comment": "...", "args": {}}')
     def approve(self, *arguments: Any) -> None:
-        """Approve a step, now or before it awaits approval. `args`, if given, replace the step's arguments."""
+        """The step may make the call that it asks for, and no other
+        (docs/contract.md#29-what-a-decision-is-about). `args` replace the step's arguments, are validated, and make a
+        new version of the plan; `digest` refuses the decision when the call is another one, `version` when the plan has
+        changed since; `remember` approves further calls of this tool in this run, with the same network access, queue
+        and workspace, except for steps that set `requiresApproval`; of a step inside a loop, the calls of that step for
+        all items. A pattern, as in `resize[*]`, is about every step that fits it and awaits approval now, or about
+        those with one of these `digests`.
+        """
         self._try(
             "approve", step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)
         )
 
     @workflow.signal(description='Deny a step, which is then skipped: {"stepId": "...", "by": "...", "comment": "..."}')
     def deny(self, *arguments: Any) -> None:
-        """Deny a step: it is skipped, and steps that depend on it are permanently blocked."""
+        """The step is skipped: "User denied approval"; its dependents are permanently blocked."""
         self._try("deny", step_of(arguments), arguments, lambda: self._signal_decision("deny", Deny, arguments))
 
     @workflow.signal(description="Pause the plan: running steps finish, no further step starts until unpause.")
     def pause(self, *arguments: Any) -> None:
-        """Pause: running steps finish, no step starts."""
+        """No further step starts, and an agent sends no further LLM request; the agents and child plans of the steps
+        are paused with it (`above`).
+        """
         self._signal_control("pause", arguments)
 
     @workflow.signal(description="Unpause the plan: steps start again.")
     def unpause(self, *arguments: Any) -> None:
-        """End the pause."""
+        """Steps start again, and what was paused with the plan."""
         self._signal_control("unpause", arguments)
 
     @workflow.signal(description="Stop at the next safe point; `plan resume` continues from there.")
     def interrupt(self, *arguments: Any) -> None:
-        """Let running steps finish, start none, and end as cancelled; `plan resume` continues from there."""
+        """Running steps may end, nothing starts, the plan ends as cancelled; `plan resume` continues it."""
         self._signal_control("interrupt", arguments)
 
     @workflow.signal(description="End a plan at once that rolls back or runs its `finally`, after a cancellation.")
     def abandon(self, *arguments: Any) -> None:
-        """Cancel what closes the plan, and start no more of it."""
+        """Of a plan that rolls back or runs its `finally`: ends that at once; sent by the second `plan cancel`
+        (docs/rollback.md#cancelling).
+        """
         self._signal_control("abandon", arguments)
 
     @workflow.signal(description="End the review and start the plan.")
     def begin(self, *arguments: Any) -> None:
-        """End the review and start the plan."""
+        """Ends the review; `version` refuses to begin another plan than the one that was reviewed."""
         self._signal_control("begin", arguments)
 
     @workflow.signal(description="Forget file stamps and the agents.md shown; both come in again with the next reads.")
     def clear_session(self, *arguments: Any) -> None:
-        """Forget the files as last seen and the agents.md shown, as at the start."""
+        """Forgets file stamps and the agents.md shown: later edits are of files never seen, and agents.md come in again
+        with the next reads.
+        """
         self._signal_control("clear_session", arguments)
 
     @workflow.signal(description='Report files that others have changed: {"paths": ["src/main.py"]}')
     def files_changed(self, *arguments: Any) -> None:
-        """Mark the stamps of these files or directories as outdated."""
+        """These files or directories were changed by others: the run must read them again before it edits them."""
 
         def mark() -> None:
             message = read(FilesChanged, arguments)
@@ -146,7 +159,12 @@ class MessageHandlers:
 
     @workflow.signal(description="Sent by children: progress of the agent or plan that works on a step.")
     def agent_progress(self, *arguments: Any) -> None:
-        """Store the child's task list, calls, files, usage and questions as the step's; add its line to the log."""
+        """Sent by the agent of a step: its task list, progress and notes, and since its last report its finished tool
+        calls and their files; by a child plan: `child {status, counts, pending, more}`, what its parent's views show of
+        it. `spent` is all that it has spent on LLM requests, so a report that arrives twice counts once. `request` asks
+        whether the plan's budget allows the request of this number. What follows `notes` counts only from the agent or
+        child plan that works on the step now (`UNKNOWN_AGENT`).
+        """
 
         def note() -> None:
             self._started().received(read(AgentProgress, arguments, max_bytes=AGENT_BYTES))
@@ -164,7 +182,9 @@ class MessageHandlers:
 
     @workflow.update(description='Approve or deny a step; returns the decision: {"stepId": "...", "approved": true}')
     def decide(self, *arguments: Any) -> dict[str, Any]:
-        """Approve or deny a step. Returns the decision as recorded; fails with the PlanError's code as type."""
+        """As `approve` and `deny`. Returns the decision as recorded; of a pattern `{stepId, approved, count, stepIds,
+        refused}`.
+        """
         require_stored(arguments)
         message = read(Decide, arguments)
         signed.take(self._started().run, "decide", arguments)
@@ -186,7 +206,9 @@ class MessageHandlers:
         description='Begin, pause, unpause, interrupt, abandon, clear_session: {"action": "pause", "by": "..."}'
     )
     def control(self, *arguments: Any) -> dict[str, Any]:
-        """Begin, pause, unpause, interrupt or clear the session. Returns action, log text and status."""
+        """As the signals of these names: `begin`, `pause`, `unpause`, `interrupt`, `abandon`, `clear_session`. Returns
+        `{action, text, status}`.
+        """
         require_stored(arguments)
         message = read(ControlPlan, arguments)
         if message.action in _SIGNED:
@@ -208,52 +230,69 @@ class MessageHandlers:
 
     @workflow.query(description='The plan with the status and result of every step; abridged: {"brief": true}')
     def plan(self, *arguments: Any) -> dict[str, Any]:
-        """The plan joined with statuses and results (seed 004's Plan)."""
+        """The plan with the status and result of every step, `pending`, `log`, `counts`, `step_tool_history`,
+        `step_files`, and `step_files_shared` where it is not known which step wrote a file; with `{"brief": true}` only
+        what a list of steps shows; with `{"brief": true, "since": SEQ, "version": N}`, for a client that has version N
+        of the plan as of event SEQ, only the steps that may differ and the later log, marked with `since`, or, if that
+        is not enough, all of it without the mark.
+        """
         return self._view(arguments)
 
     @workflow.query(description='Progress events numbered above `since`: {"since": 0}')
     def events(self, *arguments: Any) -> list[dict[str, Any]]:
-        """Events numbered higher than `since`, at most `limit` (1,000)."""
+        """The events (docs/contract.md#events) after that number, at most 1,000."""
         return queries.events(self._started().run, arguments)
 
     @workflow.query(description='File stamps as the run last saw them: {"paths": ["src/main.py"]}; without paths all')
     def stamps(self, *arguments: Any) -> dict[str, Any]:
-        """File stamps (hash and size) of the files the run read or wrote, by path."""
+        """Hash and size of the files the run read or wrote, by path."""
         return queries.stamps(self._started().run, arguments)
 
     @workflow.query(description='Attempts of the steps and where their output is: {"stepId": "step_1"}; without, all')
     def logs(self, *arguments: Any) -> dict[str, Any]:
-        """The attempts of one step or of all, in pages, and where the output of their commands is stored."""
+        """Every attempt of a step, or of as many steps as fit from number `since` on (`next`: the number to ask for
+        next): when, error, wait, and where its output is stored.
+        """
         return queries.logs(self._started().run, arguments)
 
     @workflow.query(description='What a decision on a step is about, with its digest: {"stepId": "step_1"}')
     def call(self, *arguments: Any) -> dict[str, Any]:
-        """The whole call that a step asks for or would make now; its `digest` binds a decision to it."""
+        """What a decision on the step would be about now: tool, arguments, queue, workspace, network access, their
+        `digest`, and `isWhole: false` where values are not known yet; empty if there is no such step.
+        """
         return queries.call(self._started().run, arguments)
 
     @workflow.query(description='The steps inside a block or loop, in pages: {"stepId": "resize", "since": 0}')
     def inside(self, *arguments: Any) -> dict[str, Any]:
-        """The steps inside one step, or those that fit a pattern, each with its result and value."""
+        """The step, and in `steps` those inside it with their values, at most 500 from number `since` on (`next`: the
+        number to ask for next); of a pattern, those that fit it; `direct`: only the items.
+        """
         return queries.inside(self._started().run, arguments)
 
     @workflow.query(description='The plan as text; a big plan abridged to its active steps: {"limit": 100}')
     def text(self, *arguments: Any) -> str:
-        """The plan as text (seed 000's display)."""
+        """The plan as text: every step with mark, notes, tools and files; of a big plan the steps that are moving;
+        `detailed`: as `plan show` prints it.
+        """
         return self._text(arguments)
 
     @workflow.query(description="Summary so far: counts, duration, files written, failed steps.")
     def summary(self, *_: Any) -> dict[str, Any]:
-        """The summary so far, or the final one when the plan has ended."""
+        """Counts, duration, files written, what failed, was denied, skipped or blocked, and what awaits a decision; the
+        final one when the plan has ended.
+        """
         return summary_of(self._started().run).to_json()
 
     @workflow.query(description="What became of the signals of this run of the workflow: their number, and refusals.")
     def receipts(self, *_: Any) -> dict[str, Any]:
-        """The receipts of signals, for `plan audit`."""
+        """What became of the signals that this run of the workflow has handled: their number, and those that were
+        refused, with codes; for `plan audit`.
+        """
         return self._started().run.receipts.model_dump(mode="json")
 
     @workflow.query(description="The whole Run as JSON, from which another run can resume.")
     def state(self, *_: Any) -> dict[str, Any]:
-        """The whole Run, the input of `plans.execution.resume`."""
+        """The whole run, for another run to continue from."""
         return self._state()
 
     def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:

@@ -135,13 +135,15 @@ class PlanWorkflow(WaitingHandlers):
 
     @workflow.signal(description="Sent by the parent of a child plan: whether its next LLM request is granted.")
     def budget_answer(self, *arguments: Any) -> None:
-        """Take over the parent plan's answer to a request."""
+        """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
+        it may not; `number` 0: the plan has a budget now, ask from now on.
+        """
         run = self._started().run
         self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
 
     @workflow.signal(description="Sent by the keeper of the lock on the workspace: who holds it.")
     def workspace_lock(self, *arguments: Any) -> None:
-        """Take over whether the plan holds the lock on its workspace."""
+        """Sent by the keeper of the lock on the workspace: whether the plan has it, or who does."""
         run = self._started().run
         self._try("workspace_lock", None, arguments, lambda: told(run, read(LockNews, arguments), workflow.now()))
 

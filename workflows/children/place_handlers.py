@@ -18,12 +18,16 @@ class PlaceHandlers(MessageHandlers):
         description="Sent by the plan of an agent or a child plan: leave the host, or where the files are."
     )
     def place(self, *arguments: Any) -> None:
-        """Leave the place of the plan above, or work where it is now."""
+        """Sent by the plan of an agent or a child plan that works at its host (docs/scaling.md#a-workspace-each): leave
+        the place with this token, and say so; or where the files are now; or why they could not be moved.
+        """
         self._try("place", None, arguments, lambda: self._started().children.place.told(read(PlaceNews, arguments)))
 
     @workflow.signal(description="Sent by children: a host that takes none of their steps, or that they have left it.")
     def place_report(self, *arguments: Any) -> None:
-        """Take over what a child says of the place, and move the files if their host is lost."""
+        """Sent by an agent or child plan at its plan's host: no worker there takes its calls; it has left, and this is
+        its newest checkpoint. Counts only from what works on a step now.
+        """
 
         def take() -> None:
             self._started().children.place.reported(read(PlaceReport, arguments))

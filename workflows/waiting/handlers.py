@@ -27,7 +27,10 @@ class WaitingHandlers(EditHandlers):
 
     @workflow.signal(name="answer", description='Answer a question: {"stepId": "...", "value": "...", "by": "..."}')
     def answer_signal(self, *arguments: Any) -> None:
-        """Answer the question of a step, now or before it asks."""
+        """The answer to a question, now or before the step asks. One that does not fit is refused (`INVALID_ANSWER`),
+        and the question stays; the first that fits counts. `digest` refuses the answer when the question is another
+        one.
+        """
 
         def take() -> None:
             message = read(AnswerQuestion, arguments)
@@ -38,7 +41,7 @@ class WaitingHandlers(EditHandlers):
 
     @workflow.update(description='Answer a question; returns the sentence about it: {"stepId": "...", "value": "..."}')
     def answer(self, *arguments: Any) -> dict[str, Any]:
-        """Answer the question of a step. Returns the answer as recorded; fails with the PlanError's code as type."""
+        """As the signal. Returns `{stepId, text}`."""
         require_stored(arguments)
         execution, message = self._started(), read(AnswerQuestion, arguments)
         signed.take(execution.run, "answer", arguments)
@@ -57,14 +60,16 @@ class WaitingHandlers(EditHandlers):
 
     @workflow.signal(name="event", description='Tell that something has happened: {"name": "order.paid", "data": {}}')
     def event_signal(self, *arguments: Any) -> None:
-        """Tell the steps that wait for an event of this name, and those that will, that it has happened."""
+        """Something has happened: every step that waits for this name, and whose `match` holds for `data`, completes
+        with `data`; the newest 200 events, or 256 KiB, are kept for steps that wait later.
+        """
         self._try("event", None, arguments, lambda: self._received(arguments))
 
     @workflow.update(
         description='Tell that something has happened: {"name": "order.paid", "data": {}}; returns for whom'
     )
     def event(self, *arguments: Any) -> dict[str, Any]:
-        """As the signal. Returns the event's number, and the steps that receive it now."""
+        """As the signal. Returns `{number, steps, text}`: the event's number, and the steps that receive it now."""
         require_stored(arguments)
         return self._received(arguments)
 

@@ -73,7 +73,7 @@ def replay(
     max_cost: MaxCost = None, price: Price = None, side_by_side: SideBySide = SIDE_BY_SIDE,
     show_prompts: ShowPrompts = False, as_json: AsJson = False,
 ) -> int:  # fmt: skip
-    """Replay recorded runs as an evaluation. LLM requests are asked anew, tool calls answered from the record."""
+    """Replay recorded runs as an evaluation. LLM requests are asked again, tool calls answered from the record."""
     if show_prompts:
         output.show(shown_prompts())
         return 0
