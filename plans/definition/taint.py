@@ -37,25 +37,15 @@ def depends_on_content(
     `above`: the steps that a place is inside of; `needs`: those beside it, or beside what it is in, that it depends on.
     """
     seen, waiting = {start}, [start]
-    while waiting:
+    while waiting and len(seen) <= MAX_VISITS:
         place = waiting.pop()
-        for outer in above(place):
-            if _branches(step_of(outer)):
-                return True
-            if outer not in seen:
-                seen.add(outer)
-                waiting.append(outer)
-        if _branches(step_of(place)):
+        outer, needed = list(above(place)), list(needs(place))
+        if any(_branches(step_of(each)) for each in (place, *outer)) or any(_tells(step_of(each)) for each in needed):
             return True
-        for needed in needs(place):
-            if _tells(step_of(needed)):
-                return True
-            if needed not in seen:
-                seen.add(needed)
-                waiting.append(needed)
-        if len(seen) > MAX_VISITS:
-            return True
-    return False
+        fresh = dict.fromkeys(each for each in (*outer, *needed) if each not in seen)
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return bool(waiting)
 
 
 def _branches(step: Step) -> bool:
