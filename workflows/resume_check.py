@@ -24,7 +24,8 @@ async def compare_files(run: Run) -> list[str]:
 
     A failing check becomes a warning in the log.
     """
-    seen = FilesSeen.of(run.files, run.facts.workspace, run.facts.workspaces)
+    directory = run.host.directory if run.host is not None else run.facts.directories.get("")
+    seen = FilesSeen.of(run.files, run.facts.workspace, run.facts.workspaces, directory)
     if not seen.stamps:
         return []
     try:

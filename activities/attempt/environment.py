@@ -100,9 +100,11 @@ class ToolEnvironment:
             if context.files_read:
                 await asyncio.to_thread(self.watcher.read, context)
         elif tool.is_opaque:
+            await asyncio.to_thread(self.watcher.enter, context)
             async with self.watcher.watching(context, args):
                 yield
         else:
+            await asyncio.to_thread(self.watcher.enter, context)
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
 

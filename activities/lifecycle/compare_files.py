@@ -22,12 +22,15 @@ class FileComparer:
 
     @activity.defn(name="compare_files", no_thread_cancel_exception=True)
     def compare_files(self, seen: FilesSeen) -> FileDifferences:
-        """The files that changed, and those that were deleted or can no longer be read: all, in a refused workspace."""
+        """The files that changed, and those that were deleted or can no longer be read.
+
+        All are among the latter where the workspace is refused, or is another directory.
+        """
         try:
-            self.site.check(seen.workspace)
+            self.site.check(seen.workspace, seen.directory)
         except ToolError:
             return FileDifferences(deleted=list(seen.stamps))
-        workspace = self.site.workspace(seen.workspace)
+        workspace = self.site.workspace(seen.workspace, seen.directory)
         now = {path: _stamp(workspace, path) for path in seen.stamps}
         changed = [path for path, stamp in seen.stamps.items() if (there := now[path]) and not stamp.is_same_as(there)]
         return FileDifferences(changed=changed, deleted=[path for path, stamp in now.items() if stamp is None])

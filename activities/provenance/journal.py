@@ -1,7 +1,8 @@
 """Journal of the files that opaque tools (such as commands) changed: one file per tool call in the state directory.
 
 Changes made by file tools are in the effect log (`activities.workspace.effect_log`); the two together are the changes
-of a plan. Best effort: entries that cannot be read are skipped, and a full disk does not fail a step.
+of a plan. Beside the calls is which directory each workspace was, so that undo restores nothing in another one. Best
+effort: entries that cannot be read are skipped, and a full disk does not fail a step.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from plans.directory import DirectoryIdentity
 from plans.files.undo import CallChanges
 from runtime.atomic_file import write_whole
 
@@ -27,6 +29,7 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._known = dict[tuple[str, str], DirectoryIdentity]()
 
     def write(self, call: CallChanges) -> bool:
         """Store the changes of a call, replacing those of an earlier attempt. False if they could not be stored."""
@@ -43,6 +46,20 @@ class Journal:
             with suppress(OSError, ValidationError):
                 calls.append(CallChanges.model_validate_json(path.read_bytes()))
         return sorted(calls, key=lambda call: call.time)
+
+    def enter(self, plan_id: str, workspace: str, directory: DirectoryIdentity | None) -> None:
+        """Note which directory a plan is about to change files in, once for all of its calls."""
+        if directory is None or self._known.get((plan_id, workspace)) == directory:
+            return
+        with suppress(OSError):
+            self._put(self._directory_file(plan_id, workspace), directory.model_dump_json())
+            self._known[plan_id, workspace] = directory
+
+    def entered(self, plan_id: str, workspace: str) -> DirectoryIdentity | None:
+        """The directory that a plan last changed files in under this path; None if that was not noted."""
+        with suppress(OSError, ValidationError):
+            return DirectoryIdentity.model_validate_json(self._directory_file(plan_id, workspace).read_bytes())
+        return None
 
     def unnamed_since(self, since: int, paths: Collection[str]) -> set[str]:
         """Those of the absolute paths that no call changed whose entry was written since then (ns since the epoch)."""
@@ -75,6 +92,10 @@ class Journal:
 
     def _folder(self, plan_id: str) -> Path:
         return self.directory / hashlib.sha256(plan_id.encode()).hexdigest()[:24]
+
+    def _directory_file(self, plan_id: str, workspace: str) -> Path:
+        name = hashlib.sha256(workspace.encode(errors="surrogateescape")).hexdigest()[:24]
+        return self._folder(plan_id) / f"{name}.directory"
 
     def _path(self, plan_id: str, key: str) -> Path:
         return self._folder(plan_id) / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.call"

@@ -1,14 +1,14 @@
 """The activity `file_changes`: reports the files a plan changed, with diffs, and undoes the changes.
 
-Changes by file tools are in the effect log, changes by commands in the journal. Undo restores each file under its lock
-and only if it is still as the run left it. If one file is refused, nothing is restored, unless the request says
-`partly`. Idempotent: files that are already restored are left alone.
+Changes by file tools are in the effect log, changes by commands in the journal. Undo restores each file under its lock,
+only if it is still as the run left it, and only in the directory that the run worked in. If one is refused, nothing is
+restored, unless the request says `partly`. Idempotent: files that are already restored are left alone.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -25,6 +25,7 @@ from activities.workspace.text_diff import Bounds, content_diff
 from activities.workspace.workspace import Workspace
 from plans import signatures
 from plans.agents.order import AGENT_PREFIX
+from plans.directory import MOVED
 from plans.errors import ToolError
 from plans.files.undo import (
     FOLDER,
@@ -34,11 +35,14 @@ from plans.files.undo import (
     FileChange,
     Refusal,
     Restore,
+    UndoCode,
     decide_undo,
     is_of,
 )
 from plans.flow.ids import of_call
 
+REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}
+"""What an error of a tool is called where it keeps a file from being restored; others are conflicts."""
 MAX_COMPARED = 128 * 1024
 DIFF = Bounds(lines=200, compared_bytes=MAX_COMPARED)
 MAX_DIFF_BYTES = 256 * 1024
@@ -86,14 +90,30 @@ class FileChanges:
         if not request.undo:
             chosen = [call for call in calls if is_of(call.step_id, request.step_id)]
             return ChangesReport(calls=self._shown(chosen, request.diffs))
-        contents = self.effects.preimages
-        restored, refused = decide_undo(calls, request.step_id, _now, lambda state: contents.get(state) is not None)
-        refused = [self._explained(refusal, calls) for refusal in refused]
+        contents, places = self.effects.preimages, self._workspaces(calls)
+        moved = {path for path, place in places.items() if _is_moved(place)}
+        refused = [_of_moved(call, change) for call in calls if call.workspace in moved for change in call.changes
+                   if is_of(call.step_id, request.step_id) and call.undone is None]  # fmt: skip
+        present = [call for call in calls if call.workspace not in moved]
+        restored, others = decide_undo(present, request.step_id, _now, lambda state: contents.get(state) is not None)
+        refused += [self._explained(refusal, calls) for refusal in others]
         if request.dry_run or (refused and not request.partly):
             return ChangesReport(restored=restored, refused=refused)
-        done, failed = self._restore(restored, calls)
+        done, failed = self._restore(restored, calls, places)
         self._mark(request, calls, done)
         return ChangesReport(restored=done, refused=refused + failed, dry_run=False)
+
+    def _workspaces(self, calls: Iterable[CallChanges]) -> dict[str, Workspace]:
+        """The workspaces of the calls, each the directory that it was then.
+
+        Calls are in order of time: where a run was continued in another directory by a person's word, that one counts.
+        """
+        found: dict[str, Workspace] = {}
+        for plan_id, path in dict.fromkeys((call.plan_id, call.workspace) for call in calls):
+            known = self.journal.entered(plan_id, path)
+            if path not in found or known is not None:
+                found[path] = Workspace(path, directory=known, plan_id=plan_id)
+        return found
 
     def _all_calls(self, request: ChangesRequest) -> list[CallChanges]:
         """The calls of the plan's set that changed files, their steps as the plan names them, oldest first."""
@@ -110,20 +130,21 @@ class FileChanges:
         found = self.effects.log.of_workflow(workflow_id) if self.effects.log.path.exists() else []
         return [_of_effect(effect, time, plan_id) for effect, time in found]
 
-    def _restore(self, restored: list[Restore], calls: list[CallChanges]) -> tuple[list[Restore], list[Refusal]]:
+    def _restore(
+        self, restored: list[Restore], calls: list[CallChanges], places: Mapping[str, Workspace]
+    ) -> tuple[list[Restore], list[Refusal]]:
         done: list[Restore] = []
         failed: list[Refusal] = []
         for each in restored:
             try:
                 if not each.done:
-                    self._put_back(each)
+                    self._put_back(each, places[each.workspace])
                 done.append(each.model_copy(update={"done": True}))
             except (ToolError, OSError) as error:
                 failed.append(_failure(each, error, calls))
         return done, failed
 
-    def _put_back(self, each: Restore) -> None:
-        workspace = Workspace(each.workspace)
+    def _put_back(self, each: Restore, workspace: Workspace) -> None:
         with (
             locked(self.effects.locks, workspace.root, each.path, lambda: False),
             workspace.recorded(each.path) as place,
@@ -238,11 +259,27 @@ def _now(workspace: str, path: str) -> str:
     return "unknown" if state is None else state
 
 
+def _is_moved(workspace: Workspace) -> bool:
+    """Whether another directory is in the place of a workspace; one that is missing is found out with its files."""
+    try:
+        with workspace.directory("."):
+            return False
+    except ToolError as error:
+        return error.code == MOVED
+    except OSError:
+        return False
+
+
+def _of_moved(call: CallChanges, change: FileChange) -> Refusal:
+    reason = f"{call.workspace} is another directory than the plan changed; put that one back, and undo again"
+    return Refusal(path=change.path, step_id=call.step_id, code="WORKSPACE_MOVED", reason=reason)
+
+
 def _failure(each: Restore, error: ToolError | OSError, calls: list[CallChanges]) -> Refusal:
     step_id = next(
         (call.step_id for call in reversed(calls) if any(change.path == each.path for change in call.changes)), ""
     )
     if isinstance(error, OSError):
         return Refusal(path=each.path, step_id=step_id, code="CONFLICT", reason=error.strerror or str(error))
-    code: Literal["CONFLICT", "NOT_KEPT"] = "NOT_KEPT" if error.code == "NOT_KEPT" else "CONFLICT"
+    code = REFUSALS.get(error.code, "CONFLICT")
     return Refusal(path=each.path, step_id=step_id, code=code, reason=error.message)

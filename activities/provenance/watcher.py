@@ -77,6 +77,10 @@ class Watcher:
             if done:
                 self.forget(context.call.key)
 
+    def enter(self, context: ToolContext) -> None:
+        """A tool that may change files is about to be called."""
+        self.journal.enter(context.call.plan_id, context.workspace.root, context.call.directory)
+
     def read(self, context: ToolContext) -> None:
         """A read-only tool has finished: store the files read, so that later changes can be shown and undone."""
         self._keep(context, context.files_read)

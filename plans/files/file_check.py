@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from pydantic import Field
 
+from plans.directory import DirectoryIdentity
 from plans.file_stamps import FileTracker, Stamp
 from plans.model import Value
 
@@ -17,14 +18,22 @@ class FilesSeen(Value):
     """Files as a run last saw them."""
 
     workspace: str = Field(description="Absolute directory.")
+    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is.")
     stamps: dict[str, Stamp] = Field(default_factory=dict, description="Relative to the workspace.")
 
     @classmethod
-    def of(cls, files: FileTracker, workspace: str, scopes: Collection[str] = ()) -> FilesSeen:
+    def of(
+        cls,
+        files: FileTracker,
+        workspace: str,
+        scopes: Collection[str] = (),
+        directory: DirectoryIdentity | None = None,
+    ) -> FilesSeen:
         """The tracked files in the workspace, without those of the task queues in `scopes` (on other machines)."""
         far = tuple(f"{scope}:" for scope in scopes)
         known = [name for name, stamp in files.stamps.items() if stamp.state == "known" and not name.startswith(far)]
-        return cls(workspace=workspace, stamps={name: files.stamps[name] for name in known[-MAX_FILES:]})
+        stamps = {name: files.stamps[name] for name in known[-MAX_FILES:]}
+        return cls(workspace=workspace, directory=directory, stamps=stamps)
 
 
 class FileDifferences(Value):

@@ -23,6 +23,8 @@ from plans.model import Queue, Value
 from plans.signatures import Signature
 
 FOLDER = "folder"
+UndoCode = Literal["CONFLICT", "NOT_KEPT", "WORKSPACE_MOVED"]
+"""Why a path is not restored."""
 
 
 MAX_NAMED = 5
@@ -118,7 +120,7 @@ class Refusal(Value):
 
     path: str
     step_id: str
-    code: Literal["CONFLICT", "NOT_KEPT"]
+    code: UndoCode
     reason: str
     diff: str = ""
 

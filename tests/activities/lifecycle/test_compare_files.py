@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from temporalio.testing import ActivityEnvironment
 
 from activities.lifecycle.compare_files import FileComparer
+from activities.workspace.identity import identity_of
 from plans.file_stamps import FileTracker, stamp_of
 from plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen
 
@@ -74,3 +76,15 @@ def test_files_of_other_machines_are_left_out_and_of_very_many_the_last_are_look
 def test_of_a_workspace_that_is_gone_every_file_is_told_as_deleted(workspace: Path) -> None:
     files = _seen(workspace, "a.txt")
     assert _compared(workspace / "nowhere", files) == FileDifferences(deleted=["a.txt"])
+
+
+def test_files_of_another_directory_under_the_same_path_are_not_the_ones_that_were_seen(workspace: Path) -> None:
+    files = _seen(workspace, "a.txt")
+    seen = FilesSeen.of(files, str(workspace), directory=identity_of(str(workspace)))
+    found = ActivityEnvironment().run(FileComparer().compare_files, seen)
+    assert found == FileDifferences()
+    shutil.copytree(workspace, workspace.parent / "copy")
+    workspace.rename(workspace.parent / "away")
+    (workspace.parent / "copy").rename(workspace)
+    found = ActivityEnvironment().run(FileComparer().compare_files, seen)
+    assert found == FileDifferences(deleted=["a.txt"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from activities.attempt.environment import ToolEnvironment
 from activities.provenance.undo import FileChanges
 from activities.provenance.watcher import Undo, Watcher
-from plans.files.undo import ChangesReport, ChangesRequest
+from activities.workspace.identity import identity_of
+from activities.workspace.workspace import Workspace
+from plans.files.undo import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
 from tests.activities.attempts import Attempts
 
 
@@ -27,7 +31,8 @@ class Plan:
     async def step(self, step_id: str, tool: str, **args: object) -> None:
         """Run a step."""
         attempts = self.attempts.but(step=step_id)
-        call = attempts.call(dict(args)).model_copy(update={"step_id": step_id})
+        known = {"step_id": step_id, "directory": identity_of(str(self.workspace))}
+        call = attempts.call(dict(args)).model_copy(update=known)
         await attempts.run(tool, call)
 
     def shown(self) -> dict[str, str]:
@@ -191,3 +196,54 @@ async def test_steps_side_by_side_that_write_one_file_in_turn_are_undone_complet
     assert plan.undo().refused == []
     assert plan.files() == before
     assert not (plan.workspace / "d").exists()
+
+
+def swap(workspace: Path, way: str) -> Path:
+    """Put another directory with the same files in the place of the workspace. Returns it."""
+    other = workspace.parent / "other"
+    shutil.copytree(workspace, other, symlinks=True)
+    workspace.rename(workspace.parent / "away")
+    if way == "a link":
+        workspace.symlink_to(other)
+    else:
+        other.rename(workspace)
+    return workspace
+
+
+@pytest.mark.parametrize("way", ["a link", "a rename"])
+async def test_nothing_is_restored_in_another_directory_under_the_same_path(plan: Plan, way: str) -> None:
+    await plan.step("edit", "edit_file", path="old", oldText="two", newText="three")
+    await plan.step("command", "run_command", command="echo four >> old; echo made > made")
+    before = plan.files()
+    swap(plan.workspace, way)
+    for partly in (False, True):
+        report = plan.undo(partly=partly)
+        assert {each.code for each in report.refused} == {"WORKSPACE_MOVED"}
+        assert "another directory than the plan changed; put that one back" in report.refused[0].reason
+        assert (report.restored, plan.files()) == ([], before)
+    # Control: put back, it is undone
+    if way == "a link":
+        plan.workspace.unlink()
+    else:
+        plan.workspace.rename(plan.workspace.parent / "copy")
+    (plan.workspace.parent / "away").rename(plan.workspace)
+    assert plan.undo().refused == []
+    assert plan.files() == {"old": "one\ntwo\n", "gone": "gone\n"}
+
+
+async def test_a_workspace_that_is_swapped_during_the_undo_is_not_entered(plan: Plan) -> None:
+    await plan.step("edit", "edit_file", path="old", oldText="two", newText="three")
+    changes = _SwappedBetween(plan.changes.effects, plan.changes.journal)
+    report = changes.answer(ChangesRequest(plan_id="p", undo=True, dry_run=False, partly=True))
+    assert [each.code for each in report.refused] == ["WORKSPACE_MOVED"]
+    assert plan.files()["old"] == "one\nthree\n"
+
+
+class _SwappedBetween(FileChanges):
+    """Another plan puts another directory in the place of the workspace after the undo has looked at it."""
+
+    def _restore(
+        self, restored: list[Restore], calls: list[CallChanges], places: Mapping[str, Workspace]
+    ) -> tuple[list[Restore], list[Refusal]]:
+        swap(Path(calls[0].workspace), "a rename")
+        return super()._restore(restored, calls, places)
