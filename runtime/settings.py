@@ -20,6 +20,7 @@ from plans.definition.receivers import Receiver
 from plans.errors import PlanError
 from plans.files.name_patterns import pattern_problem
 from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from runtime.home_paths import home_path
 from runtime.setting_groups.groups import Groups
 from runtime.setting_groups.web import OF_PAGE
 from runtime.versions import layout
@@ -57,7 +58,7 @@ def _directories(value: object) -> object:
     """Comma-separated text as a tuple of absolute directories."""
     if not isinstance(value, str):
         return value
-    return tuple(str(Path(part.strip()).expanduser().absolute()) for part in value.split(",") if part.strip())
+    return tuple(str(home_path(part.strip()).absolute()) for part in value.split(",") if part.strip())
 
 
 class Settings(Groups):
@@ -189,7 +190,7 @@ class Settings(Groups):
     @field_validator("notify")
     @classmethod
     def _path_is_absolute(cls, path: Path | None) -> Path | None:
-        return path.expanduser().absolute() if path else None
+        return home_path(path).absolute() if path else None
 
     @field_validator("workspaces")
     @classmethod

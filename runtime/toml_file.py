@@ -46,7 +46,7 @@ def read_toml(
         raise refused("it does not exist; create it, or name another") from None
     except OSError as error:
         raise refused(f"it cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, not TOML, a number of thousands of digits
         raise refused(f"it is not TOML: {error}" if quotes else "it is not TOML") from None
 
 

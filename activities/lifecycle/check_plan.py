@@ -29,6 +29,7 @@ from plans.expressions.opaque import PLAN
 from plans.flow.batches.split import is_split
 from plans.model import Plan, Problem, Step, ToolSpec
 from runtime import schedule_book
+from runtime.home_paths import home_path
 from runtime.templates.find import find_template
 
 
@@ -124,7 +125,7 @@ class PlanChecker:
         name = bound or request.workspace or own or self.default_workspace
         if not name:
             return "", [_bad("no workspace is set; pass --workspace, or set PLANS_WORKSPACE on the worker")]
-        path = Path(name).expanduser()
+        path = home_path(name)
         if not path.is_absolute():
             path = Path(self.default_workspace or Path.cwd()) / path
         if trouble := _trouble(path):
@@ -137,7 +138,7 @@ def _granted(request: CheckRequest) -> list[str]:
     """What the person who starts the plan grants; a client that does not say so grants the workspace it names."""
     if request.granted is not None:
         return request.granted
-    return [str(Path(request.workspace).expanduser())] if request.workspace else []
+    return [str(home_path(request.workspace))] if request.workspace else []
 
 
 def _moved(request: CheckRequest, present: DirectoryIdentity) -> list[Problem]:

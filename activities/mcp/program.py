@@ -27,6 +27,7 @@ from activities.sandbox.sandbox import Network, Sandbox
 from activities.workspace.file_names import native
 from plans.errors import ToolError
 from plans.files.name_patterns import ProtectedNames
+from runtime.home_paths import home_path
 from runtime.mcp.references import secret_of
 from runtime.mcp.tool_server import WORKSPACE, ToolServer
 
@@ -76,7 +77,7 @@ def order_of(name: str, server: ToolServer, workspace: str, site: Site) -> Order
     seen = workspace or own
     command = [_found(name, server.command), *(text.replace(WORKSPACE, seen) for text in server.args)]
     extra = {variable: _value(name, reference, site) for variable, reference in server.env.items()}
-    readable = tuple(str(Path(path).expanduser()) for path in server.read)
+    readable = tuple(str(home_path(path)) for path in server.read)
     may_write = server.workspace == "write" and bool(workspace)
     if workspace and not may_write:
         readable = (*readable, workspace)
@@ -111,7 +112,7 @@ def _network(name: str, server: ToolServer, site: Site) -> Network:
 
 
 def _found(name: str, command: str) -> str:
-    path = Path(command).expanduser()
+    path = home_path(command)
     found = str(path) if path.is_absolute() else shutil.which(command) if "/" not in command else None
     if found is None or not os.access(found, os.X_OK):
         where = "is not on the worker's PATH" if "/" not in command else "is not a program with an absolute path"

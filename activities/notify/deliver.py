@@ -96,7 +96,7 @@ class Notifier:
             raise NotDelivered(text, wait=MENDED_AFTER.total_seconds())
         linked = self._with_links(delivery, items, target)
         failures = list[NotDelivered]()
-        for number, reference in enumerate([target.webhook] if target.webhook else each(target.apprise)):
+        for number, reference in enumerate(each(target.webhook) or each(target.apprise)):
             name, sent = f"{delivery.id}.{number}", Sent(self.settings.state_dir)
             if await asyncio.to_thread(sent.has, name):
                 continue

@@ -30,6 +30,7 @@ from pydantic import Field, SecretStr, StringConstraints, ValidationError
 from plans.definition.near_names import Hints
 from plans.model import Problem, Value
 from plans.model.notify import NAME, NotifyRule, Span, targets_of
+from runtime.home_paths import home_path
 from runtime.settings import SettingError, Settings
 from runtime.toml_file import read_toml, refusal
 
@@ -102,10 +103,10 @@ def secret_of(reference: SecretStr, directory: Path, environ: Mapping[str, str] 
             raise SettingError({SETTING: f"the variable {name} is not set for the worker"})
         return environ[name].strip()
     if kind == "file" and not name.startswith("//"):
-        path = directory / Path(name).expanduser()
+        path = directory / home_path(name)
         try:
             return path.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
             raise SettingError({SETTING: f"{path} cannot be read: {type(error).__name__}"}) from None
     return text
 
@@ -143,6 +144,8 @@ def _checked(path: Path, data: Any) -> Targets:
 def _trouble(target: Target) -> str:
     if (target.apprise is None) == (target.webhook is None):
         return "name either `apprise` or `webhook`"
+    if not all(one.get_secret_value() for one in each(target.webhook) or each(target.apprise) or [SecretStr("")]):
+        return "its URL is empty"
     if target.webhook is not None and not each(target.key):
         return "a webhook needs a `key`, so that its receiver can tell who sent it"
     if target.apprise is not None and target.key is not None:

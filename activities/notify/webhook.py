@@ -56,7 +56,7 @@ async def post(url: str, keys: Sequence[bytes], id: str, body: bytes, timeout: f
             client.stream("POST", url, content=body, headers=headers(keys, id, int(time.time()), body)) as answer,
         ):
             status, wait = answer.status_code, answer.headers.get("retry-after", "")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # ValueError: a host that is no name (IDNA)
         raise NotDelivered(f"the webhook cannot be reached: {type(error).__name__}") from None
     if status == _GONE:
         raise NotDelivered("the webhook answers 410: it takes no more messages", lasting=True)

@@ -26,6 +26,7 @@ from plans.definition.will_ask import Asking
 from plans.errors import InvalidPlan, PlanError
 from plans.model import Plan, Problem, ToolSpec
 from plans.views.safe_text import line
+from runtime.home_paths import home_path
 from runtime.settings import Settings
 
 INVALID = 2
@@ -97,7 +98,7 @@ def show_asking(asking: Sequence[Asking]) -> None:
 
 def _asking(file: PlanFile, plan: Plan, tools: Mapping[str, ToolSpec], settings: Settings) -> list[Asking]:
     """The steps that will ask, in the plan's own workspace or the one that `plan run` would take."""
-    own = file.directory / Path(plan.workspace).expanduser() if plan.workspace is not None else None
+    own = file.directory / home_path(plan.workspace) if plan.workspace is not None else None
     return asking_in(plan, own or settings.workspace or Path.cwd(), tools, settings)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from client.children.checking import check_children
@@ -26,6 +25,7 @@ from plans.model import Plan, Problem, ToolSpec
 from plans.model.shares import Fairness
 from plans.run import Options
 from plans.server_tools.listed_tools import definitions
+from runtime.home_paths import home_path
 from runtime.settings import Settings
 
 
@@ -94,7 +94,7 @@ class Request:
     def _own_workspace(self, settings: Settings, local: bool) -> str:
         """The plan's own workspace, relative to its file. The directory of the file is all that the person grants."""
         directory = self.file.directory
-        path = directory / Path(self.plan.workspace or "").expanduser()
+        path = directory / home_path(self.plan.workspace or "")
         return checked(path, f"workspace of {self.file.name}", [str(directory)], settings) if local else str(path)
 
 

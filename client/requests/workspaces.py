@@ -15,6 +15,7 @@ from plans.definition.will_ask import Asking, Ground, will_ask
 from plans.errors import PlanError
 from plans.files.name_patterns import ProtectedNames
 from plans.model import Plan, Problem, ToolSpec
+from runtime.home_paths import home_path
 from runtime.settings import Settings
 
 
@@ -25,20 +26,20 @@ def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
     """
     if flag is None and not local:
         return None
-    path = Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
+    path = home_path(flag) if flag is not None else settings.workspace or Path.cwd()
     return checked(path, "--workspace", [str(path.absolute())], settings) if local else str(path)
 
 
 def directory_of(file: PlanFile, plan: Plan, flag: str | None, settings: Settings) -> Path:
     """The directory that a plan will work in on this machine, as `named` and the plan say; not checked."""
     if flag is None and plan.workspace is not None:
-        return file.directory / Path(plan.workspace).expanduser()
-    return Path(flag).expanduser() if flag is not None else settings.workspace or Path.cwd()
+        return file.directory / home_path(plan.workspace)
+    return home_path(flag) if flag is not None else settings.workspace or Path.cwd()
 
 
 def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -> list[Problem]:
     """The problem of the workspace that a plan names, if a worker on this machine would refuse it."""
-    path = file.directory / Path(workspace).expanduser()
+    path = file.directory / home_path(workspace)
     refused = WorkspaceRules.of(settings).refusal(str(path), [str(file.directory)])
     return [Problem(code=REFUSED, field="workspace", message=refused)] if refused else []
 

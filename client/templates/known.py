@@ -9,6 +9,7 @@ from pathlib import Path
 from client.plan_file import PlanFile
 from plans.errors import PlanError
 from plans.model.template import Template
+from runtime.home_paths import home_path
 from runtime.settings import Settings
 from runtime.templates.find import find_template, project_store, stores, user_store
 from runtime.templates.listing import Listed, listed
@@ -25,7 +26,7 @@ class Known:
     @classmethod
     def of(cls, settings: Settings, workspace: str | None) -> Known:
         """Those for --workspace, else PLANS_WORKSPACE, else the current directory. Raises PlanError BAD_WORKSPACE."""
-        path = Path(workspace).expanduser() if workspace is not None else settings.workspace or Path.cwd()
+        path = home_path(workspace) if workspace is not None else settings.workspace or Path.cwd()
         if not path.is_dir():
             raise PlanError(f"{path} is not a directory; name the one with the project's templates", "BAD_WORKSPACE")
         return cls(path, settings)

@@ -94,7 +94,7 @@ def parse(text: str) -> KeyRing:
         raise BadRing(f"a key ring has at most {MAX_BYTES:,} bytes")
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError:  # its message may quote a line with a secret
+    except (ValueError, RecursionError):  # its message may quote a line with a secret
         raise BadRing("it is not TOML; `plan keys new` writes a key ring") from None
     rows = data.get("key")
     if not isinstance(rows, list) or not rows or set(data) != {"key"}:

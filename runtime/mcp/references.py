@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl
 
 from plans.errors import PlanError
+from runtime.home_paths import home_path
 
 MAX_BYTES = 65_536
 """Maximum length of a secret."""
@@ -50,12 +51,12 @@ def secret_of(reference: str, directory: Path, environ: Mapping[str, str] = os.e
         if not environ.get(name):
             raise _missing(f"the variable {name} is not set for the worker; set it and start the worker again")
         return environ[name].strip()
-    path = directory / Path(name).expanduser()
+    path = directory / home_path(name)
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
         text = data.decode("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
         raise _missing(f"{path} cannot be read ({type(error).__name__}); create it, readable for the worker") from None
     if not text or len(data) > MAX_BYTES or "\0" in text:
         raise _missing(f"{path} holds no secret: it is empty, binary, or longer than {MAX_BYTES:,} bytes")

@@ -7,13 +7,13 @@ only references to them, which `runtime.mcp.references` reads.
 from __future__ import annotations
 
 import fnmatch
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, StringConstraints
 
 from plans.model import Value
+from runtime.home_paths import home_path
 from runtime.mcp.references import in_url, looks_secret
 from runtime.setting_groups.web import is_loopback
 
@@ -150,7 +150,7 @@ def _of_reference(key: str, value: str | None) -> str:
 
 
 def _astray(path: str) -> bool:
-    return not Path(path).expanduser().is_absolute()
+    return not home_path(path).is_absolute()
 
 
 def _is_safe(url: SplitResult) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plans.errors import ToolError
+from runtime.home_paths import home_path
 from runtime.keys.source import exposed
 from runtime.secrets.file import COMMAND, FILE_OF, Entry
 
@@ -41,7 +42,7 @@ def _text(name: str, entry: Entry, directory: Path, environ: Mapping[str, str]) 
     if entry.kind == COMMAND:
         return _of_command(name, entry.words)
     if entry.kind == FILE_OF:
-        return _of_file(name, directory / Path(rest).expanduser())
+        return _of_file(name, directory / home_path(rest))
     if rest not in environ:
         raise _missing(name, f"comes from the variable {rest}, which is not set for the worker")
     return environ[rest].strip()
@@ -49,13 +50,16 @@ def _text(name: str, entry: Entry, directory: Path, environ: Mapping[str, str]) 
 
 def _of_file(name: str, path: Path) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
+        with open(path, "rb", opener=_opener) as file:
+            if problem := exposed(os.fstat(file.fileno())):
+                raise _missing(name, f"comes from {path}, which {problem}; run `chmod 600 {path}`")
+            return _decoded(name, file.read(MAX_BYTES + 1))
+    except OSError as error:  # a directory cannot be read as a file, either
         raise _missing(name, f"comes from {path}, which cannot be read: {error.strerror}") from None
-    with os.fdopen(descriptor, "rb") as file:
-        if problem := exposed(os.fstat(descriptor)):
-            raise _missing(name, f"comes from {path}, which {problem}; run `chmod 600 {path}`")
-        return _decoded(name, file.read(MAX_BYTES + 1))
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def _of_command(name: str, words: list[str]) -> str:
@@ -63,7 +67,7 @@ def _of_command(name: str, words: list[str]) -> str:
         done = subprocess.run(
             words, capture_output=True, timeout=COMMAND_SECONDS, check=False, stdin=subprocess.DEVNULL
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:  # ValueError: a NUL in the command
         raise _missing(name, f"comes from {words[0]}, which did not run: {type(error).__name__}", again=True) from None
     if done.returncode:
         raise _missing(name, f"comes from {words[0]}, which ended with exit code {done.returncode}", again=True)

@@ -8,11 +8,13 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from pydantic.functional_validators import AfterValidator
 
+from runtime.home_paths import home_path
+
 
 def _directory(path: Path) -> Path:
-    if not path.expanduser().is_dir():
+    if not home_path(path).is_dir():
         raise ValueError(f"{path} is not a directory; create it or choose another")
-    return path.expanduser().absolute()
+    return home_path(path).absolute()
 
 
 class HostSettings(BaseModel):

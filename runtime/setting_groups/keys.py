@@ -12,13 +12,15 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, field_validator
 from pydantic.functional_validators import AfterValidator
 
+from runtime.home_paths import home_path
+
 COMMAND = "command:"
 
 
 def _source(text: str) -> str:
     """A path, made absolute, or `command:PROGRAM ARGUMENTS`."""
     if not text.startswith(COMMAND):
-        return str(Path(text).expanduser().absolute())
+        return str(home_path(text).absolute())
     if not shlex.split(text.removeprefix(COMMAND)):
         raise ValueError("write command:PROGRAM ARGUMENTS, or the path of a file")
     return text
@@ -39,4 +41,4 @@ class KeySettings(BaseModel):
     @field_validator("secrets")
     @classmethod
     def _secrets_are_absolute(cls, path: Path | None) -> Path | None:
-        return path.expanduser().absolute() if path else None
+        return home_path(path).absolute() if path else None

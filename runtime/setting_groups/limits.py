@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, field_validator
 
+from runtime.home_paths import home_path
+
 
 class LimitSettings(BaseModel):
     """Settings of rates and concurrency."""
@@ -17,4 +19,4 @@ class LimitSettings(BaseModel):
     @field_validator("limits")
     @classmethod
     def _limits_are_absolute(cls, path: Path | None) -> Path | None:
-        return path.expanduser().absolute() if path else None
+        return home_path(path).absolute() if path else None

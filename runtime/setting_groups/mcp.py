@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, field_validator
 
+from runtime.home_paths import home_path
+
 
 class McpSettings(BaseModel):
     """Settings of the servers of tools."""
@@ -17,4 +19,4 @@ class McpSettings(BaseModel):
     @field_validator("mcp")
     @classmethod
     def _file_is_absolute(cls, path: Path | None) -> Path | None:
-        return path.expanduser().absolute() if path else None
+        return home_path(path).absolute() if path else None

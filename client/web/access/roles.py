@@ -103,7 +103,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 def _of_file(path: Path) -> Rules:
     try:
         table = tomllib.loads(path.read_bytes()[:MAX_FILE].decode())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _problem(f"{path} cannot be read: {error}") from error
     roles = table.get("roles")
     if set(table) != {"roles"} or not isinstance(roles, dict):
