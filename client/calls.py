@@ -14,13 +14,13 @@ from client.children.naming import located
 from client.rpc import PATIENCE, ask_view
 from plans.errors import ToolError
 from plans.large_value import LargeValue
-from plans.views.call_text import warnings_of
-from plans.views.models import CallView, PendingView
+from plans.views.card import Card
+from plans.views.models import CallView
 from runtime.connect import storage
 from runtime.settings import Settings
 from runtime.value_store import ValueStore
 
-T = TypeVar("T", bound=PendingView)
+T = TypeVar("T", bound=Card)
 
 
 async def call(client: Client, plan: str, step_id: str) -> CallView | None:
@@ -42,7 +42,7 @@ async def with_values(item: T, settings: Settings) -> T:
     store = ValueStore(storage(settings))
     found = {name: await _whole(value, store) for name, value in item.large.items()}
     whole = item.model_copy(update={"values": {name: text for name, text in found.items() if text is not None}})
-    return whole.model_copy(update={"unusual": warnings_of(whole)})
+    return whole.model_copy(update={"unusual": whole.warnings})
 
 
 async def _whole(value: LargeValue, store: ValueStore) -> str | None:

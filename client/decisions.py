@@ -10,7 +10,7 @@ from client.updates import update
 from plans.execution.messages import Via
 from plans.model import Value
 from plans.run import Decision
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 Control = Literal["begin", "pause", "unpause", "clear_session"]
 
@@ -36,7 +36,7 @@ class Choice(Value):
     verified: bool = False
     """Whether a login has verified `by`. Recorded only where decisions are signed: others could claim it."""
 
-    def naming(self, item: PendingView) -> Choice:
+    def naming(self, item: Card) -> Choice:
         """The choice about exactly what `item` shows; by version where it has no digest."""
         return self.model_copy(update={"digest": item.digest} if item.digest else {"version": item.version})
 

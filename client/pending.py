@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from temporalio.client import Client
@@ -15,9 +16,8 @@ from client.rpc import STUCK, ask_view, describe
 from plans.errors import PlanError
 from plans.flow.ids import pattern_of
 from plans.identities import identity
-from plans.views.call_text import warnings_of
-from plans.views.models import BriefView, PendingView
-from plans.views.pending import QUESTION
+from plans.views.card import Card
+from plans.views.models import BriefView
 from plans.views.queries import BRIEF
 from runtime.task_queues import listeners
 
@@ -31,7 +31,7 @@ UNSPOKEN = (NoWorker.code, STUCK, "PLAN_NOT_FOUND", "QUERY_FAILED", BadPlanId.co
 """Error codes that concern one plan only; the others are still queried."""
 
 
-class Pending(PendingView):
+class Pending(Card):
     """A step awaiting an approval or an answer, with all that is needed to decide on it.
 
     Pass its `version` as `Choice.version` to decide on exactly these arguments. `queue`: the task queue of the call.
@@ -42,6 +42,13 @@ class Pending(PendingView):
     """Title of the plan."""
     more: int = 0
     """Further decisions about other items of the same step, which are not listed."""
+
+    @property
+    def key(self) -> str:
+        """Names exactly what is asked: another call of the step, or the same asked again, has another key."""
+        since = self.since.isoformat() if self.since else ""
+        bound = (self.plan_id, self.step_id, self.kind, self.digest or f"version {self.version}", since)
+        return hashlib.sha256("\0".join(bound).encode()).hexdigest()[:40]
 
 
 async def pending(
@@ -62,7 +69,7 @@ async def pending(
 def is_for(item: Pending, name: str) -> bool:
     """Whether a pending decision is a question to this person."""
     whom = item.args.get("to")
-    return item.kind == QUESTION and isinstance(whom, str) and identity(whom.strip()) == identity(name.strip())
+    return item.is_question and isinstance(whom, str) and identity(whom.strip()) == identity(name.strip())
 
 
 async def _pending_in_all(
@@ -144,8 +151,8 @@ def _all_of(view: BriefView, plan: str, queue: str) -> list[Pending]:
     return found
 
 
-def _pending(plan: str, queue: str, title: str, item: PendingView) -> Pending:
-    found = dict(item) | {"queue": item.queue or queue, "unusual": warnings_of(item)}
+def _pending(plan: str, queue: str, title: str, item: Card) -> Pending:
+    found = dict(item) | {"queue": item.queue or queue, "unusual": item.warnings}
     return Pending(plan_id=plan, title=title, **found)
 
 

@@ -14,7 +14,7 @@ from activities.notify.failures import NotDelivered
 from plans.notify.messages import Item
 from plans.notify.news import REVIEW
 from plans.notify.outbox import Notice
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.queries import BRIEF
 
 TIMEOUT = timedelta(seconds=10)
@@ -67,15 +67,15 @@ async def _in_plan(client: Client, workflow_id: str, notices: Sequence[Notice], 
         return {notice.id: Item(notice) for notice in notices}
 
 
-def _views(found: Any) -> list[PendingView]:
+def _views(found: Any) -> list[Card]:
     """The pending decisions in an answer; of another version of the worker, those that can be read."""
     views = []
     for each in found if isinstance(found, list) else []:
         try:
-            views.append(PendingView.model_validate({k: v for k, v in each.items() if k in _FIELDS}))
+            views.append(Card.model_validate({k: v for k, v in each.items() if k in _FIELDS}))
         except (ValidationError, AttributeError):
             continue
     return views
 
 
-_FIELDS = frozenset(each.alias or name for name, each in PendingView.model_fields.items())
+_FIELDS = frozenset(each.alias or name for name, each in Card.model_fields.items())

@@ -11,18 +11,16 @@ from client.cli.output import fitted, wrapped
 from client.cli.session import Connected
 from client.decide.call_diff import CHANGING
 from client.decide.shown import changes, styles
-from plans.views.call_text import CALLS, call_rows
-from plans.views.models import PendingView
-from plans.views.nested.words import quoted
-from plans.views.pending import QUESTION
-from plans.views.safe_text import exact, line
+from plans.views.call_text import call_rows
+from plans.views.card import Card
+from plans.views.safe_text import line
 from runtime.task_queues import serves_this_machine
 
 Details = dict[str, str]
 """Texts to show with a call: the diff of a file, and which file that is."""
 
 
-async def details(here: Connected, item: PendingView, queue: str | None = None) -> Details:
+async def details(here: Connected, item: Card, queue: str | None = None) -> Details:
     """The diff against the present file if the call changes one here. `queue`: the task queue of the call."""
     queue = item.queue or queue
     if item.tool not in CHANGING or queue is None or not here.connection.is_on_this_machine:
@@ -30,23 +28,19 @@ async def details(here: Connected, item: PendingView, queue: str | None = None) 
     return changes(item) if await serves_this_machine(here.client, queue) else {}
 
 
-def question(plan: str, item: PendingView, details: Details) -> list[Text]:
+def question(plan: str, item: Card, details: Details) -> list[Text]:
     """A pending decision: whose it is, the whole call, how to decide."""
-    head = Text(f"{plan}  {line(item.step_id)}: {reason(item)}", "bold")
+    head = Text(f"{plan}  {line(item.step_id)}: awaiting {item.wanted}", "bold")
     call = coloured(call_rows(item, details), details, "  ")
     return [head, call, *(Text(row, "dim") for row in ways(plan, item))]
 
 
-def ways(plan: str, item: PendingView) -> list[str]:
+def ways(plan: str, item: Card) -> list[str]:
     """The commands that decide about a pending call, with what `--remember` would cover."""
-    step = quoted(item.step_id)
-    if item.kind == QUESTION:
-        return [f"  plan answer {plan} {step} VALUE"]
-    named = f" --digest {item.digest}" if item.changed else ""  # or the plan would not know which call is meant
-    rows = [f"  plan approve {plan} {step}{named}   or: plan deny {plan} {step} --comment WHY"]
-    rows += [f"  with other arguments: plan approve {plan} {step} --args JSON"] if item.kind in CALLS else []
-    always = f"  always: plan approve {plan} {step} --remember{named}:"
-    return [*rows, *wrapped(always, line(item.always))] if item.always else rows
+    one = item.command(plan)
+    rows = [f"  {item.commands(plan)}"]
+    rows += [f"  with other arguments: {one} --args JSON"] if item.is_call else []
+    return [*rows, *wrapped(f"  always: {one} --remember:", line(item.always))] if item.always else rows
 
 
 def coloured(rows: list[str], details: Details, indent: str = "") -> Text:
@@ -54,12 +48,3 @@ def coloured(rows: list[str], details: Details, indent: str = "") -> Text:
     rows = fitted(rows, len(indent))
     parts = zip(rows, styles(rows, details), strict=True)
     return Text("\n").join(Text(indent + row, style) for row, style in parts)
-
-
-def reason(item: PendingView) -> str:
-    """What the decision is about."""
-    if item.kind == QUESTION:
-        return "awaiting an answer" + (f" of {exact(str(item.args['to']))}" if item.args.get("to") else "")
-    if item.kind == "recovery":
-        return "awaiting approval of a recovery"
-    return "awaiting approval" if item.kind == "approval" else f"awaiting a decision: {exact(item.kind)}"

@@ -14,15 +14,15 @@ from client.cli import output, session
 from client.cli.asking import coloured, details
 from client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
 from client.cli.session import Connected, who
+from client.decide.changed_call import with_args
 from client.errors import PlanClosed
 from client.ids import plan_id
 from client.rpc import describe
 from client.runs import Choice
 from plans.errors import PlanError, Refused
 from plans.flow.ids import is_pattern
-from plans.views.call_text import CALLS, args_rows, call_rows, warnings_of
-from plans.views.models import PendingView
-from plans.views.nested.words import quoted
+from plans.views.call_text import args_rows, call_rows
+from plans.views.card import Card
 from plans.views.safe_text import line
 
 Args = Annotated[
@@ -99,16 +99,14 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
         output.remark(coloured(call_rows(asked, more), more))
         if choice.remember and asked.always:
             output.say("\n".join(output.wrapped("Approved with it:", line(asked.always))))
-        if choice.args is not None and asked.kind in CALLS:
-            changed = asked.model_copy(update={"args": choice.args, "large": {}})
-            warned = [f"! {warning}" for warning in warnings_of(changed)]
+        if choice.args is not None and asked.is_call:
+            warned = [f"! {warning}" for warning in with_args(asked, choice.args).warnings]
             rows = output.fitted([*warned, *args_rows(choice.args)])
             output.say("\n".join(["With these arguments instead:", *rows]))
     if asked is not None and choice.digest is None:
         if approved and asked.changed and choice.version is None:
-            command = f"plan approve {plan_id(plan)} {quoted(asked.step_id)} --digest {asked.digest}"
             text = "has changed since it was first asked; this is what it would do now. To approve exactly this:"
-            raise Refused(f"step '{asked.step_id}' {text} {command}", "DIGEST_REQUIRED")
+            raise Refused(f"step '{asked.step_id}' {text} {asked.command(plan_id(plan))}", "DIGEST_REQUIRED")
         choice = choice.naming(asked)
     return await (runs.approve if approved else runs.deny)(client, plan, choice)
 
@@ -118,7 +116,7 @@ async def _decide_all(client: Client, plan: str, choice: Choice, *, approved: bo
     if choice.args is not None or choice.digest is not None:
         raise PlanError("--args and --digest are for one step, not for a pattern", "INVALID_ARGS")
 
-    def show(items: Sequence[PendingView]) -> None:
+    def show(items: Sequence[Card]) -> None:
         for item in items:
             rows = output.fitted(call_rows(item), 2)
             output.say("\n".join([f"{line(item.step_id)}:", *(f"  {row}" for row in rows)]))

@@ -19,7 +19,8 @@ from client.requests.llm import require_llm_of
 from client.rpc import ask, describe
 from plans.errors import PlanError
 from plans.run import ENDED, Run
-from plans.views.models import PendingView, PlanView
+from plans.views.card import Card
+from plans.views.models import PlanView
 
 if TYPE_CHECKING:
     from client.review.deciding.around import Around
@@ -63,7 +64,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     return left == "begun" or app.view.status not in ("draft", "review")
 
 
-async def _compared(here: Connected, plan: str, item: PendingView) -> Mapping[str, str]:
+async def _compared(here: Connected, plan: str, item: Card) -> Mapping[str, str]:
     """What a call with other arguments would change in a file here."""
     return await details(here, item, (await describe(here.client, plan)).task_queue)
 

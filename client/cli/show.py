@@ -31,7 +31,6 @@ from plans.errors import InvalidPlan
 from plans.flow.ids import covers
 from plans.guards.deadline import left
 from plans.model import Plan
-from plans.views.call_text import warnings_of
 from plans.views.graphs.plan_nodes import plan_nodes
 from plans.views.markdown import Node, dot, mermaid
 from plans.views.progress.next_actions import next_actions
@@ -100,7 +99,7 @@ async def _json_view(here: Connected, plan: str, full: bool) -> dict[str, Any]:
     live = await runs.live(here.client, plan)
     running = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in live.items()}
     shown = await with_large_values(found, here.settings) if full else found
-    asked = [item.model_copy(update={"unusual": warnings_of(item)}) for item in shown.pending]
+    asked = [item.model_copy(update={"unusual": item.warnings}) for item in shown.pending]
     items = [item.model_dump(mode="json", exclude_unset=True) for item in asked]
     more = {"resumedBy": later, "live": running}
     return shown.to_json() | {"pending": items} | {name: each for name, each in more.items() if each}

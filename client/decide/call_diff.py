@@ -24,7 +24,7 @@ from activities.workspace.text_diff import unified_diff
 from activities.workspace.tree import may_hold_secrets
 from activities.workspace.workspace import Place, Workspace
 from plans.errors import ToolError
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import exact, line
 
 COMPARED_BYTES = 400_000
@@ -95,7 +95,7 @@ class CallDiff:
         return sum(each.mark == "-" for each in self.lines)
 
 
-def call_diff(item: PendingView, workspace: str | None = None, rules: WorkspaceRules | None = None) -> CallDiff | None:
+def call_diff(item: Card, workspace: str | None = None, rules: WorkspaceRules | None = None) -> CallDiff | None:
     """The change that the call would make in its workspace on this machine; None if it changes no file it names.
 
     `workspace`: instead of the call's. `rules`: of this machine; a workspace that they refuse is not looked into. Reads
@@ -123,7 +123,7 @@ def call_diff(item: PendingView, workspace: str | None = None, rules: WorkspaceR
         return _told("unknown", path, f"cannot be read here: {line(str(why))}")
 
 
-def diff_of(item: PendingView, before: str | None) -> CallDiff | None:
+def diff_of(item: Card, before: str | None) -> CallDiff | None:
     """The change that the call would make to a file with this text; None: to one that is not there."""
     path = path_of(item)
     if path is None:
@@ -131,7 +131,7 @@ def diff_of(item: PendingView, before: str | None) -> CallDiff | None:
     return _created(item, path) if before is None else _of_texts(item, path, before)
 
 
-def changed_text(item: PendingView, before: str | None) -> str | None:
+def changed_text(item: Card, before: str | None) -> str | None:
     """The text of the file after a call that can be made; None if it is deleted. `before`: the text it has."""
     if item.tool == "delete_file":
         return None
@@ -142,7 +142,7 @@ def changed_text(item: PendingView, before: str | None) -> str | None:
     return find_edit(item.args["path"], before or "", item.args["oldText"], item.args["newText"]).result
 
 
-def path_of(item: PendingView) -> str | None:
+def path_of(item: Card) -> str | None:
     """The file that the call changes; None if it is not one of the tools of which that is known, or malformed."""
     names = {"write_file": ("path", "content"), "edit_file": ("path", "oldText", "newText"), "delete_file": ("path",)}
     args = names.get(item.tool, ())
@@ -151,7 +151,7 @@ def path_of(item: PendingView) -> str | None:
     return item.args["path"] if all(isinstance(item.args.get(name), str) for name in args) else None
 
 
-def _compared(item: PendingView, path: str, place: Place) -> CallDiff:
+def _compared(item: Card, path: str, place: Place) -> CallDiff:
     if place.status is None:
         return _created(item, path)
     seen = FileSeen(place.status.st_size, datetime.fromtimestamp(place.status.st_mtime, UTC))
@@ -177,7 +177,7 @@ def _compared(item: PendingView, path: str, place: Place) -> CallDiff:
     return replace(_of_texts(item, path, before), before=seen)
 
 
-def _created(item: PendingView, path: str) -> CallDiff:
+def _created(item: Card, path: str) -> CallDiff:
     """What the call would do where no file is."""
     if item.tool == "delete_file" or (item.tool == "edit_file" and item.args["oldText"]):
         return _told("not_applicable", path, "does not exist now: the call would fail")
@@ -186,7 +186,7 @@ def _created(item: PendingView, path: str) -> CallDiff:
     return CallDiff("created", path, f"{_name(path)} does not exist now; it would be created", lines)
 
 
-def _of_texts(item: PendingView, path: str, before: str) -> CallDiff:
+def _of_texts(item: Card, path: str, before: str) -> CallDiff:
     """What the call would do to a text file."""
     if item.tool == "delete_file":
         lines = tuple(_lines(before, ""))[1:]

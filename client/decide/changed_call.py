@@ -13,10 +13,10 @@ from client.differences.plan_diff import FieldChange, field_changes
 from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.views.call_text import NAME_WIDTH
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import line
 
-Item = TypeVar("Item", bound=PendingView)
+Item = TypeVar("Item", bound=Card)
 
 
 def with_args(item: Item, args: Mapping[str, Any]) -> Item:
@@ -31,7 +31,7 @@ def with_args(item: Item, args: Mapping[str, Any]) -> Item:
     return item.model_copy(update={"args": given, "large": large, "values": values, "always": ""})
 
 
-def edit_rows(item: PendingView, args: Mapping[str, Any]) -> list[str]:
+def edit_rows(item: Card, args: Mapping[str, Any]) -> list[str]:
     """What differs from the call that was asked about, one argument after the other, as a diff for a terminal."""
     rows = [row for each in field_changes(item.args, args) for row in _rows(each)]  # safe to show already
     return [f"{EDITED if number == 0 else '':<{NAME_WIDTH}} {MARGIN}{row}" for number, row in enumerate(rows)]

@@ -14,7 +14,7 @@ from client.decide.call_diff import CallDiff, call_diff, path_of
 from client.rpc import ask
 from plans.errors import PlanError
 from plans.file_stamps import Stamp
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import exact, line
 from runtime.connect import Connection
 from runtime.settings import Settings
@@ -24,9 +24,7 @@ PATIENCE = 3.0
 """Seconds that reading a file may take: it may be on a network that does not answer."""
 
 
-async def diffs(
-    connection: Connection, settings: Settings, plan: str, items: Sequence[PendingView]
-) -> list[CallDiff | None]:
+async def diffs(connection: Connection, settings: Settings, plan: str, items: Sequence[Card]) -> list[CallDiff | None]:
     """Of each call of a plan, the change to a file as it is now; None for calls that change no file they name."""
     rules, found, is_here = WorkspaceRules.of(settings), list[CallDiff | None](), dict[str | None, bool]()
     for item in items:
@@ -42,14 +40,14 @@ async def diffs(
     return found
 
 
-async def _compared(item: PendingView, rules: WorkspaceRules) -> CallDiff | None:
+async def _compared(item: Card, rules: WorkspaceRules) -> CallDiff | None:
     try:
         return await asyncio.wait_for(asyncio.to_thread(call_diff, item, rules=rules), PATIENCE)
     except TimeoutError:
         return CallDiff("unknown", path_of(item) or "", f"No diff: the file could not be read within {PATIENCE:g} s")
 
 
-async def _elsewhere(connection: Connection, plan: str, item: PendingView) -> CallDiff:
+async def _elsewhere(connection: Connection, plan: str, item: Card) -> CallDiff:
     """What the plan knows of a file that only the machine of its worker can read."""
     path = path_of(item) or ""
     text = f"No diff: '{exact(line(path))}' is on the machine of the plan's worker, which this page cannot read"

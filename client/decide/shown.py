@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from client.decide.call_diff import CallDiff, call_diff
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,7 +25,7 @@ MARGIN, MORE = "│ ", "┆ "
 _STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 
 
-def changes(item: PendingView) -> dict[str, str]:
+def changes(item: Card) -> dict[str, str]:
     """Texts to show with a call that changes a file, by name, for `call_rows`; empty if it changes none it names.
 
     A text of the name of an argument stands in its place; the others are rows of their own.
@@ -34,7 +34,7 @@ def changes(item: PendingView) -> dict[str, str]:
     return {} if found is None else texts_of(item, found)
 
 
-def texts_of(item: PendingView, found: CallDiff) -> dict[str, str]:
+def texts_of(item: Card, found: CallDiff) -> dict[str, str]:
     """The same for a diff that is known."""
     diff = "\n".join(each.row for each in found.lines)
     if found.kind == "changed":

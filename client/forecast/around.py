@@ -27,7 +27,7 @@ from plans.forecast.around import Taken
 from plans.forecast.models import ForeseenChange
 from plans.model import Retry, Step
 from plans.model.caching import CacheNote, CacheOrder
-from plans.views.models import PendingView
+from plans.views.card import Card
 from runtime.connect import storage
 from runtime.keys.at_rest import AtRest
 from runtime.keys.of_settings import ring_of
@@ -76,7 +76,7 @@ class Machine:
         """What the call would do to the file it names; None if it names none, or it is not known."""
         if step.tool not in CHANGING:
             return None
-        item = PendingView(step_id=step_id, tool=step.tool, args=dict(args), kind="approval", workspace=self.workspace)
+        item = Card(step_id=step_id, tool=step.tool, args=dict(args), kind="approval", workspace=self.workspace)
         path = args.get("path")
         if not isinstance(path, str):
             return None

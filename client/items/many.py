@@ -13,9 +13,10 @@ from client.rpc import ask_view
 from client.updates import update
 from plans.errors import Refused
 from plans.flow.ids import covers, matches, pattern_of
-from plans.views.models import BriefView, PendingView
-from plans.views.nested.words import quoted
+from plans.views.card import Card
+from plans.views.models import BriefView
 from plans.views.queries import BRIEF
+from plans.views.safe_text import quoted
 
 AT_ONCE = 150
 """Decisions in one message, which has at most 16 KiB."""
@@ -25,7 +26,7 @@ ROUNDS = 100
 
 async def decide_all(
     client: Client, plan: str, choice: Choice, *, approved: bool,
-    show: Callable[[Sequence[PendingView]], None] = lambda _: None, digests: Sequence[str] | None = None,
+    show: Callable[[Sequence[Card]], None] = lambda _: None, digests: Sequence[str] | None = None,
 ) -> tuple[int, dict[str, str]]:  # fmt: skip
     """Decide about every step that fits the pattern `choice.step_id` and awaits approval now.
 
@@ -59,7 +60,7 @@ async def decide_all(
     return count, refused
 
 
-def _is_meant(choice: Choice, item: PendingView) -> bool:
+def _is_meant(choice: Choice, item: Card) -> bool:
     return item.kind == "approval" and matches(choice.step_id, item.step_id)
 
 

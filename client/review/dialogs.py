@@ -18,7 +18,7 @@ from client.decide.shown import styles
 from client.review.text_field import Typing
 from plans.model import ToolSpec
 from plans.views.call_text import call_rows, folded_rows, value_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import line
 
 
@@ -54,7 +54,7 @@ class Approve(ModalScreen[bool]):
     ]  # fmt: skip
 
     def __init__(
-        self, item: PendingView, extra: Mapping[str, str], *, always: bool = False, edits: Sequence[str] = ()
+        self, item: Card, extra: Mapping[str, str], *, always: bool = False, edits: Sequence[str] = ()
     ) -> None:
         super().__init__()
         self._item, self._extra, self._always, self._is_edited = item, extra, always, bool(edits)

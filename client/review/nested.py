@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from plans.flow.ids import template_of
 from plans.run import Status
-from plans.views.models import BriefStep, PendingView, PlanView, StepView
-from plans.views.nested.words import folded_line, quoted
-from plans.views.safe_text import line
+from plans.views.card import Card
+from plans.views.models import BriefStep, PlanView, StepView
+from plans.views.nested.words import folded_line
+from plans.views.safe_text import line, quoted
 
 UNTOUCHED = ("pending", "blocked", "ready")
 """Statuses of steps that have not started."""
@@ -45,7 +46,7 @@ def inside_text(step: StepView) -> str:
     return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
 
 
-def _inner(step: StepView, waiting: Mapping[str, PendingView]) -> Iterator[StepView]:
+def _inner(step: StepView, waiting: Mapping[str, Card]) -> Iterator[StepView]:
     if step.inside is None:
         return
     troubled = [each for each in step.instances if each.awaiting or (each.status is Status.FAILED and not each.inside)]
@@ -59,7 +60,7 @@ def _inner(step: StepView, waiting: Mapping[str, PendingView]) -> Iterator[StepV
         yield _row_of(found, item)
 
 
-def _row_of(step: BriefStep, item: PendingView | None) -> StepView:
+def _row_of(step: BriefStep, item: Card | None) -> StepView:
     """A step inside another one as a row. Its id is not one that an author may write, so it is not validated."""
     return StepView.model_construct(
         id=step.id, tool=step.tool, description=step.item or step.description, status=step.status,

@@ -23,10 +23,9 @@ from plans.execution.tool_history import shorten
 from plans.model import Step, ToolSpec
 from plans.model.step_fields import On, aliases, names
 from plans.run import DENIED
-from plans.views.call_text import CALLS, large_rows, proposal, warnings_of
-from plans.views.models import PendingView, PlanView, StepView
+from plans.views.card import Card, Part
+from plans.views.models import PlanView, StepView
 from plans.views.nested.words import what
-from plans.views.pending import QUESTION
 from plans.views.safe_text import exact, line, safe
 
 MARKS = {
@@ -51,7 +50,7 @@ def heading(view: PlanView, width: int) -> Text:
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
     steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
     waiting = len(view.pending) + sum(view.more_pending.values())
-    asks = any(item.kind == QUESTION for item in view.pending)
+    asks = any(item.is_question for item in view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}"
     tail += f"  estimated {seconds(view.estimated_duration)}" if view.estimated_duration is not None else ""
     tail += f"  ? {waiting} awaiting approval{' or answer' if asks else ''}" if waiting else ""
@@ -179,22 +178,22 @@ def _facts(
         if problem.step_id == step.id:
             yield "race", f"! {line(problem.message)}", "bold yellow"
     if item:
-        keys = "y answers" if item.kind == QUESTION else "y approves, n denies, N says why"
-        keys += ", e edits" if item.kind in CALLS else ""
+        keys = "y answers" if item.is_question else "y approves, n denies, N says why"
+        keys += ", e edits" if item.is_call else ""
         yield "awaiting", f"? {line(item.kind)}: {keys}", "bold yellow"
     if step.description:
         yield "step", exact(step.description), ""
     if inside := inside_text(step):
         yield "inside", inside, ""
     spec = tools.get(step.tool)
-    is_asked = item is not None and item.kind != QUESTION
+    is_asked = item is not None and not item.is_question
     why = around.why(step) if step.status in UNTOUCHED else ""
     approval = f"⚠ {line(why)}" if why else "no approval needed"
     approval = "⚠ needs approval" if step.requires_approval or is_asked else approval
     yield "tool", f"{line(what(step))}, {approval}", ""
     if not may_edit(step) or step.failure:
         yield from _fate(step)
-    call = item or PendingView(step_id=step.id, kind="", tool=step.tool, args=step.args)
+    call = item or Card(step_id=step.id, kind="", tool=step.tool, args=step.args)
     yield from _call(call, around.details.get(step.id, {}))
     yield from _relations(view, step)
     if may_edit(step) and not step.failure:
@@ -203,30 +202,29 @@ def _facts(
         yield "about", line(spec.description), ""
 
 
-def _call(item: PendingView, extra: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _call(card: Card, extra: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
-    for warning in warnings_of(item):
+    for warning in card.warnings:
         yield "unusual", f"! {warning}", "bold yellow"
-    if item.asker:
-        yield "asks", exact(item.asker), ""
-    if item.reasons:
-        yield "because", "\n".join(map(exact, item.reasons)), ""
+    yield from map(_part, card.why)
     for name, text in extra.items():
         yield (name, exact(text), "") if name == NOW else ("diff", exact(text), DIFF)
-    for name, value in proposal(item) or item.args.items():
-        if name in extra:
-            continue  # every line of it that differs is in the diff
-        shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-        is_short = cell_len(exact(name)) <= LABEL
-        yield (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
-    for name, large in item.large.items():
-        yield "large", "\n".join(large_rows(name, large, item.values.get(name))), ""
-    if item.item:
-        yield "item", exact(item.item), ""
-    if item.queue:
-        yield "queue", exact(item.queue), ""
-    if item.always:
-        yield "always", f"A approves as well: {exact(item.always)}", ""
+    subject = card.subject if card.call is None else [Part(*each) for each in card.call.items()]
+    yield from (_part(part) for part in subject if part.name not in extra)  # every line that differs is in the diff
+    for sentence in card.unseen:
+        yield "large", f"! {sentence}", "bold yellow"
+    yield from map(_part, card.stored)
+    if card.always:
+        yield "always", f"A approves as well: {exact(card.always)}", ""
+    yield from (_part(part) for part in card.places if part.name != "what")  # the step's description is above
+
+
+def _part(part: Part) -> tuple[str, str, str]:
+    """A part of a call as a row, exactly; a name that the column is too narrow for is written out beside it."""
+    name, value = part
+    shown = exact(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    is_short = cell_len(exact(name)) <= LABEL
+    return (name, shown, "") if is_short else (cut(line(name), LABEL), f"{exact(name)}:\n{shown}", "")
 
 
 def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]:

@@ -25,7 +25,6 @@ from client.runs import Choice, PlanView, Summary
 from client.testing.fakes import Fake
 from plans.errors import PlanError
 from plans.run import ENDED, Options
-from plans.views.pending import QUESTION
 from runtime import daemon
 from runtime.server import HOST, Server, flags, free_ports
 from runtime.settings import Settings
@@ -180,7 +179,7 @@ async def _decided(client: Client, asked: Pending, approve: Rule | None) -> None
         reasons = "; ".join(asked.reasons)
         raise PlanError(f"step '{asked.step_id}' asks, and no rule decides it: {reasons}", "UNDECIDED")
     choice = Choice(step_id=asked.step_id, by="the test", version=asked.version, digest=asked.digest)
-    if asked.kind == QUESTION:
+    if asked.is_question:
         await runs.answer(client, asked.plan_id, asked.step_id, found, by=choice.by, digest=asked.digest)
     elif found:
         await runs.approve(client, asked.plan_id, choice)

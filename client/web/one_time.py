@@ -25,7 +25,7 @@ from client.errors import NoWorker
 from client.rpc import describe
 from client.web.access import public
 from client.web.decisions.asked import asked_now, cards_of
-from client.web.decisions.cards import Card
+from client.web.decisions.cards import Shown
 from client.web.decisions.inbox import outcome
 from client.web.forms import BadForm, form_of, text_of
 from client.web.rendering import page
@@ -44,9 +44,9 @@ async def opened(request: Request) -> Response:
     service = service_of(request)
     link = Links(service.settings).verify(request.path_params["token"])
     await _require_same_plan(await service.client(), link)
-    card = await _card(request, link)
-    became = "" if card else await outcome(await service.client(), link.plan_id, link.step_id)
-    return _page(request, link, "Nothing to decide", became, card)
+    shown = await _card(request, link)
+    became = "" if shown else await outcome(await service.client(), link.plan_id, link.step_id)
+    return _page(request, link, "Nothing to decide", became, shown)
 
 
 @public
@@ -79,10 +79,12 @@ async def decided(request: Request) -> Response:
 
 
 def _page(
-    request: Request, link: Link, heading: str, became: str, card: Card | None = None, *, done: bool = False
+    request: Request, link: Link, heading: str, became: str, shown: Shown | None = None, *, done: bool = False
 ) -> Response:
     """The card of the link's call; without one, the heading and what became of the call."""
-    return page(request, "link.html", link=link, until=link.until, heading=heading, became=became, card=card, done=done)
+    return page(
+        request, "link.html", link=link, until=link.until, heading=heading, became=became, shown=shown, done=done
+    )
 
 
 async def _require_same_plan(client: Client, link: Link) -> None:
@@ -96,7 +98,7 @@ async def _require_same_plan(client: Client, link: Link) -> None:
         raise LinkRefused(text, "LINK_INVALID")
 
 
-async def _card(request: Request, link: Link) -> Card | None:
+async def _card(request: Request, link: Link) -> Shown | None:
     """What the step asks; None if it asks nothing now. Raises Refused if it is another call than the link's."""
     service = service_of(request)
     asked = await asked_now(service, link.plan_id, link.step_id)
@@ -107,8 +109,8 @@ async def _card(request: Request, link: Link) -> Card | None:
             f"what step '{link.step_id}' would do has changed since this link was sent, which decides about that only"
         )
         raise Refused(f"{text}; a new message has a new link", "STALE_DIGEST")
-    [card] = await cards_of(service, [await with_values(asked, service.settings)])
-    return card
+    [shown] = await cards_of(service, [await with_values(asked, service.settings)])
+    return shown
 
 
 async def _taken(links: Links, link: Link, held: ExitStack) -> Callable[[str], None]:

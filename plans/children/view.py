@@ -7,6 +7,7 @@ from typing import Any
 
 from plans.children.state import ChildPlan, ChildReport
 from plans.run import StepState
+from plans.views.card import commands
 from plans.views.safe_text import line
 
 COMMANDS = 3
@@ -36,7 +37,7 @@ def rows(plan_id: str, step_id: str, state: StepState) -> list[str]:
     source = f" ({line(child.source)})" if child.source else ""
     return [
         f"Plan: plan show {line(child.plan_id)}{source}{found}",
-        *(f"Asks: {command(plan_id, f'{step_id}/{each.path}', each.kind)}" for each in asked),
+        *(f"Asks: {commands(plan_id, f'{step_id}/{each.path}', each.kind)}" for each in asked),
         *([f"Asks: {more} more; see: plan pending {line(plan_id)}"] if more else []),
     ]
 
@@ -56,12 +57,6 @@ def asks_now(plan_id: str, step_id: str, before: ChildReport | None, report: Chi
     """What a child plan has begun to ask since its report before, with the commands; empty if nothing."""
     known = {each.path for each in before.pending} if before else set()
     new = [each for each in report.pending if each.path not in known]
-    commands = [command(plan_id, f"{step_id}/{each.path}", each.kind) for each in new[:COMMANDS]]
+    ways = [commands(plan_id, f"{step_id}/{each.path}", each.kind) for each in new[:COMMANDS]]
     more = f"; {len(new) - COMMANDS} more: plan pending {line(plan_id)}" if len(new) > COMMANDS else ""
-    return f"a person is asked: {'; '.join(commands)}{more}" if new else ""
-
-
-def command(plan_id: str, path: str, kind: str) -> str:
-    """The command that decides about a step below a plan."""
-    where = f"{line(plan_id)} '{line(path)}'"
-    return f"plan answer {where} VALUE" if kind == "answer" else f"plan approve {where}   or: plan deny"
+    return f"a person is asked: {'; '.join(ways)}{more}" if new else ""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import html
 import re
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,7 +18,7 @@ from plans.flow.ids import pattern_of
 from plans.notify.news import REVIEW
 from plans.notify.outbox import Delivery, Notice
 from plans.views.call_text import call_rows, value_rows
-from plans.views.models import PendingView
+from plans.views.card import QUESTION, Card, command, wanted
 from plans.views.safe_text import line
 
 Markup = Literal["text", "markdown", "html"]
@@ -36,7 +35,7 @@ class Item(NamedTuple):
     """One thing that a message says."""
 
     notice: Notice
-    view: PendingView | None = None
+    view: Card | None = None
     """The decision as the plan shows it now; None: of a review, a remark and an end, or if the plan did not answer."""
     link: str = ""
     """The one-time link that decides exactly this, if there is one."""
@@ -104,10 +103,7 @@ def command_of(notice: Notice, digest: str) -> str:
         return f"plan show {plan}"
     if waiting.kind == REVIEW:
         return f"plan review {plan}"
-    step = shlex.quote(line(waiting.step_id))
-    if waiting.kind == "question":
-        return f"plan answer {plan} {step} VALUE"
-    return f"plan approve {plan} {step}{f' --digest {digest}' if digest else ''}"
+    return command(plan, waiting.step_id, waiting.kind, "" if waiting.kind == QUESTION else digest)
 
 
 def _wanted(notice: Notice) -> str:
@@ -116,9 +112,8 @@ def _wanted(notice: Notice) -> str:
         return ""
     if waiting.kind == REVIEW:
         return "the plan awaits review"
-    what = {"question": "an answer", "recovery": "a decision about its recovery", "budget": "a larger LLM budget"}
     step = _ODD.sub("?", pattern_of(waiting.step_id))  # item keys, which others choose, are not in it
-    return f"step {step} awaits {what.get(waiting.kind, 'approval')}"
+    return f"step {step} awaits {wanted(waiting.kind)}"
 
 
 def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:

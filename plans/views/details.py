@@ -15,8 +15,7 @@ from plans.model import Step
 from plans.run import Decision, Result, Run, Status, StepState
 from plans.views.nested.counting import STATUS_WORDS, status_word
 from plans.views.nested.values import value_of
-from plans.views.nested.words import quoted
-from plans.views.safe_text import line
+from plans.views.safe_text import line, quoted
 from plans.views.views import created
 from plans.waiting.records import Answer
 

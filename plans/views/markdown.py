@@ -18,13 +18,13 @@ from plans.flow.undone import shown_steps
 from plans.model import Plan
 from plans.run import PlanStatus, Run, Status
 from plans.views.agent_progress import position, tasks_of
-from plans.views.call_text import call_rows, characters
-from plans.views.models import PendingView, StepView
+from plans.views.call_text import call_rows
+from plans.views.models import StepView
 from plans.views.nested.counting import status_word
 from plans.views.nested.listing import root_of
 from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
 from plans.views.nested.words import folded_line, what
-from plans.views.pending import asked
+from plans.views.pending import card
 from plans.views.progress.closing import UNDO_WORDS, undo_text
 from plans.views.safe_text import line
 
@@ -122,12 +122,12 @@ def _calls(run: Run, schedule: ReadinessIndex) -> list[str]:
     rows: list[str] = []
     room = DETAIL_CHARACTERS
     for name in list(schedule.awaiting)[: DETAIL_CALLS + 1]:
-        item = PendingView.model_validate(asked(run, schedule.step(name)))
-        block = [f"    {row}" for row in call_rows(item)] if characters(item) <= room else []
+        asked = card(run, schedule.step(name))
+        block = [f"    {row}" for row in call_rows(asked)] if asked.characters <= room else []
         room -= sum(map(len, block))
         if not block or room < 0 or len(schedule.awaiting) > DETAIL_CALLS:
             return [*rows, f"All of the calls: `plan pending {run.plan.id}`", ""]
-        rows += [f"`{item.step_id}`:", "", *block, ""]
+        rows += [f"`{name}`:", "", *block, ""]
     return rows
 
 

@@ -11,9 +11,11 @@ from plans.execution.deciding import reasons
 from plans.expressions.opaque import scanned
 from plans.expressions.references import find
 from plans.flow.ids import pattern_of
+from plans.large_value import LargeValue
 from plans.model import Step
 from plans.run import Run
 from plans.step_call import StepCall, digest_of, upcoming
+from plans.views.card import QUESTION, Card
 from plans.views.nested.listing import item_text
 from plans.waiting import answers
 from plans.waiting.questions import ASK
@@ -21,22 +23,13 @@ from plans.waiting.questions import ASK
 LISTED = 200
 """Pending decisions inside loops that a view has with their calls; further ones are counted."""
 
-QUESTION = "question"
-"""Kind of a pending decision that is an answer; its `args` are the question with all that belongs to it."""
 ASKING = ("approval", "answer")
 """What of a step's `awaiting` is pending for a person."""
 
 
 def pending(run: Run) -> list[dict[str, Any]]:
-    """The pending decisions (PendingViews), oldest first."""
-    return [
-        {
-            **asked(run, step),
-            "since": (run.steps[step.id].proposal or {}).get("since") or iso(run.steps[step.id].changes[-1].time),
-            "deadline": iso(run.steps[step.id].deadline),
-        }
-        for step in _waiting(run)[0]
-    ]
+    """The pending decisions (Cards), oldest first."""
+    return [_json(card(run, step)) for step in _waiting(run)[0]]
 
 
 def more_pending(run: Run) -> dict[str, Any]:
@@ -63,27 +56,28 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
     if step is None:
         return {}
     if run.steps[step_id].awaiting in ASKING:
-        return {**asked(run, step), "isWhole": True}
+        return _json(card(run, step)) | {"isWhole": True}
     if step.tool == ASK and (known := answers.args_known(run, step)) is not None:
         digest = answers.digest_of_question(known)
-        return {**_shown(run, step, known), "kind": QUESTION, "digest": digest, "isWhole": True}
+        return _json(Card(**_shown(run, step, known), kind=QUESTION, digest=digest)) | {"isWhole": True}
     call = upcoming(run, step)
-    return {
-        **_shown(run, step, call.call.args),
-        "kind": "early",
-        "digest": digest_of(call.call),
-        **_why(run, step, call.call),
-        "isWhole": call.is_whole,
-    }
+    found = _shown(run, step, call.call.args) | _why(run, step, call.call)
+    return _json(Card(**found, kind="early", digest=digest_of(call.call))) | {"isWhole": call.is_whole}
 
 
-def asked(run: Run, step: Step) -> dict[str, Any]:
+def card(run: Run, step: Step) -> Card:
     """What a person is asked about a step."""
     state = run.steps[step.id]
     kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
-    shown = _shown(run, step, state.asked or run.args_of(step))
-    why = {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=shown["args"]))
-    return {**shown, "kind": kind, "digest": state.digest, **why}
+    found = _shown(run, step, state.asked or run.args_of(step))
+    found |= {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=found["args"]))
+    since = (state.proposal or {}).get("since") or state.changes[-1].time
+    return Card(**found, kind=kind, digest=state.digest, since=since, deadline=state.deadline)
+
+
+def _json(card: Card) -> dict[str, Any]:
+    """A card as JSON data; its arguments are that already, and may be long."""
+    return card.model_dump(mode="json", exclude={"args"}, exclude_unset=True) | {"args": card.args}
 
 
 def _why(run: Run, step: Step, call: StepCall) -> dict[str, Any]:
@@ -94,12 +88,12 @@ def _why(run: Run, step: Step, call: StepCall) -> dict[str, Any]:
 
 
 def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
-    """The whole call with these arguments."""
+    """The whole call with these arguments: fields of its card."""
     roots = [] if run.literal else [each.root for each in find(scanned(step.tool, args))]
     large = {root: large for root in roots if (large := _stored(run, step.id, root))}
     return {
         **({"large": large} if large else {}),
-        "stepId": step.id,
+        "step_id": step.id,
         **({"item": item} if (item := item_text(run, step.id)) else {}),
         "tool": step.tool,
         "description": step.description,
@@ -112,12 +106,12 @@ def _shown(run: Run, step: Step, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _stored(run: Run, step_id: str, root: str) -> dict[str, Any] | None:
+def _stored(run: Run, step_id: str, root: str) -> LargeValue | None:
     """Where the value of a step is stored, if it is too large for history: its hash tells what is approved."""
     found = run.outline.find(step_id, root)
     state = run.steps.get(found.step_id) if found is not None and found.step_id is not None else None
     result = state.result if state is not None else None
-    return result.large.model_dump(mode="json") if result and result.large else None
+    return result.large if result else None
 
 
 def iso(time: datetime | None) -> str | None:

@@ -12,6 +12,7 @@ second look.
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
@@ -61,6 +62,11 @@ def line(text: str) -> str:
     return safe(" ".join(text.split("\n")).replace("\t", " "))
 
 
+def quoted(step_id: str) -> str:
+    """An id as a word of a shell command, safe to print: `'resize[cat.png]'`."""
+    return shlex.quote(line(step_id))
+
+
 def exact(text: str) -> str:
     """The text, of any number of lines, with everything unusual as `\\u{200b}`, a tab as ⇥.
 
@@ -76,6 +82,11 @@ def exact(text: str) -> str:
         shown.append("\n" if text[start] == "\n" else "")
         at = end
     return "".join(shown) + text[at:].replace("\t", "⇥")
+
+
+def exact_name(text: str) -> str:
+    """The same on one line: the name of an argument."""
+    return exact(text).replace("\n", "\\u{a}")
 
 
 def unusual(text: str) -> list[str]:

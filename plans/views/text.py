@@ -23,17 +23,15 @@ from plans.views.abridged import folded as counted
 from plans.views.abridged import foremost, rank
 from plans.views.agent_progress import MARKS as TASK_MARKS
 from plans.views.agent_progress import notes_of, tasks_of
-from plans.views.call_text import CALL_CHARACTERS, call_rows, characters
+from plans.views.call_text import CALL_CHARACTERS, call_rows
 from plans.views.live import ended_text
 from plans.views.markdown import MARKS
-from plans.views.models import PendingView
 from plans.views.nested.counting import Census
 from plans.views.nested.listing import troubled
 from plans.views.nested.rows import files_rows, folded, nested_rows
-from plans.views.nested.words import quoted
-from plans.views.pending import ASKING, QUESTION, asked
+from plans.views.pending import ASKING, card
 from plans.views.progress.closing import undo_text
-from plans.views.safe_text import line
+from plans.views.safe_text import line, quoted
 
 ATTEMPTS = 5
 """Maximum number of a step's retried attempts that are listed."""
@@ -153,12 +151,11 @@ def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
     """The whole call that awaits approval, unless it is too long for the answer to a query."""
     if run.steps[step.id].awaiting not in ASKING:
         return []
-    item = PendingView.model_validate(asked(run, step))
-    if item.kind == QUESTION:
-        return ["      Question:", *(f"        {row}" for row in call_rows(item))]
-    if characters(item) > CALL_CHARACTERS:
-        return [f"      Call: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
-    return ["      Call:", *(f"        {row}" for row in call_rows(item, why=why))]
+    asked = card(run, step)
+    what = "Question" if asked.is_question else "Call"
+    if asked.characters > CALL_CHARACTERS:
+        return [f"      {what}: too long to show here; all of it: plan pending {run.plan.id} {quoted(step.id)}"]
+    return [f"      {what}:", *(f"        {row}" for row in call_rows(asked, why=why))]
 
 
 def _notes(step: Step, state: StepState, undo: str) -> str:

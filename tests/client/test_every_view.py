@@ -17,7 +17,7 @@ from client.cli.follow.progress import Progress
 from client.mcp.decisions.asks import ask_of
 from client.pending import Pending
 from client.review import rows as review
-from client.web.decisions.cards import Card
+from client.web.decisions.cards import Shown
 from client.web.pages.rows import row as web_row
 from plans.children.state import ChildPlan, ChildReport
 from plans.execution.schedule import Schedule
@@ -111,10 +111,11 @@ def looked_at(run: Run, name: str = "") -> None:
         review.detail(whole, step, TOOLS)
     for item in brief.pending:
         waiting = Pending(**item.model_dump(), plan_id="p")
-        ask_of(waiting), asking.question("p", item, {}), asking.ways("p", item), asking.reason(item)
-        card = Card(waiting)
-        assert card.key
-        _ = (card.title, card.rows, card.places, card.warnings, card.covered, card.reasons, card.asker, card.in_time)
+        ask_of(waiting), asking.question("p", item, {}), asking.ways("p", item)
+        shown = Shown(waiting)
+        assert waiting.key
+        assert waiting.heading
+        _ = (shown.rows, shown.covered, shown.is_long, item.places, item.warnings, item.why, item.late)
     summary = Summary.read(QUERIES["summary"](run, []))
     next_actions(summary)
     markdown.details(run, Schedule(run))

@@ -28,8 +28,9 @@ from client.runs import BriefView, EventView
 from plans.execution.schedule import Schedule
 from plans.large_value import LargeValue
 from plans.views.call_text import call_rows, folded_rows
+from plans.views.card import Card
 from plans.views.markdown import DETAIL_CHARACTERS, details
-from plans.views.models import PendingView, PlanView
+from plans.views.models import PlanView
 from plans.views.safe_text import exact, unusual
 from plans.views.text import text as text_of
 from plans.views.views import plan_view
@@ -52,7 +53,7 @@ def view_of(command: str) -> PlanView:
     return PlanView.read(plan_view(schedule.run, schedule))
 
 
-def item_of(command: str) -> PendingView:
+def item_of(command: str) -> Card:
     return view_of(command).pending[0]
 
 
@@ -125,7 +126,7 @@ def test_all_of_a_call_is_shown_exactly(place: str, command: str) -> None:
 @pytest.mark.parametrize("command", HOSTILE.values(), ids=HOSTILE)
 def test_json_holds_the_exact_call_and_says_what_is_unusual(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     schedule = waiting(command)
-    found = Pending(plan_id="p", **dict(PendingView.model_validate(plan_view(schedule.run, schedule)["pending"][0])))
+    found = Pending(plan_id="p", **dict(Card.model_validate(plan_view(schedule.run, schedule)["pending"][0])))
     show_json([found.model_dump(mode="json")])
     printed = capsys.readouterr().out
     assert json.loads(printed)[0]["args"] == {"command": command}
@@ -133,9 +134,7 @@ def test_json_holds_the_exact_call_and_says_what_is_unusual(command: str, capsys
 
 
 def test_a_name_of_an_argument_and_a_value_that_is_no_text_are_as_exact() -> None:
-    item = PendingView(
-        step_id="s", kind="approval", tool="t\u200b", args={"a\nb\u202e": [{"\u0430x": "\u2060"}], "n": 1}
-    )
+    item = Card(step_id="s", kind="approval", tool="t\u200b", args={"a\nb\u202e": [{"\u0430x": "\u2060"}], "n": 1})
     shown = "\n".join(call_rows(item))
     assert [row for row in shown.splitlines() if unusual(row.strip())] == []
     for spelling in ("t\\u{200b}", "a\\u{a}b\\u{202e}", "\\u{430}x", "\\u{2060}", "n            = 1"):
@@ -172,7 +171,7 @@ def test_a_short_call_is_read_at_once_and_a_changed_one_is_another_question() ->
 
 def test_a_large_value_is_shown_with_its_size_and_hash_or_in_full() -> None:
     value = LargeValue(sha256="ab" * 32, bytes=70_000, preview="curl\u200b")
-    item = PendingView(step_id="s", kind="approval", tool="note", args={"text": "{{big}}"}, large={"big": value})
+    item = Card(step_id="s", kind="approval", tool="note", args={"text": "{{big}}"}, large={"big": value})
     shown = "\n".join(call_rows(item))
     assert "70,000 bytes, sha256 " + "ab" * 32 in shown
     assert "--full" in shown
@@ -184,9 +183,9 @@ def test_a_large_value_is_shown_with_its_size_and_hash_or_in_full() -> None:
 class TestFiles:
     """A call that writes a file is shown as a diff against the present one."""
 
-    def item(self, workspace: Path, path: str, content: str) -> PendingView:
+    def item(self, workspace: Path, path: str, content: str) -> Card:
         args = {"path": path, "content": content}
-        return PendingView(step_id="s", kind="approval", tool="write_file", args=args, workspace=str(workspace))
+        return Card(step_id="s", kind="approval", tool="write_file", args=args, workspace=str(workspace))
 
     def test_the_diff_has_all_that_changes(self, tmp_path: Path) -> None:
         before = "\n".join(map(str, range(100)))

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from client import runs
 from client.logs.attempts import Attempts
 from client.runs import Choice
-from plans.views.models import PendingView
+from plans.views.card import Card
 from tests.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate
 
@@ -44,7 +44,7 @@ async def test_one_item_is_approved_by_its_id_and_the_others_by_a_raw_signal_wit
 async def test_the_client_decides_about_every_item_that_it_has_shown(plans: Plans) -> None:
     plan = await plans.start([loop(["a", "b", "c"])])
     await asking(plan, 3)
-    shown = list[PendingView]()
+    shown = list[Card]()
     found = await runs.decide_all(
         plans.client, plan.id, Choice(step_id="each[*]", by="ann"), approved=False, show=shown.extend
     )

@@ -9,7 +9,7 @@ from temporalio.client import WorkflowUpdateFailedError
 
 from plans.activity_io import PREVIEW_CHARACTERS
 from plans.views.call_text import call_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 from tests.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.agents import serving
 from tests.workflows.conftest import MakeWorker
@@ -161,7 +161,7 @@ async def test_a_failed_agent_is_not_shown_as_all_done(idle: Plans, make_worker:
 
 
 def rows(view: dict[str, Any]) -> str:
-    return "\n".join(call_rows(PendingView.model_validate(view["pending"][0])))
+    return "\n".join(call_rows(Card.model_validate(view["pending"][0])))
 
 
 async def test_a_pending_recovery_is_put_before_a_person_in_words_and_whole(

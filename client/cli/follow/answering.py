@@ -25,7 +25,7 @@ from client.review.external_editor import let_edit
 from client.runs import Choice
 from plans.errors import PlanError
 from plans.views.call_text import call_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import line
 
 ReadLine = Callable[[], Awaitable[str | None]]
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     client: Client
     plan: str
     who: str
-    item: PendingView
+    item: Card
 
 
 Decide = Callable[[Asked, Console, ReadLine], Awaitable[str]]
@@ -93,11 +93,11 @@ def _args(text: str) -> dict[str, Any]:
     return found
 
 
-def _head(console: Console, verb: str, item: PendingView, hint: str) -> None:
+def _head(console: Console, verb: str, item: Card, hint: str) -> None:
     console.print(Text.assemble((verb, ASKING[1]), (line(item.step_id), "bold"), f"   {hint}"))
 
 
-async def filled_in(item: PendingView, console: Console, read_line: ReadLine) -> Any:
+async def filled_in(item: Card, console: Console, read_line: ReadLine) -> Any:
     """The answer, once one fits; ABSENT if the user gives up with Ctrl-D. The whole question is printed first."""
     form = Form(item.args)
     _head(console, "Answer ", item, "Ctrl-D: later")

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from client.cli.follow.lines import Lines
 from client.live.feed import PROGRESS
 from client.runs import BriefView, EventView
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 FULL = 300
 """Up to this many steps, every step gets its lines."""
@@ -48,7 +48,7 @@ class Digest:
             return self._printed["ready"] > EACH or self._lines.knows(event)
         return self._lines.knows(event) and not self._lines.opens(event)
 
-    async def look(self, event: EventView, details: Callable[[PendingView], Awaitable[Mapping[str, str]]]) -> None:
+    async def look(self, event: EventView, details: Callable[[Card], Awaitable[Mapping[str, str]]]) -> None:
         """Find out what is shown with the call that an event is about, if its lines will be printed."""
         item = self._lines.asked(event)
         if item is not None and not (self.is_big and self._printed["ready"] > EACH):

@@ -23,7 +23,6 @@ from plans.views.live import attempt_text
 from plans.views.models import BriefStep, BriefView, ResultView, TaskView
 from plans.views.nested.counting import share_of
 from plans.views.nested.words import folded_line
-from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 MARKS = {
@@ -166,7 +165,7 @@ def _task(task: TaskView) -> Text:
 def _counts(view: BriefView) -> RenderableType:
     counts = view.counts
     text = Text()
-    questions = sum(item.kind == QUESTION for item in view.pending)
+    questions = sum(item.is_question for item in view.pending)
     waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)

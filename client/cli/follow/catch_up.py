@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from client.runs import BriefView, EventView
 from plans.run import DONE, Status
 from plans.views.models import BriefStep
-from plans.views.pending import QUESTION
 from plans.views.progress.events import LogLine
 
 
@@ -53,7 +52,7 @@ def _questions(view: BriefView) -> Iterator[EventView]:
         time = item.since or _time(view, step)
         yield EventView(
             seq=step.seq, time=time, task_id=view.id, step_id=step.id, status=Status.READY,
-            awaiting="answer" if item.kind == QUESTION else "approval", digest=item.digest or None,
+            awaiting="answer" if item.is_question else "approval", digest=item.digest or None,
         )  # fmt: skip
 
 

@@ -17,10 +17,10 @@ from client.live.lengths import seconds
 from client.runs import BriefView, EventView
 from plans.flow.ids import template_of
 from plans.views.call_text import call_rows
+from plans.views.card import QUESTION, Card
 from plans.views.live import ended_text
-from plans.views.models import BriefStep, PendingView, ResultView
-from plans.views.nested.words import quoted
-from plans.views.pending import ASKING, QUESTION
+from plans.views.models import BriefStep, ResultView
+from plans.views.pending import ASKING
 from plans.views.safe_text import line
 
 SHARE = 10
@@ -74,7 +74,7 @@ class Lines:
             found = outer if is_call else BriefStep(id=step_id, tool="", kind="block")
         return found
 
-    def asked(self, event: EventView) -> PendingView | None:
+    def asked(self, event: EventView) -> Card | None:
         """The decision that the event is about, if it is still awaited."""
         item = self._asked.get(event.step_id) if self._asks(event) else None
         return item if item and not (event.digest and item.digest != event.digest) else None
@@ -132,20 +132,16 @@ class Lines:
 
     def _question(self, event: EventView, step: BriefStep) -> list[str]:
         """What was asked then: whole if it is still asked, or was asked last; of what came before, as events tell."""
-        name = quoted(event.step_id)
-        ways = f"plan approve {self._plan} {name}   or: plan deny {self._plan} {name}"
         item, asked, more = self._asked.get(event.step_id), event.asked, []
         if item is None or (event.digest and item.digest != event.digest):  # decided, or it has asked again since
             args, kind = step.args or {}, QUESTION if event.awaiting == "answer" else "approval"
             if asked is not None and (not step.digest or step.digest != event.digest):
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
-            item = PendingView(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
+            item = Card(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
         call = [self._row(event, " ", row) for row in [*call_rows(item, self.details.get(item.digest)), *more]]
-        if item.kind == QUESTION:
-            ways = f"plan answer {self._plan} {name} VALUE"
-        what = "an answer" if item.kind == QUESTION else "approval"
-        return [self._row(event, MARK[0], f"awaiting {what}:"), *call, self._row(event, " ", ways)]
+        ways = self._row(event, " ", item.commands(self._plan))
+        return [self._row(event, MARK[0], f"awaiting {item.wanted}:"), *call, ways]
 
     def _what(self, step: BriefStep) -> str:
         kind = step.kind if not step.tool and step.kind != "call" else ""

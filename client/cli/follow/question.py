@@ -12,13 +12,13 @@ from rich.text import Text
 
 from client.decide.shown import styles
 from plans.views.call_text import call_rows, folded_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 
 class Question:
     """One pending call, and how many of its rows have been shown."""
 
-    def __init__(self, item: PendingView, details: Mapping[str, str]) -> None:
+    def __init__(self, item: Card, details: Mapping[str, str]) -> None:
         self.item, self._details = item, dict(details)
         self._call = tuple(call_rows(item, details))
         self._rows: Sequence[str] = ()
@@ -30,7 +30,7 @@ class Question:
         """Whether every row has been shown."""
         return 0 < len(self._rows) <= self._shown
 
-    def is_about(self, item: PendingView, details: Mapping[str, str]) -> bool:
+    def is_about(self, item: Card, details: Mapping[str, str]) -> bool:
         """Whether this is the question about a pending call, unchanged."""
         return (self.item, self._details) == (item, dict(details))
 

@@ -33,11 +33,8 @@ from client.live.steps import by_step, in_words, joined
 from client.rpc import describe, patiently
 from client.runs import BriefView, Choice, EventView
 from plans.errors import PlanError
-from plans.views.call_text import CALLS
+from plans.views.card import Card
 from plans.views.live import LiveView
-from plans.views.models import PendingView
-from plans.views.nested.words import quoted
-from plans.views.pending import QUESTION
 from plans.views.safe_text import line
 
 READING_SECONDS = 0.4
@@ -163,7 +160,7 @@ class Screen:
         steps = len(self._view.steps) if self._view else 0
         around = AROUND_LINES + min(steps, LISTED + 1) + len(scope) + len(self._remark())
         _, place = question.window(self._console.width - 1, _height(self._console) - around)
-        verb = "Answer" if question.item.kind == QUESTION else "Approve"
+        verb = "Answer" if question.item.is_question else "Approve"
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
         return [head, *question.drawn(), Text(f"  {self._answers(question.item)}", style="bold"), *scope]
@@ -183,7 +180,7 @@ class Screen:
             self._question, self._since = Question(item, more) if item else None, time.monotonic()
             forget_typed()
 
-    def _waiting(self) -> list[PendingView]:
+    def _waiting(self) -> list[Card]:
         return self._view.pending if self._view else []
 
     def _pressed(self, key: str) -> None:
@@ -194,13 +191,13 @@ class Screen:
             self._question.scroll(1 if key == " " else -1)
         elif key in "lL":
             self._later.add(item.step_id)
-            self._say(f"Decide later: {self._commands(item)}")
+            self._say(f"Decide later: {item.commands(self._plan)}")
             self._ask()
-        elif item.kind == QUESTION:
+        elif item.is_question:
             if key in "aA":
                 self._question = None
                 self._start(self._off_screen(item, answered))
-        elif key in "cC" or (key in "eE" and item.kind in CALLS):
+        elif key in "cC" or (key in "eE" and item.is_call):
             self._question = None
             self._start(self._off_screen(item, commented if key in "cC" else edited))
         elif (key in "yY" or self._is_for_all(key)) and not self._question.is_read:
@@ -216,7 +213,7 @@ class Screen:
         task.add_done_callback(self._sending.discard)
 
     def _is_for_all(self, key: str) -> bool:
-        """Whether a key approves all calls like this one (`PendingView.always`)."""
+        """Whether a key approves all calls like this one (`Card.always`)."""
         return key in "aA" and self._question is not None and bool(self._question.item.always)
 
     async def _decide(self, choice: Choice, *, approved: bool) -> None:
@@ -225,7 +222,7 @@ class Screen:
         except PlanError as error:
             self._say(error.message)
 
-    async def _off_screen(self, item: PendingView, decide: Decide) -> None:
+    async def _off_screen(self, item: Card, decide: Decide) -> None:
         """Take the board off the screen while the user types: an answer, a reason, other arguments."""
         board, keyboard = self._board, self._keyboard
         if board is None or keyboard is None:
@@ -243,22 +240,16 @@ class Screen:
             keyboard.start()
         if not said:
             self._later.add(item.step_id)
-        self._say(said or f"Decide later: {self._commands(item)}")
+        self._say(said or f"Decide later: {item.commands(self._plan)}")
         self._ask()
 
-    def _answers(self, item: PendingView) -> str:
+    def _answers(self, item: Card) -> str:
         every = "   [a]lways" if item.always else ""
-        more = "   [e]dit" if item.kind in CALLS else ""
+        more = "   [e]dit" if item.is_call else ""
         keys = "[a]nswer   [l]ater"
-        if item.kind != QUESTION:
+        if not item.is_question:
             keys = f"[y]es   [n]o   [c] no, with a comment{every}{more}   [l]ater"
-        return keys if sys.stdin.isatty() else self._commands(item)
-
-    def _commands(self, item: PendingView) -> str:
-        step = quoted(item.step_id)
-        if item.kind == QUESTION:
-            return f"plan answer {self._plan} {step} VALUE"
-        return f"plan approve {self._plan} {step}   or: plan deny {self._plan} {step}"
+        return keys if sys.stdin.isatty() else item.commands(self._plan)
 
     def _say(self, sentence: str) -> None:
         self._notice, self._noticed = sentence, time.monotonic()

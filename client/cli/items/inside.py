@@ -14,8 +14,8 @@ from client.live.lengths import seconds
 from plans.run import DENIED
 from plans.views.markdown import MARKS
 from plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView
-from plans.views.nested.words import folded_line, quoted
-from plans.views.safe_text import line
+from plans.views.nested.words import folded_line
+from plans.views.safe_text import line, quoted
 
 SHOWN = 100
 """Steps that are listed unless all of them are asked for."""

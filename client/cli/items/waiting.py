@@ -9,8 +9,8 @@ from rich.text import Text
 from client.cli.asking import Details, question
 from client.runs import Pending
 from plans.flow.ids import is_pattern, pattern_of
-from plans.views.nested.words import quoted
-from plans.views.pending import QUESTION
+from plans.views.card import QUESTION, commands, wanted
+from plans.views.safe_text import quoted
 
 IN_FULL = 3
 """Calls of one step inside a loop that are listed in full."""
@@ -18,13 +18,13 @@ IN_FULL = 3
 
 def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> Iterator[Text]:
     """The rows of the pending decisions. `folds`: of many items of one step, only the first are listed in full."""
-    groups: dict[tuple[str, str, bool], list[tuple[Pending, Details]]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[Pending, Details]]] = {}
     for each, more in found:
-        groups.setdefault((each.plan_id, pattern_of(each.step_id), each.kind == QUESTION), []).append((each, more))
-    for (plan, pattern, is_question), items in groups.items():
+        groups.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append((each, more))
+    for (plan, pattern, kind), items in groups.items():
         count = len(items) + sum(each.more for each, _ in items)
         if count > 1 and is_pattern(pattern):
-            yield from (Text(row) for row in _of_all(plan, pattern, items[0][0].step_id, count, is_question))
+            yield from (Text(row) for row in _of_all(plan, pattern, items[0][0].step_id, count, kind))
         shown = items[:IN_FULL] if folds and is_pattern(pattern) and count > IN_FULL + 1 else items
         for each, more in shown:
             yield from question(each.plan_id, each, more)
@@ -32,13 +32,9 @@ def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> It
             yield Text(f"… and {count - len(shown):,} more: plan pending {plan} {quoted(pattern)}")
 
 
-def _of_all(plan: str, pattern: str, first: str, count: int, is_question: bool) -> Iterator[str]:
+def _of_all(plan: str, pattern: str, first: str, count: int, kind: str) -> Iterator[str]:
     """How many items ask the same, and the commands for one of them and for all."""
-    one, every = quoted(first), quoted(pattern)
-    if is_question:
-        yield f"{plan}  {pattern}: {count:,} await an answer, each its own"
-        yield f"  one of them   plan answer {plan} {one} VALUE"
-        return
-    yield f"{plan}  {pattern}: {count:,} await approval"
-    yield f"  one of them   plan approve {plan} {one}   or: plan deny {plan} {one} --comment WHY"
-    yield f"  all of them   plan approve {plan} {every}   or: plan deny {plan} {every} --comment WHY"
+    yield f"{plan}  {pattern}: {count:,} await {wanted(kind)}{', each its own' if kind == QUESTION else ''}"
+    yield f"  one of them   {commands(plan, first, kind)}"
+    if kind != QUESTION:
+        yield f"  all of them   {commands(plan, pattern, kind)}"

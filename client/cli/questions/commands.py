@@ -17,7 +17,6 @@ from client.ids import plan_id
 from plans.errors import PlanError, Refused
 from plans.views.call_text import call_rows
 from plans.views.models import CallView
-from plans.views.pending import QUESTION
 from plans.waiting.events import name_problem
 from plans.waiting.questions import ASK, value_of
 
@@ -77,7 +76,7 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
 
 async def _answer(here: Connected, plan: str, step: str, text: str, by: str | None, digest: str | None) -> str:
     item = await _question(here, plan, step)
-    if item.kind == QUESTION:
+    if item.is_question:
         output.say("\n".join(output.fitted(call_rows(item))))
     return await _send(here, plan, step, item, value_of(item.args, text), by, digest)
 
@@ -86,7 +85,7 @@ async def _send(
     here: Connected, plan: str, step: str, item: CallView, value: Any, by: str | None, digest: str | None
 ) -> str:
     """Send the answer to exactly this question."""
-    digest = digest or (item.digest if item.kind == QUESTION else None)
+    digest = digest or (item.digest if item.is_question else None)
     return await runs.answer(here.client, plan, step, value, by=by or who(), digest=digest)
 
 

@@ -7,19 +7,16 @@ be read in a form is not asked: it is decided elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from client.mcp.decisions.forms import AnswerForm, answer_form
 from client.pending import Pending
-from plans.views.call_text import CALLS, call_rows, value_rows
-from plans.views.pending import QUESTION
+from plans.views.call_text import call_rows, value_rows
+from plans.views.card import QUESTION
 from plans.views.safe_text import exact
-from plans.waiting.questions import as_typed, has_default, on_timeout
 
 MAX_CHARACTERS = 20_000
 """Length of the text of a request. Nothing in it is cut: what is longer is decided elsewhere."""
@@ -30,7 +27,6 @@ REVIEW = "review"
 """Kind of the request to begin or reject a draft; the others are kinds of pending decisions."""
 APPROVE, ALWAYS, DENY, BEGIN, REJECT, LATER = "approve", "always", "deny", "begin", "reject", "later"
 KEY = re.compile(r"(?P<base>[a-z]{1,20}-[0-9a-f]{40})-(?P<number>[0-9]{1,3})")
-_TITLES = {"recovery": "Approve this recovery?", "budget": "Exceed the budget?"}
 
 
 @dataclass(frozen=True)
@@ -68,17 +64,11 @@ class Ask:
 
 def ask_of(item: Pending) -> Ask:
     """The request for a pending decision: an answer of a question, an approval of anything else."""
-    since = item.since.isoformat() if item.since else ""
-    bound = (item.plan_id, item.step_id, item.kind, item.digest or f"version {item.version}", since)
-    if item.kind == QUESTION:
-        form = answer_form(item.args)
-        return Ask(
-            _base("question", *bound), item.plan_id, item.step_id, item.kind, _question(item, form), form.schema,
-            item.digest, item.version, form,
-        )  # fmt: skip
+    kind, form = ("question", answer_form(item.args)) if item.is_question else ("approval", None)
+    schema = form.schema if form is not None else _choices(item)
     return Ask(
-        _base("approval", *bound), item.plan_id, item.step_id, item.kind, _call(item), _choices(item),
-        item.digest, item.version,
+        f"{kind}-{item.key}", item.plan_id, item.step_id, item.kind, _message(item, form), schema,
+        item.digest, item.version, form,
     )  # fmt: skip
 
 
@@ -88,28 +78,29 @@ def ask_to_begin(plan_id: str, title: str, version: int, text: str) -> Ask:
     rows += [*value_rows("title", title), *exact(text).split("\n"), ""]
     rows += [f"This is version {version}; begun, it runs as shown, and asks again where it must."]
     options = {BEGIN: "Begin this plan", REJECT: "Reject it: the plan is cancelled", LATER: "Decide later"}
-    base = _base(REVIEW, plan_id, "", REVIEW, f"version {version}", "")
-    return Ask(base, plan_id, "", REVIEW, "\n".join(rows), _form(options, "What to do with the draft"), version=version)
+    key = Pending(plan_id=plan_id, step_id="", kind=REVIEW, tool="", version=version).key
+    form = _form(options, "What to do with the draft")
+    return Ask(f"{REVIEW}-{key}", plan_id, "", REVIEW, "\n".join(rows), form, version=version)
 
 
-def _base(kind: str, *parts: str) -> str:
-    return f"{kind}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:40]}"
-
-
-def _call(item: Pending) -> str:
-    title = f"Approve {exact(item.tool)}?" if item.kind in CALLS else _TITLES.get(item.kind, f"Approve {item.kind}?")
-    rows = [title, "", *value_rows("plan", item.plan_id), *value_rows("step", item.step_id), *call_rows(item)]
-    rows += value_rows("network", True) if item.network else []
+def _message(item: Pending, form: AnswerForm | None) -> str:
+    """All that is decided on. What the fields of a form say by themselves is not said twice."""
+    head = exact(str(item.args.get(QUESTION, ""))) if item.is_question else exact(item.heading)
+    rows = [head, "", *value_rows("plan", item.plan_id), *value_rows("step", item.step_id)]
+    if form is None:
+        rows += call_rows(item)
+    else:
+        drawn = {QUESTION} if form.is_json else {QUESTION, "schema"}
+        parts = [part for part in (*item.subject, *item.places) if part.name not in drawn]
+        rows += [f"! {warning}" for warning in item.warnings]
+        rows += [row for name, value in parts for row in value_rows(name, value)]
     rows += [f"! {item.more} more items of this step ask as well; this is about this one alone"] if item.more else []
-    rows += ["! it asked for another call before: this is the call as it is now"] if item.changed else []
-    rows += value_rows("digest", item.digest) if item.digest else []
-    return "\n".join(rows)
+    return "\n".join([*rows, *(value_rows("digest", item.digest) if item.digest else [])])
 
 
 def _choices(item: Pending) -> dict[str, Any]:
-    proposed = "Approve" if item.kind not in CALLS else "Approve this call"
-    options = {APPROVE: proposed}
-    if item.always and item.kind == "approval":
+    options = {APPROVE: "Approve this call" if item.is_call else "Approve"}
+    if item.always:
         options[ALWAYS] = f"Approve, and further ones without asking: {exact(item.always)}"
     options |= {DENY: "Deny: the step does not run", LATER: "Decide later"}
     return _form(options, "The decision")
@@ -121,23 +112,3 @@ def _form(options: dict[str, str], title: str) -> dict[str, Any]:
     comment = {"type": "string", "title": "Comment", "description": "Recorded in the plan", "maxLength": MAX_COMMENT}
     fields = {DECISION: {"type": "string", "title": title, "oneOf": listed}, COMMENT: comment}
     return {"type": "object", "properties": fields, "required": [DECISION]}
-
-
-def _question(item: Pending, form: AnswerForm) -> str:
-    args = item.args
-    rows = [exact(str(args.get("question", ""))), "", *value_rows("plan", item.plan_id)]
-    rows += value_rows("step", item.step_id)
-    rows += [f"! {warning}" for warning in item.unusual]
-    rows += value_rows("item", item.item) if item.item else []
-    rows += value_rows("for", str(args["to"])) if args.get("to") else []
-    rows += value_rows("choices", args["choices"]) if args.get("choices") is not None else []
-    rows += value_rows("answer", args.get("schema")) if form.is_json else []
-    rows += value_rows("default", as_typed(args.get("default"))) if has_default(args) else []
-    rows += [f"! {_late(args)}"] if args.get("timeout") is not None else []
-    return "\n".join(rows)
-
-
-def _late(args: Mapping[str, Any]) -> str:
-    """What happens when nobody answers in time."""
-    ways = {"default": "the default counts", "skip": "the step is skipped"}
-    return f"without an answer within {exact(str(args['timeout']))} s, {ways.get(on_timeout(args), 'the step fails')}"

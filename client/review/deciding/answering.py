@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from client import runs
 from client.review.dialogs import AskText
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import line
 from plans.waiting.questions import about, as_typed, has_default, misfit, value_of
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from client.review.plan_screen import LivePlan
 
 
-async def answered(screen: LivePlan, item: PendingView, wanted: bool) -> bool:
+async def answered(screen: LivePlan, item: Card, wanted: bool) -> bool:
     """Ask for the answer and send it; False if the user leaves, or does not want to answer. Raises as `runs.answer`."""
     text: str | None = as_typed(item.args["default"]) if has_default(item.args) else ""
     heading = f"Answer of step '{line(item.step_id)}': {line(about(item.args))}"

@@ -16,9 +16,7 @@ from client.review.plan_screen import LivePlan
 from client.review.undisturbed import undisturbed
 from client.runs import Choice
 from plans.errors import InvalidPlan, PlanError
-from plans.views.call_text import CALLS
-from plans.views.models import PendingView
-from plans.views.pending import QUESTION
+from plans.views.card import Card
 from plans.views.safe_text import line
 
 READING_SECONDS = 0.4
@@ -55,7 +53,7 @@ class Deciding(LivePlan):
         item = self._asked
         if item is None:
             self.say("This step is not awaiting approval; enter edits one that has not started.")
-        elif item.kind not in CALLS:
+        elif not item.is_call:
             self.say("This is not about a call of the step's tool: it has no arguments to change.")
         else:
             try:
@@ -64,7 +62,7 @@ class Deciding(LivePlan):
                 self.say(f"Not approved: {error.message}")
 
     @property
-    def _asked(self) -> PendingView | None:
+    def _asked(self) -> Card | None:
         """What the chosen step asks; None if it asks nothing."""
         step = self.chosen
         return next((each for each in self.view.pending if step and each.step_id == step.id), None)
@@ -75,7 +73,7 @@ class Deciding(LivePlan):
             self.say("This step is not awaiting approval; w goes to the next one that is.")
         elif self.seconds_shown < self.reading_seconds:
             self.say(f"Step '{item.step_id}' has just appeared: read it, then press the key again.")
-        elif item.kind == QUESTION:
+        elif item.is_question:
             await self._sent(answered(self, item, approved))
         elif always and not item.always:
             self.say("This cannot be approved for further calls; y approves it once.")
@@ -91,7 +89,7 @@ class Deciding(LivePlan):
             elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 
-    async def _is_approved(self, item: PendingView, *, always: bool) -> bool:
+    async def _is_approved(self, item: Card, *, always: bool) -> bool:
         return await self.push_screen_wait(Approve(item, self.around.details.get(item.step_id, {}), always=always))
 
     def action_waiting(self) -> None:

@@ -27,10 +27,10 @@ from client.runs import Choice
 from plans.errors import PlanError
 from plans.model import ToolSpec
 from plans.plan_diff import same_value
-from plans.views.models import PendingView
+from plans.views.card import Card
 from plans.views.safe_text import line, safe
 
-Compare = Callable[[PendingView], Awaitable[Mapping[str, str]]]
+Compare = Callable[[Card], Awaitable[Mapping[str, str]]]
 """Texts to show with a call: what it would change in a file as it is now (`client.decide.shown`)."""
 
 
@@ -39,7 +39,7 @@ class ArgsForm(ModalScreen[dict[str, Any] | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "show", priority=True), Binding("escape", "leave")]
 
-    def __init__(self, item: PendingView, spec: ToolSpec | None, args: Mapping[str, Any], said: str) -> None:
+    def __init__(self, item: Card, spec: ToolSpec | None, args: Mapping[str, Any], said: str) -> None:
         super().__init__()
         self._item, self._said = item, said
         self._fields = {field.name: field for field in flat_fields(spec.args_schema if spec else None, args)}
@@ -96,7 +96,7 @@ class ArgsForm(ModalScreen[dict[str, Any] | None]):
 
 
 async def approved_with_others(
-    screen: LivePlan, item: PendingView, typed: dict[str, dict[str, Any]], compare: Compare | None
+    screen: LivePlan, item: Card, typed: dict[str, dict[str, Any]], compare: Compare | None
 ) -> str:
     """Let the user change the arguments of a call and approve exactly those; returns what became of it.
 

@@ -11,13 +11,12 @@ from client.decide.here import diffs
 from client.local_tools import tools_of
 from client.pending import Pending
 from client.rpc import ask_view
-from client.web.decisions.cards import Card, answer_form
+from client.web.decisions.cards import Shown, answer_form
 from client.web.decisions.inbox import outcome
 from client.web.schema_form import Field
 from client.web.service import Service
 from plans.errors import PlanError
 from plans.views.models import BriefView
-from plans.views.pending import QUESTION
 from plans.views.queries import BRIEF
 
 
@@ -42,9 +41,9 @@ async def news(service: Service, plan: str, step: str, asked: Pending | None) ->
     return f"Nothing was sent: {what}."
 
 
-async def cards_of(service: Service, items: Sequence[Pending], answer: Field | None = None) -> list[Card]:
+async def cards_of(service: Service, items: Sequence[Pending], answer: Field | None = None) -> list[Shown]:
     """The cards of decisions. `answer`: what was typed as the answer of the question. Raises NotConnected."""
-    connection, found = await service.connected(), dict[int, Card]()
+    connection, found = await service.connected(), dict[int, Shown]()
     by_plan: dict[str, list[int]] = {}
     for number, item in enumerate(items):
         by_plan.setdefault(item.plan_id, []).append(number)
@@ -52,8 +51,8 @@ async def cards_of(service: Service, items: Sequence[Pending], answer: Field | N
         compared = await diffs(connection, service.settings, plan, [items[number] for number in numbers])
         for number, diff in zip(numbers, compared, strict=True):
             item = items[number]
-            form = (answer or answer_form(item.args).field) if item.kind == QUESTION else None
-            found[number] = Card(item, diff, form)
+            form = (answer or answer_form(item.args).field) if item.is_question else None
+            found[number] = Shown(item, diff, form)
     return [found[number] for number in range(len(items))]
 
 

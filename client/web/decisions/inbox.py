@@ -20,7 +20,6 @@ from temporalio.client import Client
 from client.listing import Listed, list_plans
 from client.pending import Pending, pending
 from client.rpc import ask_view
-from client.web.decisions.cards import Card
 from client.web.service import Service
 from plans.errors import PlanError
 from plans.flow.ids import pattern_of
@@ -68,11 +67,11 @@ class Waiting:
     @property
     def keys(self) -> list[str]:
         """Names of everything that waits."""
-        return [Card(item).key for item in self.decisions] + [review_key(each) for each in self.reviews]
+        return [item.key for item in self.decisions] + [review_key(each) for each in self.reviews]
 
 
 def review_key(listed: Listed) -> str:
-    """Names a review, as `Card.key` names a decision."""
+    """Names a review, as `Pending.key` names a decision."""
     return f"review-{listed.plan_id}"
 
 
@@ -139,7 +138,7 @@ class Inbox:
         silent = await self._renew(client, [each for each in listed if each.waiting != []])
         items = [item for each in listed for item in self._known.get(each.plan_id, (None, 0.0, ()))[2]]
         items.sort(key=lambda item: (item.since is None, item.since or 0, item.plan_id))
-        gone = await self._explained(client, {Card(item).key for item in items})
+        gone = await self._explained(client, {item.key for item in items})
         found = Waiting(tuple(items), reviews, self._told(silent), gone=gone)
         self._looked = time.monotonic()
         if found != self._now:
@@ -171,10 +170,10 @@ class Inbox:
 
     async def _explained(self, client: Client, keys: set[str]) -> dict[str, str]:
         """What became of the decisions that are gone now; what is known of earlier ones is kept for a while."""
-        gone = [item for item in self._now.decisions if Card(item).key not in keys]
+        gone = [item for item in self._now.decisions if item.key not in keys]
         told = {key: text for key, text in list(self._now.gone.items())[-10 * EXPLAINED :] if key not in keys}
         for item in gone[:EXPLAINED]:
-            told[Card(item).key] = await outcome(client, item.plan_id, item.step_id)
+            told[item.key] = await outcome(client, item.plan_id, item.step_id)
         return told
 
 

@@ -31,9 +31,9 @@ FINAL = "final"
 async def shown_once_more(request: Request, asked: Pending, args: Mapping[str, Any], comment: str) -> Response:
     """The second page."""
     service = service_of(request)
-    [card] = await cards_of(service, [await with_values(with_args(asked, args), service.settings)])
+    [shown] = await cards_of(service, [await with_values(with_args(asked, args), service.settings)])
     return page(
-        request, "confirm_args.html", nav="inbox", plan=asked.plan_id, card=card, comment=comment,
+        request, "confirm_args.html", nav="inbox", plan=asked.plan_id, shown=shown, comment=comment,
         fields=list(field_changes(asked.args, args)), final=json.dumps(args),
     )  # fmt: skip
 

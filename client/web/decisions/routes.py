@@ -31,7 +31,6 @@ from client.web.schema_form import Field
 from client.web.service import service_of
 from plans.errors import InvalidPlan, Refused
 from plans.flow.ids import is_pattern
-from plans.views.pending import QUESTION
 from plans.waiting.questions import misfit
 
 MOST_CARDS = 100
@@ -96,7 +95,7 @@ async def answer(request: Request) -> Response:
     service = service_of(request)
     client = await service.client()
     asked = await asked_now(service, plan, step)
-    if asked is None or asked.kind != QUESTION or (digest or None) != (asked.digest or None):
+    if asked is None or not asked.is_question or (digest or None) != (asked.digest or None):
         return await _shown(request, plan, step, Typed(await news(service, plan, step, asked), code=REFUSED))
     found = answer_form(asked.args).read(form.multi_items())
     why = misfit(asked.args, found.value) if found.is_valid else ""
@@ -205,15 +204,15 @@ async def _shown(request: Request, plan: str, step: str, typed: Typed) -> Respon
     """The page of one decision as it stands now, with what was typed. Raises as `runs.brief`."""
     service = service_of(request)
     asked = await asked_now(service, plan, step)
-    card, args, became = None, None, ""
+    shown, args, became = None, None, ""
     if asked is None:
         became = await outcome(await service.client(), plan, step)
     else:
-        [card] = await cards_of(service, [await with_values(asked, service.settings)], answer=typed.answer)
-        if card.is_call and not card.is_question:
+        [shown] = await cards_of(service, [await with_values(asked, service.settings)], answer=typed.answer)
+        if shown.card.is_call:
             args = typed.args or args_form(await schema_of_args(service, plan, asked.tool), asked.args).field
     return page(
-        request, "decide.html", status=typed.code, nav="inbox", plan=plan, step=step, card=card, args=args,
+        request, "decide.html", status=typed.code, nav="inbox", plan=plan, step=step, shown=shown, args=args,
         typed=typed, became=became,
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from plans.editing.draft import has_begun
 from plans.model import Step
 from plans.model.step_fields import On, aliases
 from plans.run import Run, Status
-from plans.views.call_text import unusual_in
+from plans.views.card import unusual_in
 from plans.views.nested.written import heading
 from plans.views.safe_text import exact
 

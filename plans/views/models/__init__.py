@@ -6,10 +6,10 @@ worker may omit has a default.
 """
 
 from plans.views.models.nested import InsideView
-from plans.views.models.pending import CallView, PendingView
 from plans.views.models.plan import (
     BriefStep,
     BriefView,
+    CallView,
     DecisionView,
     InnerStep,
     InsidePage,
@@ -34,7 +34,6 @@ __all__ = [
     "InsidePage",
     "InsideView",
     "NoteView",
-    "PendingView",
     "PlanView",
     "ResultView",
     "StepView",

@@ -15,9 +15,9 @@ from plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plans.model.notify import NotifyRule
 from plans.model.shares import Fairness
 from plans.run import DENIED, PlanStatus, Status
+from plans.views.card import Card
 from plans.views.live import LiveView
 from plans.views.models.nested import InsideView
-from plans.views.models.pending import PendingView
 from plans.views.models.records import (
     AgentAsksView,
     AgentView,
@@ -222,7 +222,7 @@ class BriefView(View):
     inside: dict[str, int] = Field(
         default_factory=dict, description="Steps inside others by status; `total`: with those known to come."
     )
-    pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    pending: list[Card] = Field(default_factory=list, description="Pending decisions, oldest first.")
     more_pending: dict[str, int] = Field(
         default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
     )
@@ -275,7 +275,7 @@ class PlanView(View):
     cache: bool | None = None
     owns: list[str] = Field(default_factory=list)
     notify: list[NotifyRule] = Field(default_factory=list)
-    pending: list[PendingView] = Field(default_factory=list, description="Pending decisions, oldest first.")
+    pending: list[Card] = Field(default_factory=list, description="Pending decisions, oldest first.")
     more_pending: dict[str, int] = Field(
         default_factory=dict, description="Number of further ones by pattern, as in `resize[*]`."
     )
@@ -300,3 +300,9 @@ class PlanView(View):
     def step(self, step_id: str) -> StepView | None:
         """The step with that id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
+
+
+class CallView(View, Card):
+    """What a decision on a step would be about now, whether or not it awaits one (kind `early`)."""
+
+    is_whole: bool = Field(default=True, description="Every value in it is known; else it asks again once they are.")

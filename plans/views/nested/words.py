@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from plans.model import Step
@@ -42,11 +41,6 @@ def numbers(counts: Mapping[str, int], total: int | None = None) -> list[str]:
 def what(step: Step) -> str:
     """What a step is: the name of its tool, or the kind of block."""
     return step.tool or ("switch" if step.switch is not None else "block")
-
-
-def quoted(step_id: str) -> str:
-    """An id as a word of a shell command, safe to print: `'resize[cat.png]'`."""
-    return shlex.quote(line(step_id))
 
 
 def _told(counts: Mapping[str, int], without: tuple[str, ...]) -> list[str]:

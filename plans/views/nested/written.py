@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from plans.definition.scopes import Body, bodies, path_in
 from plans.model import Step
-from plans.views.call_text import args_rows, unusual_in, value_rows
+from plans.views.call_text import args_rows, value_rows
+from plans.views.card import unusual_in
 from plans.views.safe_text import line
 
 STEP = "     "

@@ -12,8 +12,8 @@ from plans.agents.order import AGENT_PREFIX
 from plans.budget import OVERRUN_CODE
 from plans.flow.ids import is_pattern, pattern_of, template_of
 from plans.run import ENDED, PlanStatus
-from plans.views.nested.words import quoted
-from plans.views.safe_text import line
+from plans.views.card import command
+from plans.views.safe_text import line, quoted
 from plans.views.summary import AskedStep, Summary
 
 LISTED = 3
@@ -88,10 +88,10 @@ def _asked(summary: Summary, name: str) -> list[NextAction]:
 def _decision(plan: str, step: str, kind: str) -> NextAction:
     what = line(step)
     if kind == "answer":
-        return NextAction(f"plan answer {plan} {quoted(step)} VALUE", f"answers the question of {what}")
+        return NextAction(command(plan, step, kind), f"answers the question of {what}")
     words = {"recovery": "approves the recovery of", "budget": "extends the budget for"}
     sentence = f"{words.get(kind, 'approves')} {what}; `plan deny` with --comment WHY denies"
-    return NextAction(f"plan approve {plan} {quoted(step)}", sentence)
+    return NextAction(command(plan, step, kind), sentence)
 
 
 def _ended(summary: Summary, name: str) -> list[NextAction]:

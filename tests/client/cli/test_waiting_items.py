@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from client.cli.items.waiting import pending_rows
 from client.runs import Pending
-from plans.views.pending import QUESTION
+from plans.views.card import QUESTION
 
 
 def asking(step: str, kind: str = "approval") -> Pending:

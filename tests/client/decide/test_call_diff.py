@@ -12,11 +12,11 @@ import pytest
 from activities.workspace.allowed import WorkspaceRules
 from client.decide.call_diff import COMPARED_BYTES, DELETED_LINES, CallDiff, call_diff
 from plans.large_value import LargeValue
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 
-def item(workspace: Path, tool: str, **args: Any) -> PendingView:
-    return PendingView(step_id="s", kind="approval", tool=tool, args=args, workspace=str(workspace))
+def item(workspace: Path, tool: str, **args: Any) -> Card:
+    return Card(step_id="s", kind="approval", tool=tool, args=args, workspace=str(workspace))
 
 
 def diff(workspace: Path, tool: str, **args: Any) -> CallDiff:

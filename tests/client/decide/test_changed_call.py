@@ -11,22 +11,22 @@ from client.decide.changed_call import edit_rows, with_args
 from client.decide.shown import changes, styles
 from plans.large_value import LargeValue
 from plans.views.call_text import call_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 LARGE = LargeValue(sha256="1f" * 32, bytes=900_000, preview="once upon a time")
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> PendingView:
+def asked(tmp_path: Path) -> Card:
     (tmp_path / "b.txt").write_text("old\n")
-    return PendingView(
+    return Card(
         step_id="save", kind="approval", tool="write_file", args={"path": "a.txt", "content": "$read"},
         workspace=str(tmp_path), large={"read": LARGE}, always="every call of write_file",
     )  # fmt: skip
 
 
 def test_a_large_value_that_is_still_referred_to_is_shown_with_its_hash_and_not_compared_as_a_text(
-    asked: PendingView,
+    asked: Card,
 ) -> None:
     changed = with_args(asked, {"path": "b.txt", "content": "$read"})
     assert changed.large == {"read": LARGE}
@@ -36,7 +36,7 @@ def test_a_large_value_that_is_still_referred_to_is_shown_with_its_hash_and_not_
     assert LARGE.sha256 in "\n".join(call_rows(changed, changes(changed)))
 
 
-def test_a_large_value_that_is_gone_from_the_call_is_not_shown_with_it(asked: PendingView) -> None:
+def test_a_large_value_that_is_gone_from_the_call_is_not_shown_with_it(asked: Card) -> None:
     changed = with_args(asked, {"path": "b.txt", "content": "new\n"})
     assert (changed.large, changed.always) == ({}, "")
     diff = call_diff(changed)
@@ -45,7 +45,7 @@ def test_a_large_value_that_is_gone_from_the_call_is_not_shown_with_it(asked: Pe
 
 
 def test_an_edit_is_told_as_a_diff_of_each_argument_in_which_nothing_can_pass_for_another_row(
-    asked: PendingView,
+    asked: Card,
 ) -> None:
     rows = edit_rows(asked, {"path": "b\u202e.txt", "content": "$read", "x\n! y": 1})
     assert rows == [

@@ -10,14 +10,14 @@ from rich.cells import cell_len
 
 from client.decide.shown import CHANGE, NOW, changes, styles
 from plans.views.call_text import call_rows, folded_rows
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 
-def item(workspace: Path, tool: str, **args: Any) -> PendingView:
-    return PendingView(step_id="s", kind="approval", tool=tool, args=args, workspace=str(workspace))
+def item(workspace: Path, tool: str, **args: Any) -> Card:
+    return Card(step_id="s", kind="approval", tool=tool, args=args, workspace=str(workspace))
 
 
-def coloured(asked: PendingView, width: int = 80) -> list[tuple[str, str]]:
+def coloured(asked: Card, width: int = 80) -> list[tuple[str, str]]:
     """The rows below the name of a diff, with their styles."""
     extra = changes(asked)
     rows = folded_rows(call_rows(asked, extra), width, cell_len)

@@ -12,7 +12,7 @@ from client import runs
 from client.decide.shown import changes
 from client.runs import Choice
 from plans.edits import SetField
-from plans.views.models import PendingView
+from plans.views.card import Card
 from tests.client.review.conftest import Open, Screen
 
 SAVE = {"id": "save", "tool": "write_file", "args": {"path": "a.txt", "content": "one\ntwo"}, "description": "Save it"}
@@ -29,7 +29,7 @@ async def asked(screen: Screen, step: str) -> None:
     assert screen.app.chosen.id == step
 
 
-async def compared(item: PendingView) -> Mapping[str, str]:
+async def compared(item: Card) -> Mapping[str, str]:
     """The diff against the file as it is here, as the command's screen has it."""
     return await asyncio.to_thread(changes, item)
 

@@ -12,7 +12,7 @@ from plans.notify.cloud_event import body
 from plans.notify.messages import Item, Markup, message
 from plans.notify.news import Kind, Waiting
 from plans.notify.outbox import Delivery, Notice, Subject
-from plans.views.models import PendingView
+from plans.views.card import Card
 from tests.plans.building import NOW
 
 DIGEST = "ab" * 32
@@ -25,7 +25,7 @@ def item(step: str = "a", kind: Kind = "approval", **args: Any) -> Item:
     notice = Notice(
         id=f"plan-p/r/{step}", target="t", event="awaiting", due=NOW, subject=SUBJECT, waiting=waiting, time=NOW
     )
-    return Item(notice, PendingView(step_id=step, kind=kind, tool="run_command", args=args, digest=DIGEST))
+    return Item(notice, Card(step_id=step, kind=kind, tool="run_command", args=args, digest=DIGEST))
 
 
 def delivery(*items: Item) -> Delivery:

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from plans.views.call_text import call_rows, proposal
-from plans.views.models import PendingView
+from plans.views.call_text import call_rows
+from plans.views.card import Card
 
 CALL = {"tool": "read_file", "args": {"path": "b.txt"}}
 
 
-def pending(kind: str, **args: Any) -> PendingView:
-    return PendingView(step_id="read", kind=kind, tool="read_file", description="Read it", workspace="/w", args=args)
+def pending(kind: str, **args: Any) -> Card:
+    return Card(step_id="read", kind=kind, tool="read_file", description="Read it", workspace="/w", args=args)
 
 
-def shown(item: PendingView) -> list[str]:
+def shown(item: Card) -> list[str]:
     return call_rows(item)
 
 
@@ -83,7 +83,7 @@ def test_a_budget_of_agents_says_what_each_answer_leads_to_once() -> None:
 
 def test_a_call_whose_arguments_are_named_like_a_proposal_is_shown_as_a_call() -> None:
     item = pending("approval", recovery={"action": "skip"}, failure="no")
-    assert proposal(item) == []
+    assert item.call == item.args
     assert shown(item)[0] == "tool         │ read_file"
 
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from client.cli.follow.board import board
 from plans.run import PlanStatus
 from plans.views.abridged import chosen
+from plans.views.card import Card
 from plans.views.live import live_of
-from plans.views.models import BriefStep, BriefView, PendingView, TokensView
+from plans.views.models import BriefStep, BriefView, TokensView
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"
@@ -27,7 +28,7 @@ def view(*steps: BriefStep, title: str = "My plan") -> BriefView:
     counts: dict[str, int] = {"total": len(steps)}
     for each in steps:
         counts[each.status] = counts.get(each.status, 0) + 1
-    pending = [PendingView(step_id=each.id, kind="approval", tool=each.tool) for each in steps if each.awaiting]
+    pending = [Card(step_id=each.id, kind="approval", tool=each.tool) for each in steps if each.awaiting]
     return BriefView(
         id="p",
         title=title,

@@ -8,7 +8,7 @@ from typing import Any
 from client.cli.follow.big_plan_lines import Digest
 from client.cli.follow.lines import Lines
 from client.runs import BriefView, EventView
-from plans.views.models import PendingView
+from plans.views.card import Card
 
 STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}
 VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})
@@ -56,7 +56,7 @@ def test_a_question_is_told_with_the_arguments_that_are_asked_about() -> None:
     assert lines.knows(first)
     assert lines.of(first) == []
     assert not lines.knows(asks)
-    item = PendingView(step_id="remove", kind="approval", tool="delete_file", args={"path": "filled-in"})
+    item = Card(step_id="remove", kind="approval", tool="delete_file", args={"path": "filled-in"})
     lines.learn(VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     assert lines.knows(asks)
     assert lines.of(asks)[2].endswith("path         │ filled-in")
@@ -122,9 +122,7 @@ def test_progress_is_told_once_per_ten_percent_and_from_the_start_in_the_next_at
 
 
 async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
-    item = PendingView(
-        step_id="remove", kind="approval", tool="write_file", args={"path": "x", "content": "new"}, digest="d1"
-    )
+    item = Card(step_id="remove", kind="approval", tool="write_file", args={"path": "x", "content": "new"}, digest="d1")
     lines = Digest("p", VIEW.model_copy(update={"seq": 2, "pending": [item]}))
     first, asks = (
         EventView(
@@ -139,7 +137,7 @@ async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
     )
     looked: list[str] = []
 
-    async def details(item: PendingView) -> dict[str, str]:
+    async def details(item: Card) -> dict[str, str]:
         looked.append(item.step_id)
         return {"content": "-old\n+new"}
 

@@ -174,7 +174,7 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
             await screen.press_until("y", "the limits become: calls 4 -> 7")
             (asked,) = (await plan(environ, "pending", "two", "--json")).json
             shown = (await plan(environ, "pending", "two")).out
-            assert f"two  {asked['stepId']}: awaiting a decision: budget" in shown
+            assert f"two  {asked['stepId']}: awaiting approval of a larger LLM budget" in shown
             assert "if approved  │ the limits become: calls 4 -> 7" in shown
             approved = await plan(environ, "approve", "two", asked["stepId"])
             assert approved.code == 0, approved.err

@@ -30,6 +30,7 @@ def test_an_approval_shows_the_whole_call_and_nothing_is_chosen_beforehand() -> 
     assert request["method"] == "elicitation/create"
     params = request["params"]
     assert params["mode"] == "form"
+    assert params["message"].startswith("Approve shell?\n")
     for shown in ("rm -r out", "it changes files", DIGEST, "network", "shell"):
         assert shown in params["message"]
     decision = params["requestedSchema"]["properties"]["decision"]

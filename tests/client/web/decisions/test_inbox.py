@@ -14,7 +14,7 @@ from client.decide.here import diffs
 from client.decisions import Choice
 from client.listing import list_plans
 from client.pending import Pending
-from client.web.decisions.cards import Card, groups
+from client.web.decisions.cards import Shown, groups
 from client.web.decisions.inbox import Inbox, Waiting
 from client.web.decisions.live import events
 from client.web.decisions.routes import decision_url
@@ -39,9 +39,9 @@ def item(step: str = "s", plan: str = "p", kind: str = "approval", **more: Any) 
 
 def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> None:
     cards = [
-        Card(item(name, plan)) for name, plan in (("a[1]", "p"), ("b", "p"), ("a[2]", "p"), ("a[1]", "q"), ("b", "q"))
+        Shown(item(name, plan)) for name, plan in (("a[1]", "p"), ("b", "p"), ("a[2]", "p"), ("a[1]", "q"), ("b", "q"))
     ]
-    found = [(group.pattern, [card.item.step_id for card in group.cards], group.is_one) for group in groups(cards)]
+    found = [(group.pattern, [each.card.step_id for each in group.cards], group.is_one) for group in groups(cards)]
     assert found == [
         ("a[*]", ["a[1]", "a[2]"], False), ("b", ["b"], True), ("a[*]", ["a[1]"], True), ("b", ["b"], True),
     ]  # fmt: skip
@@ -49,16 +49,16 @@ def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> Non
 
 def test_a_call_that_is_too_long_or_not_known_whole_is_not_decided_among_others() -> None:
     large = {"big": LargeValue(sha256="ab" * 32, bytes=70_000, preview="x")}
-    assert Card(item(args={"text": "x" * CALL_CHARACTERS})).is_long
-    assert Card(item(args={}, large=large)).is_long
-    assert not Card(item(args={}, large=large, values={"big": "whole"})).is_long
-    assert "70,000 bytes" in Card(item(args={}, large=large)).rows[0].text
+    assert Shown(item(args={"text": "x" * CALL_CHARACTERS})).is_long
+    assert Shown(item(args={}, large=large)).is_long
+    assert not Shown(item(args={}, large=large, values={"big": "whole"})).is_long
+    assert "70,000 bytes" in item(args={}, large=large).unseen[0]
 
 
 def test_another_call_of_the_same_step_is_another_card() -> None:
-    keys = [Card(item(digest=digest)).key for digest in ("ab" * 32, "cd" * 32)]
+    keys = [item(digest=digest).key for digest in ("ab" * 32, "cd" * 32)]
     assert keys[0] != keys[1]
-    assert Card(item("x", "y", digest="ab" * 32)).key != keys[0]
+    assert item("x", "y", digest="ab" * 32).key != keys[0]
 
 
 async def test_ten_viewers_share_one_watcher_and_add_nothing_to_a_history(
@@ -95,7 +95,7 @@ async def test_the_live_channel_says_what_waits_at_once(ask: Ask, service: Servi
     text = (await anext(channel)).decode()
     assert text.startswith("event: waiting\ndata: {")
     (mine,) = [each for each in (await inbox.now()).decisions if each.plan_id == plan]
-    assert Card(mine).key in text
+    assert mine.key in text
     await channel.aclose()  # type: ignore[attr-defined]
 
 

@@ -19,7 +19,7 @@ from client import runs
 from client.runs import Choice
 from client.web.app import application
 from plans.run import Options
-from plans.views.models import PendingView
+from plans.views.card import Card
 from runtime.links import Links
 from runtime.settings import Settings
 from tests.client.web.page_client import ORIGIN, service_for
@@ -33,7 +33,7 @@ class Asked(NamedTuple):
     """A plan, what it asks, and the first run of its workflow."""
 
     plan: str
-    item: PendingView
+    item: Card
     run: str
 
 
@@ -52,14 +52,14 @@ async def asked(temporal_client: Client, settings: Settings, worker: Worker) -> 
     options = Options(workspace=str(settings.workspace))
     started = await runs.start(temporal_client, {"steps": [STEP]}, options=options, queue=settings.task_queue)
 
-    async def pending() -> list[PendingView]:
+    async def pending() -> list[Card]:
         return (await runs.brief(temporal_client, started.plan_id)).pending
 
     await until(pending, "the step asks")
     return Asked(started.plan_id, (await pending())[0], started.run_id)
 
 
-def token_for(settings: Settings, plan: str, run: str, item: PendingView, **other: object) -> str:
+def token_for(settings: Settings, plan: str, run: str, item: Card, **other: object) -> str:
     given = {"version": item.version, "digest": item.digest, "person": "ann@example.org"} | other
     expires = datetime.now(UTC) + timedelta(hours=1)
     return Links(settings).issue(plan, run, item.step_id, expires=expires, **given)  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ async def test_without_a_worker_the_page_says_what_becomes_of_the_decision_and_t
     options = Options(workspace=str(settings.workspace))
     started = await runs.start(temporal_client, {"steps": [STEP]}, options=options, queue=settings.task_queue)
 
-    async def pending() -> list[PendingView]:
+    async def pending() -> list[Card]:
         return (await runs.brief(temporal_client, started.plan_id)).pending
 
     async with browsing(settings, temporal_client) as browser:
@@ -188,7 +188,7 @@ async def test_without_a_worker_the_page_says_what_becomes_of_the_decision_and_t
 
 async def test_without_a_server_nothing_is_decided_and_the_link_stays_good(settings: Settings) -> None:
     away = settings.with_flags(temporal={"TEMPORAL_ADDRESS": "127.0.0.1:1"}, server="auto")
-    item = PendingView(step_id="remove", tool="delete_file", kind="approval", version=1, digest="0" * 64)
+    item = Card(step_id="remove", tool="delete_file", kind="approval", version=1, digest="0" * 64)
     token = token_for(away, "p", "run", item)
     async with browsing(away, None) as browser:
         page = await browser.get(f"/decide/{token}")
