@@ -68,7 +68,7 @@ test-stack: setup
 test-compose: setup
 	$(BIN)/python -m pytest tests/compose $(ARGS)
 
-# The public conformance suite of MCP against our server; writes docs/mcp-conformance.md.
+# The public conformance suite of MCP against our server; writes docs/reference/mcp-conformance.md.
 conformance: setup
 	WRITE_CONFORMANCE=1 $(BIN)/python -m pytest --nightly tests/conformance $(ARGS)
 

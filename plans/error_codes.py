@@ -603,3 +603,28 @@ LLM: Table = {
     "LLM_BUDGET": ("the plan's budget or the worker's limit is reached",),
     "HISTORY_WRITE_FAILED": ("the history of agent runs could not be written, three times; the plan continues",),
 }
+
+WEAKNESSES: Table = {
+    "ROOT_WORKER": ("plans are run by root",),
+    "SANDBOX_OFF": ("`PLANS_SANDBOX=off`: commands have all rights of the worker's user",),
+    "SANDBOX_LEVEL_0": ("this machine offers no sandbox",),
+    "SANDBOX_LEVEL_1": ("commands run at level 1, with the gaps that security (docs/security.md) names",),
+    "NO_USER_NAMESPACES": ("a setting of the kernel keeps ordinary users from bubblewrap",),
+    "OLD_LANDLOCK": ("the kernel's Landlock is too old for all that level 1 promises",),
+    "NETWORK_ON": ("`PLANS_SANDBOX_NETWORK=on`: every command has network access",),
+    "STATE_READABLE": ("other users can read the state directory",),
+    "STATE_REPLACEABLE": ("it belongs to somebody else, or others could put another in its place",),
+    "OTHER_USERS": ("other people can log in, and `PLANS_DECISIONS` is not `signed`",),
+    "WEB_UNSIGNED": ("the web page has a login (docs/web.md), and `PLANS_DECISIONS` is not `signed`",),
+    "UI_WITHOUT_GUARD": ("the proxy in front of the Temporal UI has ended",),
+    "METRICS_FOR_BROWSERS": ("web pages may read the server's metrics",),
+    "SERVER_WITHOUT_TLS": ("the server is on another machine, and the connection is not encrypted",),
+    "WORKSPACE_WRITABLE": ("everybody can change files of `PLANS_WORKSPACE`",),
+    "PATH_WRITABLE": ("others can put programs into a directory of `PATH`",),
+    "PATH_IN_WORKSPACE": ("plans can",),
+    "PATH_RELATIVE": ("`PATH` has an entry that depends on the working directory",),
+    "KEY_READABLE": ("other users can read a file with an API key",),
+    "TEMPORAL_PASSED_OVER": ("a `temporal` program is not used, since others could have put it there",),
+    "TEMPORAL_UNCHECKED": ("the `temporal` program in the cache has no checksum",),
+    "CRASHES_COLLECTED": ("the memory of a command that crashes goes to a program that root runs",),
+}

@@ -7,6 +7,9 @@ replay (Ed25519, RFC 8032).
 
 Rejected: a shared secret, which would stand in the history, and an activity per message. Somebody who polls a task
 queue of their own can be a parent; only an authorizing server stops that.
+
+The nonce is the run's random seed: the server's, new after each start and reset, reported by the SDK and no secret, so
+that the memo can show it. Rejected: the run id (a reset run replays differently), and a query.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Weakness(NamedTuple):
     """One weakness."""
 
     code: str
-    """Stable; docs/operations.md lists all."""
+    """Stable; `plans/error_codes.py` lists all."""
     text: str
     """What it is, and what to do."""
 

@@ -46,6 +46,7 @@ from plans.hosts.messages import PlaceNews, PlaceReport
 from plans.waiting.messages import AnswerQuestion, SendEvent
 from runtime.service import worker_arguments
 from runtime.settings import Settings
+from runtime.telemetry.instruments import METRICS
 from workflows.agent import AgentWorkflow
 from workflows.plan import PlanWorkflow
 
@@ -127,6 +128,7 @@ ERRORS: tuple[tuple[str, str, error_codes.Table, tuple[str, ...]], ...] = (
         (CODE, "meaning", "status"),
     ),
     ("LLM", "", error_codes.LLM, (CODE, "meaning")),
+    ("Weaknesses that `plan doctor` names", "", error_codes.WEAKNESSES, (CODE, "what is weak")),
 )
 
 
@@ -336,10 +338,19 @@ def _flag(action: Any) -> str:
     return "" if "--help" in action.option_strings else f"- `{action.option_strings[0]}{value}`: {action.help}"
 
 
+def metrics() -> str:
+    """The metrics of workers."""
+    rows = [(f"`{name}`", labels or "none", linked(text)) for name, (labels, text) in METRICS.items()]
+    return page(
+        "Metrics", linked("What serves them: docs/telemetry.md#metrics."), table(("metric", "labels", "meaning"), rows)
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands,
     "errors.md": errors,
     "messages.md": messages,
+    "metrics.md": metrics,
     "settings.md": settings,
 }
 

@@ -24,6 +24,42 @@ the alert's 30 are."""
 OF_WAITS = "temporal_activity_schedule_to_start_latency"
 DURATIONS = ("plans_attempt_duration_seconds", "plans_llm_request_duration_seconds", "plans_plan_duration_seconds")
 
+METRICS: dict[str, tuple[str, str]] = {
+    "plans_open": ("status", "Plans that have not ended: `draft`, `review`, `running`, `paused`"),
+    "plans_awaiting_decision": ("", "Plans and agents that await a decision"),
+    "plans_oldest_decision_awaited_seconds": ("", "Age of the oldest decision awaited; 0: none is"),
+    "plans_ended_total": ("status", "Plans that ended as `completed`, `partial`, `failed`, `cancelled`"),
+    "plans_with_failures_total": (
+        "",
+        "Plans that ended as `failed`, or with a step that failed; not those of which a step was only denied",
+    ),
+    "plans_plan_duration_seconds": ("status", "Histogram: from the start of a plan to its end"),
+    "plans_steps_total": (
+        "tool, outcome",
+        "Steps of ended plans: `completed`, `failed`, `skipped`, `denied`, `blocked`",
+    ),
+    "plans_attempts_total": (
+        "tool, outcome",
+        "Attempts of tool calls: `completed`, `failed`, `cancelled`, and `lost` with their worker",
+    ),
+    "plans_attempt_duration_seconds": ("tool, outcome", "Histogram: duration of attempts of tool calls"),
+    "plans_llm_requests_total": ("model, outcome", "Attempts of LLM requests: `completed`, `failed`, `cancelled`"),
+    "plans_llm_request_duration_seconds": ("model, outcome", "Histogram: duration of LLM requests"),
+    "plans_llm_tokens_total": ("model, type", "Tokens, `input` and `output`"),
+    "plans_llm_request_cost": ("model", "Histogram; its `_sum` is the cost, with `PLANS_LLM_PRICES`"),
+    "plans_workflow_tasks_failed_total": (
+        "",
+        "Workflow tasks that the worker's code failed: their plan waits until one succeeds. Temporal's own counter has "
+        "late queries in it, with which nothing is wrong",
+    ),
+    "plans_worker_start_time_seconds": ("", "When the process began, in seconds since 1970"),
+}
+"""Labels and meaning of each metric, by its name at the endpoint."""
+
+
+def _text(name: str) -> str:
+    return METRICS[name][1]
+
 
 def prometheus(address: str) -> Runtime:
     """The runtime for Temporal's clients that serves /metrics at `address`. Raises ValueError if it is taken."""
@@ -67,38 +103,38 @@ class Instruments:
     def __init__(self, runtime: Runtime) -> None:
         meter = runtime.metric_meter
         self._tool, self._model = Label(), Label(20)
-        self._attempts = meter.create_counter("plans_attempts", "Attempts of tool calls that have ended")
+        self._attempts = meter.create_counter("plans_attempts", _text("plans_attempts_total"))
         self._attempt_seconds = meter.create_histogram_float(
-            "plans_attempt_duration_seconds", "Duration of attempts of tool calls"
+            "plans_attempt_duration_seconds", _text("plans_attempt_duration_seconds")
         )
-        self._steps = meter.create_counter("plans_steps", "Steps of ended plans")
-        self._plans = meter.create_counter("plans_ended", "Plans that have ended")
-        self._with_failures = meter.create_counter(
-            "plans_with_failures", "Plans that ended as failed, or with a step that failed"
-        )
+        self._steps = meter.create_counter("plans_steps", _text("plans_steps_total"))
+        self._plans = meter.create_counter("plans_ended", _text("plans_ended_total"))
+        self._with_failures = meter.create_counter("plans_with_failures", _text("plans_with_failures_total"))
         self._plan_seconds = meter.create_histogram_float(
-            "plans_plan_duration_seconds", "Time from the start of a plan to its end"
+            "plans_plan_duration_seconds", _text("plans_plan_duration_seconds")
         )
         self._failed_tasks = meter.create_counter(
-            "plans_workflow_tasks_failed", "Workflow tasks that the code of the worker failed"
+            "plans_workflow_tasks_failed", _text("plans_workflow_tasks_failed_total")
         )
-        self._requests = meter.create_counter("plans_llm_requests", "LLM requests that have ended")
+        self._requests = meter.create_counter("plans_llm_requests", _text("plans_llm_requests_total"))
         self._request_seconds = meter.create_histogram_float(
-            "plans_llm_request_duration_seconds", "Duration of LLM requests"
+            "plans_llm_request_duration_seconds", _text("plans_llm_request_duration_seconds")
         )
-        self._tokens = meter.create_counter("plans_llm_tokens", "Tokens of LLM requests")
-        self._cost = meter.create_histogram_float("plans_llm_request_cost", "Cost of LLM requests (PLANS_LLM_PRICES)")
-        self._open = meter.create_gauge("plans_open", "Plans that have not ended, by status")
-        self._awaiting = meter.create_gauge("plans_awaiting_decision", "Plans and agents that await a decision")
+        self._tokens = meter.create_counter("plans_llm_tokens", _text("plans_llm_tokens_total"))
+        self._cost = meter.create_histogram_float("plans_llm_request_cost", _text("plans_llm_request_cost"))
+        self._open = meter.create_gauge("plans_open", _text("plans_open"))
+        self._awaiting = meter.create_gauge("plans_awaiting_decision", _text("plans_awaiting_decision"))
         self._oldest = meter.create_gauge_float(
-            "plans_oldest_decision_awaited_seconds", "Age of the oldest decision awaited; 0: none is"
+            "plans_oldest_decision_awaited_seconds", _text("plans_oldest_decision_awaited_seconds")
         )
         for status in ENDS:  # a rate is only known of what was there before
             self._plans.add(0, {"status": status})
         self._with_failures.add(0)
         self._failed_tasks.add(0)
         # What a process counts before it is first asked is in no rate: alerts take its counters as they are at first.
-        meter.create_gauge_float("plans_worker_start_time_seconds", "When this process began").set(time.time())
+        meter.create_gauge_float("plans_worker_start_time_seconds", _text("plans_worker_start_time_seconds")).set(
+            time.time()
+        )
 
     def attempt(self, tool: str, outcome: str, seconds: float | None) -> None:
         """An attempt has ended: completed, failed, cancelled or lost. `seconds`: None if they are not known."""

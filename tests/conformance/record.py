@@ -1,4 +1,4 @@
-"""The record of what passes, and the page about it: docs/mcp-conformance.md."""
+"""The record of what passes, and the page about it: docs/reference/mcp-conformance.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.conformance.suite import EXTENSION, PACKAGE, VERSIONS, Outcome, version
 
 RECORD = Path(__file__).parent / "record.json"
-PAGE = Path(__file__).parent.parent.parent / "docs" / "mcp-conformance.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "mcp-conformance.md"
 REASONS = Path(__file__).parent / "reasons.json"
 """By scenario, in our words, why not all of it passes. A scenario that fails must be in it."""
 
@@ -71,7 +71,7 @@ HEAD = """\
 What the public conformance suite of MCP (`{package}` {version}) says of our server.
 `make conformance` runs it and writes this page; the nightly run compares. The server is the real one: at `/mcp` of the
 page, behind its guard, with a worker and a Temporal server. Tools that the suite asks for are plans where a plan can be
-one, offered as [templates](mcp.md#templates-as-tools) ([tests/conformance/plans](../tests/conformance/plans)); those
-that ask the client's model or person during a call, and resources and prompts, are fixtures beside our own. A scenario
-in which a check fails is run again, at most twice, as the suite waits for a stream no longer than 0.6 s.
+one, offered as [templates](../mcp.md#templates-as-tools) ([tests/conformance/plans](../../tests/conformance/plans));
+those that ask the client's model or person during a call, and resources and prompts, are fixtures beside our own. A
+scenario in which a check fails is run again, at most twice, as the suite waits for a stream no longer than 0.6 s.
 """

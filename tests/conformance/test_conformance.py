@@ -2,7 +2,7 @@
 
 `plans/` are fixture tools as plans, offered as templates; `asking.py`, `talking.py` and `resources.py` are the fixtures
 that no plan can be; `served.py` serves them behind the page's own guard, `suite.py` runs the pinned suite.
-WRITE_CONFORMANCE=1 (`make conformance`) writes the record and docs/mcp-conformance.md instead of comparing.
+WRITE_CONFORMANCE=1 (`make conformance`) writes the record and docs/reference/mcp-conformance.md instead of comparing.
 """
 
 from __future__ import annotations
