@@ -9,12 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 
+from plans.signatures import LATE, SCHEDULE_DAYS
 from runtime.atomic_file import write_whole
 from runtime.wait import locked
 
 BOOK, USED = "schedules.json", "schedule-runs"
+KEPT_SECONDS = (LATE + timedelta(days=SCHEDULE_DAYS + 1)).total_seconds()
+"""How long a used due time is remembered: longer than any signature counts for it."""
 WAIT = 10.0
 """Seconds that another process may take to write it."""
 

@@ -1,8 +1,8 @@
 """The activities `record_end` and `write_summary`: the permanent record of a plan that has ended.
 
-They write SUMMARY.md for people into the state directory. The result of `record_end` holds the summary, the text and
-the Run, so that a client can show an ended plan from its history, without a worker that replays it. Idempotent: the
-same Run gives the same record.
+They write SUMMARY.md for people into the state directory, and remove what commands had as /tmp. The result of
+`record_end` holds the summary, the text and the Run, so that a client can show an ended plan from its history, without
+a worker that replays it. Idempotent: the same Run gives the same record.
 
 Check and summary are local activities: one event each instead of six. 50 plans of 20 steps took 1.27 times as long as
 workflows by hand with regular ones, 1.12 with local ones. They read, or write the same file again; no tool ever is one.
@@ -19,6 +19,7 @@ from temporalio.common import RawValue
 
 from plans.activity_io import EndRecord, SummaryFile
 from plans.large_value import LargeValue
+from runtime import scratch
 from runtime.atomic_file import write_whole
 from runtime.keys.at_rest import AtRest
 from runtime.value_store import ValueStore
@@ -41,6 +42,8 @@ class SummaryWriter:
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(folder / "SUMMARY.md", self.rest.text(file.markdown).encode(), ".summary-")
+        if activity.in_activity() and (workflow_id := activity.info().workflow_id):
+            scratch.discard(self.directory, workflow_id)
         return str(folder / "SUMMARY.md")
 
 

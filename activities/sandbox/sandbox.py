@@ -25,6 +25,8 @@ from activities.sandbox import bubblewrap, landlock, seccomp
 from activities.sandbox.process import Order, environment, tried
 from activities.sandbox.root_view import is_below, root_view
 from plans.errors import ToolError
+from runtime.scratch import FOLDER as SCRATCH
+from runtime.scratch import scratch_of
 
 Level = Literal["bwrap", "landlock", "none"]
 Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
@@ -93,12 +95,14 @@ class Sandbox:
         extra: Mapping[str, str],
         *,
         network: bool = False,
+        owner: str = "",
     ) -> Order:
         """The order to run a command in a directory of the workspace.
 
         `protected`: absolute paths to bind read-only; `extra`: variables that the step sets; `network`: the step asks
-        for network access. Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK, RESOURCE_LIMIT (more protected files than
-        can be bound).
+        for network access; `owner`: the run of a plan whose commands share /tmp, else those of tool servers in the
+        workspace do. Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK, RESOURCE_LIMIT (more protected files than can be
+        bound).
         """
         if self.problem:
             raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
@@ -106,7 +110,7 @@ class Sandbox:
         if self.level == "none":
             env = environment(os.environ, workspace, extra)
             return Order(list(command), env, directory, limits, [workspace])
-        temporary = self._temporary(workspace)
+        temporary = self._temporary(workspace, owner)
         view = root_view(workspace, self.state, self.readable)
         drop: dict[str, list[str]] = {}
         bwrap: list[str] = []
@@ -129,11 +133,12 @@ class Sandbox:
             writable.append("/dev/shm")  # a file system of the command's own  # noqa: S108
         return {"writable": writable, "readable": [*readable, "/proc"], "network": network}
 
-    def _temporary(self, workspace: str) -> str:
-        """A temporary directory shared by all commands in the workspace."""
-        name = hashlib.sha256(workspace.encode()).hexdigest()[:16]
+    def _temporary(self, workspace: str, owner: str) -> str:
+        """The directory that is /tmp for the commands of a run of a plan; without one, in a workspace."""
         base = self.state or Path(tempfile.gettempdir()) / f"plans-{os.geteuid()}"
-        place = base / "tmp" / name
+        if owner:
+            return str(scratch_of(base, owner).resolve())
+        place = base / SCRATCH / "shared" / hashlib.sha256(workspace.encode()).hexdigest()[:16]
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         return str(place.resolve())
 

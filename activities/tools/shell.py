@@ -22,6 +22,7 @@ from activities.outputs.recorder import Recorder
 from activities.sandbox.process import MAX_COMMAND_BYTES, run
 from activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
 from activities.tools.tool import Tool, ToolContext, tool
+from activities.workspace.effect_log import run_of
 from plans.activity_io import STDERR, STDOUT
 from plans.errors import ToolError
 from runtime.telemetry.current_attempt import variables
@@ -137,7 +138,9 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
             with context.workspace.directory(order.cwd) as directory:
                 place, network = _path_of(directory, root), order.network
                 env = {**variables(), **order.env}
-                confined = context.sandbox.confine(order.command, root, place, context.protected, env, network=network)
+                confined = context.sandbox.confine(
+                    order.command, root, place, context.protected, env, network=network, owner=run_of(context.call.key)
+                )
                 context.level = context.sandbox.level
                 return await run(replace(confined, trace=context.trace), directory, recorder)
     except TimeoutError:

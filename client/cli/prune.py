@@ -64,6 +64,8 @@ def _report(found: Pruned, older_than: str, *, with_records: bool) -> str:
         f" uses.\nKept {size(found.kept_bytes)}: {found.kept} values in use"
         + (f", and {found.young} younger than {older_than}." if found.young else ".")
         + (f"\n{verb} {size(found.records_bytes)}: {found.records} files of records and logs." if with_records else "")
+        + f"\n{'Would remove' if found.dry_run else 'Removed'} temporary files of {found.scratch} ended plans."
+        * bool(found.scratch)
         + (
             f"\n{verb} {size(found.results_bytes)}: {found.results} files of results not used for long."
             * bool(found.results)

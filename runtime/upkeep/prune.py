@@ -31,7 +31,7 @@ from runtime.keys.of_settings import ring_of
 from runtime.keys.plain_texts import plain_texts
 from runtime.settings import Settings
 from runtime.upkeep.held import aside_of, put_back, restore
-from runtime.upkeep.records import prune_records
+from runtime.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
 from runtime.upkeep.results import unused
 
 OLDER_THAN = timedelta(hours=1)
@@ -66,6 +66,8 @@ class Pruned(Value):
     records: int = 0
     """Files of records and logs removed, or to be removed."""
     records_bytes: int = 0
+    scratch: int = 0
+    """Ended plans whose commands' temporary files were removed, or are to be."""
     results: int = 0
     """Files of kept results that no run has taken for PLANS_CACHE_DAYS, removed or to be removed."""
     results_bytes: int = 0
@@ -118,8 +120,16 @@ async def _others(
 ) -> dict[str, int]:
     """What was removed besides stored values: records and logs, and results that no run has taken for long."""
     count, freed = await _records(client, settings, records, dry_run=dry_run, audit=audit)
+    used, used_bytes = await asyncio.to_thread(prune_schedule_runs, settings, now, dry_run=dry_run)
     results = await asyncio.to_thread(_sweep, unused(settings), now - settings.cache_days * DAY, dry_run)
-    return {"records": count, "records_bytes": freed, "results": len(results), "results_bytes": sum(results)}
+    try:
+        cleared = await prune_scratch(client, settings, dry_run=dry_run)
+    except RPCError as error:
+        raise PruneRefused(f"the plans of temporary files cannot be looked up: {error.message}; try again") from error
+    return {
+        "records": count + used, "records_bytes": freed + used_bytes, "scratch": cleared,
+        "results": len(results), "results_bytes": sum(results),
+    }  # fmt: skip
 
 
 async def _records(

@@ -1,5 +1,8 @@
 """Removes by age what plans have left in the state directory, once the server has them no more: `runs/ID`, old logs.
 
+What commands had as /tmp goes as soon as its plan has ended, and notes of used due times when no signature of their
+schedule can count any more.
+
 A plan that the server still has, running or ended, keeps its records: it may be shown, resumed, undone. An answer that
 is not a clear "no such workflow" keeps them as well.
 """
@@ -13,9 +16,10 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from runtime import schedule_book, scratch
 from runtime.settings import Settings
 
 RPC_TIMEOUT = timedelta(seconds=10)
@@ -46,6 +50,34 @@ async def prune_records(
     logs = [path for pattern in LOGS for path in settings.state_dir.glob(pattern)]
     count, size = await asyncio.to_thread(_remove, logs, before, dry_run)
     return files + count, freed + size
+
+
+async def prune_scratch(client: Client, settings: Settings, *, dry_run: bool) -> int:
+    """Remove what commands of ended plans had as /tmp, where no worker saw the end; returns of how many plans.
+
+    Raises RPCError if the server does not answer.
+    """
+    count = 0
+    for home, owner in await asyncio.to_thread(lambda: list(scratch.owned(settings.state_dir))):
+        is_left = home.name.startswith(scratch.GONE)
+        if is_left or (owner and await _has_ended(client, owner)):
+            count += 1 if dry_run else int(await asyncio.to_thread(scratch.clear, home))
+    return count
+
+
+def prune_schedule_runs(settings: Settings, now: float, *, dry_run: bool) -> tuple[int, int]:
+    """Remove the notes of due times so old that no signature of their schedule counts for them; files and bytes."""
+    return _remove(_files_of(settings.state_dir / schedule_book.USED), now - schedule_book.KEPT_SECONDS, dry_run)
+
+
+async def _has_ended(client: Client, workflow_id: str) -> bool:
+    try:
+        found = await client.get_workflow_handle(workflow_id).describe(rpc_timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return True
+    return found.status is not WorkflowExecutionStatus.RUNNING
 
 
 async def _is_gone(client: Client, name: str) -> bool:

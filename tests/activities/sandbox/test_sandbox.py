@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -202,12 +203,17 @@ async def test_ordinary_work_goes_on_in_a_sandbox(host: Host, level: Mode) -> No
 
 
 @levels("bwrap", "landlock")
-async def test_temporary_files_stay_between_the_steps_of_a_workspace_and_are_nobody_elses(
-    host: Host, level: Mode
-) -> None:
+async def test_temporary_files_stay_between_the_steps_of_a_plan_and_are_nobody_elses(host: Host, level: Mode) -> None:
+    """Other plans in the workspace, the same id started again, and the host have none of them."""
     attempts = host.at(level)
-    await attempts.value("run_command", command="echo hi > $TMPDIR/kept")
-    assert (await attempts.value("run_command", command="cat $TMPDIR/kept"))["stdout"] == "hi\n"
+    kept, look = "echo hi > $TMPDIR/kept", "cat $TMPDIR/kept"
+    one = attempts.but(run_id="plan-p/11111111")
+    await one.value("run_command", command=kept)
+    assert (await one.value("run_command", command=look))["stdout"] == "hi\n"
+    for other in ("plan-q/11111111", "plan-p/22222222", "agent-p/11111111"):
+        seen = await attempts.but(run_id=other).value("run_command", command=look, allowFailure=True)
+        assert seen["stdout"] == "", other
+    assert not Path(tempfile.gettempdir(), "kept").exists()
 
 
 async def test_protected_files_that_exist_cannot_be_changed_by_a_command(host: Host) -> None:

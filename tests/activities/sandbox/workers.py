@@ -22,7 +22,13 @@ import pytest
 from activities.sandbox.sandbox import Level
 
 PROJECT = Path(__file__).parents[3]
-NEEDED = ("activities/sandbox", "activities/tracing", "plans/errors.py", "tests/activities/sandbox/worker_program.py")
+NEEDED = (
+    "activities/sandbox",
+    "activities/tracing",
+    "plans/errors.py",
+    "runtime/scratch.py",
+    "tests/activities/sandbox/worker_program.py",
+)
 ORDINARY = 54_321
 SYSTEM_PYTHON = "/usr/bin/python3"
 User = Literal["root", "ordinary"]

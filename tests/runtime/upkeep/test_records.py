@@ -6,8 +6,10 @@ import os
 import time
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
+import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
@@ -15,10 +17,13 @@ from activities.tools.registry import load_tools
 from client.schedules.upkeep import schedule_prune
 from client.schedules.views import list_schedules
 from runtime.connect import connect
+from runtime.schedule_book import USED, is_first
+from runtime.scratch import owned
 from runtime.settings import Settings
+from runtime.upkeep.prune import prune
 from runtime.upkeep.records import prune_records
 from tests.client.cli.command import plan as command
-from tests.driving import Plans
+from tests.driving import Plans, step
 from tests.waiting import until
 from worker import build
 
@@ -85,3 +90,45 @@ async def test_a_schedule_prunes_and_is_listed(
     await until(is_gone, "the schedule has removed it")
     assert (await command(environ, "schedule", "delete", name)).code == 0
     assert plans.queue == settings.task_queue
+
+
+async def test_what_commands_had_as_tmp_goes_with_the_end_of_their_plan(
+    plans: Plans, client: Client, settings: Settings
+) -> None:
+    def places() -> set[str]:
+        return {owner for _, owner in owned(settings.state_dir)}
+
+    command = {"id": "c", "tool": "run_command", "args": {"command": "echo x > $TMPDIR/x"}, "requiresApproval": False}
+    look = {"id": "l", "tool": "run_command", "args": {"command": "cat $TMPDIR/x"}, "requiresApproval": False,
+            "dependsOn": ["c"]}  # fmt: skip
+    waits = GATE | {"dependsOn": ["l"]}
+    running, terminated = await plans.start([command, look, waits]), await plans.start([command, look, waits])
+    for each in (running, terminated):
+        await each.until_asked("gate")
+    if not places():
+        pytest.skip("commands have no /tmp of their own without a sandbox")
+    assert places() == {running.id, terminated.id}
+    await terminated.handle.terminate()
+    counts = [(await prune(client, settings, dry_run=dry_run)).scratch for dry_run in (True, False, False)]
+    assert counts == [1, 1, 0]
+    assert places() == {running.id}
+    await running.approve("gate")
+    view = await running.ended()
+    assert step(view, "l")["result"]["value"]["stdout"] == "x\n"
+
+    await until(lambda: not places(), "it is removed at the end")
+
+
+async def test_notes_of_used_due_times_go_when_no_signature_can_count_for_them(
+    client: Client, settings: Settings
+) -> None:
+    names = [f"plan-nightly-2025-01-0{day}T00:00:00Z" for day in (1, 2)]
+    for name in names:
+        assert is_first(settings.state_dir, name, "run-1")
+    old, young = (settings.state_dir / USED / sha256(name.encode()).hexdigest() for name in names)
+    for path, days in ((old, 368), (young, 366)):
+        os.utime(path, (time.time() - days * 86_400 - 60,) * 2)
+    assert (await prune(client, settings, dry_run=True)).records == 1
+    assert (await prune(client, settings)).records == 1
+    assert not old.exists()
+    assert not is_first(settings.state_dir, names[1], "run-2")  # control: the younger one still counts
