@@ -18,6 +18,7 @@ RUN useradd --uid 10001 --user-group --home-dir /nonexistent --shell /usr/sbin/n
     && install --directory --owner plans --group plans --mode 0700 /var/lib/plans
 
 WORKDIR /app
+COPY plansurvive ./plansurvive
 COPY plans ./plans
 COPY runtime ./runtime
 COPY activities ./activities
@@ -28,7 +29,7 @@ RUN python -m compileall -q .
 ENV PYTHONPATH=/app PLANS_WORKSPACE=/workspace PLANS_STATE_DIR=/var/lib/plans PLANS_CACHE_DIR=/tmp/plans
 USER 10001:10001
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "runtime.health"]
+HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "plansurvive.runtime.health"]
 CMD ["python", "/app/worker.py"]
 
 # docker build --target web: the worker's files, with the page and its libraries.
@@ -45,7 +46,7 @@ ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off
 USER 10001:10001
 EXPOSE 7243
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 7243), 5)"]
-CMD ["python", "-m", "client.web"]
+CMD ["python", "-m", "plansurvive.client.web"]
 
 # The last one is what a build without a target makes.
 FROM worker

@@ -26,34 +26,34 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
-from activities.attempt.compact import Compacting
-from activities.limits.admission import Admissions
-from activities.limits.limiter_client import limits_of
-from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import ServerTools, of_servers
-from activities.offered import make_storage, offered
-from activities.telemetry.of_worker import WorkerTelemetry
-from activities.tools.registry import load_tools
-from activities.tools.tool import Tool, no_fault
-from plans.errors import PlanError
-from plans.hosts.host import pulse_of, queue_of_host
-from plans.views.safe_text import safe
-from runtime import gc_tuning, namespaces, search_attributes
-from runtime.audit.keeper import FIRST, Keeper
-from runtime.connect import Connection, reach
-from runtime.errors import NotConnected
-from runtime.service.presence import Presence
-from runtime.service.stop_signals import stop_on_signals, stop_with_parent
-from runtime.service.worker_arguments import parser
-from runtime.settings import Settings
-from runtime.task_queues import WORKER, Neighbours
-from runtime.telemetry.metrics_page import pool_endpoint
-from runtime.versions.joining import joined, next_step
-from runtime.versions.version import deployment_of
-from runtime.worker_pool import Processes
-from runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
-from workflows.policies import BEAT
-from workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.activities.attempt.compact import Compacting
+from plansurvive.activities.limits.admission import Admissions
+from plansurvive.activities.limits.limiter_client import limits_of
+from plansurvive.activities.mcp.of_settings import tool_servers
+from plansurvive.activities.mcp.server_tools import ServerTools, of_servers
+from plansurvive.activities.offered import make_storage, offered
+from plansurvive.activities.telemetry.of_worker import WorkerTelemetry
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.activities.tools.tool import Tool, no_fault
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.hosts.host import pulse_of, queue_of_host
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime import gc_tuning, namespaces, search_attributes
+from plansurvive.runtime.audit.keeper import FIRST, Keeper
+from plansurvive.runtime.connect import Connection, reach
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.service.presence import Presence
+from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_parent
+from plansurvive.runtime.service.worker_arguments import parser
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import WORKER, Neighbours
+from plansurvive.runtime.telemetry.metrics_page import pool_endpoint
+from plansurvive.runtime.versions.joining import joined, next_step
+from plansurvive.runtime.versions.version import deployment_of
+from plansurvive.runtime.worker_pool import Processes
+from plansurvive.runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
+from plansurvive.workflows.policies import BEAT
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 
 PASSED_THROUGH = passed_through(WORKFLOWS)
 """For replays inside the SDK's sandbox: a check of the tests, beside that of the source."""
@@ -220,7 +220,8 @@ def main() -> None:
 
 
 async def _serve_in(settings: Settings, processes: int, arguments: Sequence[str]) -> int:
-    command = [sys.executable, os.path.realpath(__file__), *arguments]
+    path = ("-P",) if sys.flags.safe_path else ()
+    command = [sys.executable, *path, os.path.realpath(__file__), *arguments]
     async with pool_endpoint(settings):
         return await Processes(command, processes, _say).run()
 

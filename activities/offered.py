@@ -11,43 +11,43 @@ from dataclasses import replace
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 
-from activities.attempt.environment import environment_of
-from activities.attempt.run import tool_activity
-from activities.caching.results import Results
-from activities.guards.workspace_lock import has_ended, lock_workspace
-from activities.hosts.hosting import HostActivities, Hosting
-from activities.lifecycle.agent_history import AgentTracker, history_store
-from activities.lifecycle.check_plan import PlanChecker
-from activities.lifecycle.compare_files import FileComparer
-from activities.lifecycle.list_items import ItemLister
-from activities.lifecycle.load_plan import ChildPlanLoader
-from activities.lifecycle.load_undo import UndoLoader
-from activities.lifecycle.record_end import EndRecorder, SummaryWriter
-from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from activities.limits.admission import Admissions
-from activities.limits.limiter_client import limits_of
-from activities.llm.ask_llm import AskLlm
-from activities.llm.model import LanguageModel
-from activities.mcp.server_tools import KnownSpecs, ServerTools
-from activities.mcp.waiting_check import WaitingChecker
-from activities.notify.deliver import Notifier
-from activities.notify.targets import read_targets
-from activities.provenance.journal import Journal
-from activities.provenance.undo import FileChanges
-from activities.tools.registry import with_receivers, with_secrets
-from activities.tools.tool import Tool
-from activities.upkeep.prune import Pruner
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.effect_log import Effects
-from plans.model import ToolSpec
-from runtime import signing
-from runtime.connect import storage
-from runtime.keys.at_rest import AtRest
-from runtime.keys.of_settings import ring_of
-from runtime.secrets.store import store_of
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import environment_of
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.caching.results import Results
+from plansurvive.activities.guards.workspace_lock import has_ended, lock_workspace
+from plansurvive.activities.hosts.hosting import HostActivities, Hosting
+from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.activities.lifecycle.compare_files import FileComparer
+from plansurvive.activities.lifecycle.list_items import ItemLister
+from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
+from plansurvive.activities.lifecycle.load_undo import UndoLoader
+from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWriter
+from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plansurvive.activities.limits.admission import Admissions
+from plansurvive.activities.limits.limiter_client import limits_of
+from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.activities.mcp.server_tools import KnownSpecs, ServerTools
+from plansurvive.activities.mcp.waiting_check import WaitingChecker
+from plansurvive.activities.notify.deliver import Notifier
+from plansurvive.activities.notify.targets import read_targets
+from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.undo import FileChanges
+from plansurvive.activities.tools.registry import with_receivers, with_secrets
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.activities.upkeep.prune import Pruner
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime import signing
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.secrets.store import store_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 
 
 def offered(

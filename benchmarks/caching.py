@@ -10,9 +10,9 @@ from typing import Any
 from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
-from client import runs
-from client import start as starting
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.client import start as starting
+from plansurvive.plans.run import Options
 
 WIDTH, LAYERS = 40, 4
 SHARE = 0.1

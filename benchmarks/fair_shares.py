@@ -32,11 +32,11 @@ from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from benchmarks.leaving import leave
-from client import runs
-from plans.model.shares import Fairness
-from plans.run import Options
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.client import runs
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
 from tests.servers import development_server
 from tests.waiting import connected
 

@@ -9,8 +9,8 @@ from benchmarks.bench import Bench
 from benchmarks.processes import Watched
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
-from client import runs
-from client.runs import PlanView
+from plansurvive.client import runs
+from plansurvive.client.runs import PlanView
 
 MEMORY, CPU = 150_000, 0.02
 """Bars: bytes of worker memory per plan, and CPU in cores, more than an idle worker's, while all of them wait."""

@@ -14,7 +14,7 @@ from benchmarks.bench import Bench
 from benchmarks.history import size_of
 from benchmarks.stand import APPROVALS, Kind, Stand
 from benchmarks.tables import Table
-from client import runs
+from plansurvive.client import runs
 
 APPROVAL, WATCHER = 25.0, 50.0
 """Bars in milliseconds for the medians."""

@@ -16,9 +16,9 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from pydantic import BaseModel, Field
 
-    from plans.activity_io import Call, Return
-    from plans.large_value import LargeValue
-    from plans.model import Retry
+    from plansurvive.plans.activity_io import Call, Return
+    from plansurvive.plans.large_value import LargeValue
+    from plansurvive.plans.model import Retry
 
 IN_FLIGHT = 64
 TIMEOUT = 3_600.0

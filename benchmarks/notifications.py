@@ -16,17 +16,17 @@ from pathlib import Path
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.tools.registry import load_tools
 from benchmarks.leaving import leave
-from client import runs
-from plans.run import Options
-from runtime import daemon
-from runtime.server import HOST, Server, flags, free_ports
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.worker import build
 from tests.sinks import Sink, targets_file, webhook_sink
 from tests.waiting import connected, until
-from worker import build
 
 BAR = 5.0
 """Seconds within which a decision that waits is said."""

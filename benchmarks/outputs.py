@@ -7,8 +7,8 @@ import time
 from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
-from client import runs
-from plans.run import PlanStatus
+from plansurvive.client import runs
+from plansurvive.plans.run import PlanStatus
 
 MEMORY = 100.0
 """Bar for the growth of the worker in MB."""

@@ -10,7 +10,7 @@ from benchmarks.graphs import Steps
 from benchmarks.history import size_of
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
-from client import runs
+from plansurvive.client import runs
 
 HISTORY = 1_000_000
 """Bar for the history size in bytes."""

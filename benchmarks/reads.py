@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from activities.workspace.contents import read_lines
-from activities.workspace.workspace import Workspace
 from benchmarks.bench import Bench
 from benchmarks.processes import Watched
 from benchmarks.tables import Table
+from plansurvive.activities.workspace.contents import read_lines
+from plansurvive.activities.workspace.workspace import Workspace
 
 RATIO = 1.15
 """Bar: time of a tracked read relative to a plain one."""

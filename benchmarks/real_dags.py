@@ -35,7 +35,7 @@ from benchmarks.minimal import IN_FLIGHT
 from benchmarks.stand import KINDS, Kind, Stand
 from benchmarks.tables import Table
 from benchmarks.wf_format import TaskGraph, Unreadable, read
-from plans.model import MAX_STEPS
+from plansurvive.plans.model import MAX_STEPS
 
 BAR = 1.05
 """Median makespan relative to the hand-written workflow."""

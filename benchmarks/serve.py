@@ -12,15 +12,15 @@ import os
 import signal
 import sys
 
-from activities.tools.registry import load_tools
 from benchmarks.minimal import MinimalApprovals, MinimalLoop, MinimalWorkflow
-from runtime import gc_tuning
-from runtime.connect import connect
-from runtime.settings import Settings
-from runtime.task_queues import Neighbours
-from worker import build, identity
-from workflows.agent import AgentWorkflow
-from workflows.plan import PlanWorkflow
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime import gc_tuning
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import Neighbours
+from plansurvive.worker import build, identity
+from plansurvive.workflows.agent import AgentWorkflow
+from plansurvive.workflows.plan import PlanWorkflow
 
 WORKFLOWS: dict[str, list[type]] = {
     "plan": [PlanWorkflow, AgentWorkflow],

@@ -7,9 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from activities.provenance.scan import look
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
+from plansurvive.activities.provenance.scan import look
 
 FILES = 10_000
 BAR_MILLISECONDS = 100.0

@@ -28,14 +28,14 @@ from benchmarks.history import Size, size_of
 from benchmarks.minimal import Graph, GraphStep
 from benchmarks.processes import Watched
 from benchmarks.sample import Sample
-from client import start as starting
-from plans.run import Options
-from runtime import daemon
-from runtime.connect import connect
-from runtime.server import HOST, Server, flags, free_ports
-from runtime.settings import Settings
-from runtime.task_queues import listeners
-from runtime.temporal_binary import find_temporal
+from plansurvive.client import start as starting
+from plansurvive.plans.run import Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.runtime.temporal_binary import find_temporal
 
 Kind = Literal["plan", "minimal", "bare"]
 KINDS: tuple[Kind, ...] = ("plan", "minimal", "bare")

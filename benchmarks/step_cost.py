@@ -21,24 +21,24 @@ from temporalio.converter import DataConverter
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker, WorkflowInstance, WorkflowInstanceDetails
 
-from activities.attempt.environment import environment_of
-from activities.attempt.run import tool_activity
-from activities.offered import offered
-from activities.tools.registry import load_tools
-from activities.tools.tool import no_fault
-from activities.workspace.effect_log import Effects
 from benchmarks import bare, graphs, tools
 from benchmarks.bench import Bench
 from benchmarks.graphs import Steps
 from benchmarks.serve import WORKFLOWS
 from benchmarks.stand import KINDS, Kind, Stand
 from benchmarks.tables import Table
-from plans.activity_io import Call
-from plans.model import Retry
-from plans.run import gc_disabled
-from runtime.task_queues import Neighbours
-from runtime.value_store import ValueStore
-from runtime.workflow_runner import runner_for
+from plansurvive.activities.attempt.environment import environment_of
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.offered import offered
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.activities.tools.tool import no_fault
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.model import Retry
+from plansurvive.plans.run import gc_disabled
+from plansurvive.runtime.task_queues import Neighbours
+from plansurvive.runtime.value_store import ValueStore
+from plansurvive.runtime.workflow_runner import runner_for
 
 TIMES, CALLS = 7, 300
 """How often a part is repeated, and calls of a tool in each of these."""

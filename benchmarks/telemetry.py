@@ -20,13 +20,13 @@ from benchmarks.graphs import Steps
 from benchmarks.processes import Watched
 from benchmarks.stand import ROOT, Stand
 from benchmarks.tables import Table
-from client import start as starting
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.run import Options
-from runtime import daemon
-from runtime.task_queues import listeners
-from runtime.telemetry.instruments import free_address
+from plansurvive.client import start as starting
+from plansurvive.plans.run import Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.runtime.telemetry.instruments import free_address
 from tests.collector import collector
 from tests.waiting import until
 from tests.workflows.agents import says

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from activities.tools.tool import ToolContext, tool
+from plansurvive.activities.tools.tool import ToolContext, tool
 
 
 @tool(effect="pure")

@@ -9,10 +9,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from activities.sandbox.process import tried
-from activities.sandbox.sandbox import choose
 from benchmarks.bench import Bench
 from benchmarks.tables import Table
+from plansurvive.activities.sandbox.process import tried
+from plansurvive.activities.sandbox.sandbox import choose
 
 FILES = 10_000
 COMMANDS = {

@@ -31,8 +31,8 @@ from benchmarks.graphs import Steps
 from benchmarks.leaving import leave
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
-from client import runs
-from plans.run import Status
+from plansurvive.client import runs
+from plansurvive.plans.run import Status
 
 STEPS = 2_122
 """Tasks of the biggest recorded workflow that one plan holds."""
@@ -247,7 +247,7 @@ async def _browser() -> AsyncIterator[Browser]:
 @asynccontextmanager
 async def _page(stand: Stand) -> AsyncIterator[str]:
     """`plan web` as a process; gives the link it prints."""
-    command = [sys.executable, "-m", "client", "web", "--port", "0"]
+    command = [sys.executable, "-m", "plansurvive.client", "web", "--port", "0"]
     process = await asyncio.create_subprocess_exec(
         *command, env=stand.environ("plan"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

@@ -1,5 +1,5 @@
-"""`python -m client` is `plan`."""
+"""`python -m plansurvive.client` is `plan`."""
 
-from client.cli import main
+from plansurvive.client.cli import main
 
 main()

@@ -12,14 +12,14 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import ids
-from client.ids import AGENT, plan_id
-from client.rpc import RPC_TIMEOUT, memo_of, translated
-from client.start import Started, start_agent
-from plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
-from plans.agents.order import AgentOrder
-from plans.execution.resume import base_id
-from plans.run import Options
+from plansurvive.client import ids
+from plansurvive.client.ids import AGENT, plan_id
+from plansurvive.client.rpc import RPC_TIMEOUT, memo_of, translated
+from plansurvive.client.start import Started, start_agent
+from plansurvive.plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.execution.resume import base_id
+from plansurvive.plans.run import Options
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 MAX_RUNS = 1_000

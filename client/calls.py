@@ -10,15 +10,15 @@ from typing import TypeVar
 
 from temporalio.client import Client
 
-from client.children.naming import located
-from client.rpc import PATIENCE, ask_view
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.views.card import Card
-from plans.views.models import CallView
-from runtime.connect import storage
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.client.children.naming import located
+from plansurvive.client.rpc import PATIENCE, ask_view
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models import CallView
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 
 T = TypeVar("T", bound=Card)
 

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from temporalio.client import Client
 
-from client.updates import update
-from plans.execution.messages import Via
-from plans.model import Value
-from plans.run import Decision
-from plans.views.card import Card
+from plansurvive.client.updates import update
+from plansurvive.plans.execution.messages import Via
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import Decision
+from plansurvive.plans.views.card import Card
 
 Control = Literal["begin", "pause", "unpause", "clear_session"]
 

@@ -16,24 +16,24 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from activities.attempt.environment import sandbox_of
-from activities.sandbox import landlock
-from activities.sandbox.sandbox import describe, missing
-from activities.tracing.probe import is_traced
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.atomic_swap import is_supported
-from activities.workspace.effect_log import EFFECTS, EffectLog
-from client.local_tools import known_tools
-from client.releases.unserved import unserved
-from plans.errors import PlanError, ToolError
-from runtime import background_worker, search_attributes, temporal_binary
-from runtime.connect import Connection, Origin, find
-from runtime.errors import NotConnected
-from runtime.server import SEARCH_ATTRIBUTES
-from runtime.service.install import Service
-from runtime.settings import Settings
-from runtime.task_queues import listeners
-from runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
+from plansurvive.activities.attempt.environment import sandbox_of
+from plansurvive.activities.sandbox import landlock
+from plansurvive.activities.sandbox.sandbox import describe, missing
+from plansurvive.activities.tracing.probe import is_traced
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.atomic_swap import is_supported
+from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.releases.unserved import unserved
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime import background_worker, search_attributes, temporal_binary
+from plansurvive.runtime.connect import Connection, Origin, find
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.server import SEARCH_ATTRIBUTES
+from plansurvive.runtime.service.install import Service
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
 
 VERSION_SECONDS = 10.0
 """Timeout of `temporal --version`."""

@@ -7,17 +7,17 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client import ids
-from client.history_feed import changes
-from client.limits.priority import priority_of
-from client.rpc import ask_view, has_ended, patiently
-from client.start import Started, launch
-from client.summary import wait
-from plans.errors import PlanError
-from plans.run import Options, PlanStatus
-from plans.views.models import PlanView
-from plans.views.safe_text import line
-from workflows.search_attributes import first
+from plansurvive.client import ids
+from plansurvive.client.history_feed import changes
+from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.rpc import ask_view, has_ended, patiently
+from plansurvive.client.start import Started, launch
+from plansurvive.client.summary import wait
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Options, PlanStatus
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.safe_text import line
+from plansurvive.workflows.search_attributes import first
 
 MAX_REQUEST = 20_000
 """Maximum characters of a request."""

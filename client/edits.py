@@ -12,11 +12,11 @@ from typing import Any
 from pydantic import Field
 from temporalio.client import Client
 
-from client.differences.plan_diff import PlanDiff, plan_diff, plan_of
-from client.rpc import ask
-from client.updates import update
-from plans.edits import Edit, EditPlan, Regenerate
-from plans.model import Value
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff, plan_of
+from plansurvive.client.rpc import ask
+from plansurvive.client.updates import update
+from plansurvive.plans.edits import Edit, EditPlan, Regenerate
+from plansurvive.plans.model import Value
 
 
 class Edited(Value):

@@ -20,14 +20,14 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from client.ids import workflow_id
-from plans.activity_io import END_RECORD, EndRecord
-from plans.execution.messages import Shown, read
-from plans.large_value import LargeValue
-from plans.run import Run, run_of
-from plans.views import queries
-from runtime.storage import StorageError
-from runtime.value_store import ValueStore
+from plansurvive.client.ids import workflow_id
+from plansurvive.plans.activity_io import END_RECORD, EndRecord
+from plansurvive.plans.execution.messages import Shown, read
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.run import Run, run_of
+from plansurvive.plans.views import queries
+from plansurvive.runtime.storage import StorageError
+from plansurvive.runtime.value_store import ValueStore
 
 LAST_EVENTS = 8
 """How many of the last events to search for the record: it is written in the workflow task that ends the plan."""

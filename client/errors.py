@@ -36,12 +36,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plans.errors import InvalidPlan, PlanError
-from runtime.errors import NotConnected
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.runtime.errors import NotConnected
 
 if TYPE_CHECKING:
-    from client.plan_file import PlanFile
-    from plans.model import Problem
+    from plansurvive.client.plan_file import PlanFile
+    from plansurvive.plans.model import Problem
 
 
 class NoWorker(NotConnected):

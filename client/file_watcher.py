@@ -17,13 +17,13 @@ from temporalio.client import Client
 from watchfiles import awatch
 from watchfiles.main import FileChange
 
-from activities.workspace.contents import stamp_at
-from activities.workspace.file_names import visible
-from activities.workspace.workspace import Workspace
-from client import runs
-from plans.errors import PlanError, ToolError
-from plans.file_stamps import Stamp
-from plans.run import ENDED
+from plansurvive.activities.workspace.contents import stamp_at
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.client import runs
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.run import ENDED
 
 DEBOUNCE_MILLISECONDS = 300
 """Time to collect changes before they are compared."""

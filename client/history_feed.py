@@ -16,8 +16,8 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.ids import workflow_id
-from client.rpc import LOST, describe, translated
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.rpc import LOST, describe, translated
 
 AT_MOST_EVERY = 0.1
 """Minimum seconds between two notifications."""

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from client.errors import BadPlanId, PlanExists
+from plansurvive.client.errors import BadPlanId, PlanExists
 
 T = TypeVar("T")
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plans.errors import ToolError
-from plans.views.models import PlanView, StepView
-from runtime.connect import storage
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.views.models import PlanView, StepView
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 
 
 async def with_large_values(view: PlanView, settings: Settings) -> PlanView:

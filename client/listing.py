@@ -14,10 +14,10 @@ from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.ids import plan_id, workflow_id
-from client.rpc import memo_of, translated
-from plans.model import Value
-from plans.run import PlanStatus
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.rpc import memo_of, translated
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.tool_servers.servers import server_specs
-from plans.errors import PlanError
-from plans.model import ToolSpec
-from runtime.secrets.file import allowed, read_entries
-from runtime.settings import Settings
+from plansurvive.client.tool_servers.servers import server_specs
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime.secrets.file import allowed, read_entries
+from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from temporalio.client import Client
@@ -22,7 +22,9 @@ def known_tools(settings: Settings) -> dict[str, ToolSpec]:
 
     Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad mcp.toml or secrets.toml.
     """
-    from activities.tools.registry import load_tools  # lazily: imports all tools, which most commands do not need
+    from plansurvive.activities.tools.registry import (
+        load_tools,  # lazily: imports all tools, which most commands do not need
+    )
 
     own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
     found = own | {name: spec for name, spec in sorted(server_specs(settings).items()) if name not in own}
@@ -32,7 +34,7 @@ def known_tools(settings: Settings) -> dict[str, ToolSpec]:
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:
     """Specifications by name. Those that the plan's workers reported override this machine's. Raises as `ask`."""
-    from client.rpc import ask  # lazily: `plan check` needs local tools but no Temporal client
+    from plansurvive.client.rpc import ask  # lazily: `plan check` needs local tools but no Temporal client
 
     try:
         reported = {name: ToolSpec.model_validate(spec) for name, spec in (await ask(client, plan, "tools")).items()}

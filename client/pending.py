@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
 from temporalio.client import Client
 
-from client.children.naming import asking
-from client.errors import BadPlanId, NoWorker
-from client.ids import plan_id
-from client.listing import Listed, list_plans
-from client.rpc import STUCK, ask_view, describe
-from plans.errors import PlanError
-from plans.flow.ids import pattern_of
-from plans.identities import identity
-from plans.views.card import Card
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
-from runtime.task_queues import listeners
+from plansurvive.client.children.naming import asking
+from plansurvive.client.errors import BadPlanId, NoWorker
+from plansurvive.client.ids import plan_id
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.rpc import STUCK, ask_view, describe
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.identities import identity
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.runtime.task_queues import listeners
 
 PATIENCE = 10.0
 """Default seconds a plan may take to answer."""

@@ -16,12 +16,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
-from plans.definition.validation import errors, problems
-from plans.errors import InvalidPlan, PlanError
-from plans.files.races import races
-from plans.model import Plan, Problem, Step, ToolSpec
-from runtime.plan_files.text import data_of, text_of
+from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
+from plansurvive.plans.definition.validation import errors, problems
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.files.races import races
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.runtime.plan_files.text import data_of, text_of
 
 STDIN = "-"
 _ID = re.compile(r"""["']?\bid["']?\s*:\s*["']?([\w#-]{1,128})["']?[^\S\n]*(?:[,}#]|$)""", re.MULTILINE)
@@ -122,7 +122,9 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
 
 def races_among(steps: Sequence[Step]) -> list[Problem]:
     """Warnings about steps that race on a file, see `plans.files.races`."""
-    from activities.provenance.shell_writes import written_by_shell  # lazily: most commands need no parser of shells
+    from plansurvive.activities.provenance.shell_writes import (
+        written_by_shell,  # lazily: most commands need no parser of shells
+    )
 
     return races(steps, written_by_shell)
 

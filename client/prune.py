@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from runtime.upkeep.prune import Pruned, PruneRefused, prune
+from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
 
 __all__ = ["PruneRefused", "Pruned", "prune"]

@@ -14,24 +14,24 @@ from typing import Any
 from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from client.children.resuming import unfinished
-from client.decisions import authored
-from client.errors import PlanExists, PlanNotFound
-from client.ids import plan_id, recorded_id, workflow_id
-from client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
-from client.start import Started, start_agent, start_run
-from client.undo.latest import undone_since
-from plans.agents.order import AGENT_PREFIX, agent_of_step
-from plans.agents.resume import resumed as resumed_agent
-from plans.agents.run import AgentRun
-from plans.children.orders import child_id
-from plans.editing.next_run import Replacement
-from plans.errors import Refused
-from plans.execution import resume as resumption
-from plans.execution.messages import Via
-from plans.execution.resume import base_id, rerun_from, rerun_only, run_id
-from plans.model import Value
-from plans.run import Run
+from plansurvive.client.children.resuming import unfinished
+from plansurvive.client.decisions import authored
+from plansurvive.client.errors import PlanExists, PlanNotFound
+from plansurvive.client.ids import plan_id, recorded_id, workflow_id
+from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
+from plansurvive.client.start import Started, start_agent, start_run
+from plansurvive.client.undo.latest import undone_since
+from plansurvive.plans.agents.order import AGENT_PREFIX, agent_of_step
+from plansurvive.plans.agents.resume import resumed as resumed_agent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import resume as resumption
+from plansurvive.plans.execution.messages import Via
+from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, run_id
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import Run
 
 MAX_RUNS = 1_000
 """Maximum runs of one plan."""

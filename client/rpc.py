@@ -24,15 +24,15 @@ from temporalio.client import (
 from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.errors import NoWorker, PlanClosed, PlanNotFound
-from client.ids import plan_id, workflow_id
-from plans.errors import PlanError
-from runtime.conversion.query_failures import THINKING, reason
-from runtime.errors import NotConnected
-from runtime.task_queues import listeners
+from plansurvive.client.errors import NoWorker, PlanClosed, PlanNotFound
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.conversion.query_failures import THINKING, reason
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.task_queues import listeners
 
 if TYPE_CHECKING:
-    from plans.views.models import View
+    from plansurvive.plans.views.models import View
 
 T = TypeVar("T")
 V = TypeVar("V", bound="View")
@@ -132,7 +132,7 @@ async def ask_view(
 async def _answer(
     client: Client, plan: str, query: str, arguments: Sequence[Any], patience: float, kind: type | None = None
 ) -> Any:
-    from client import end_records  # imports everything that reads a Run, which `plan list` does not need
+    from plansurvive.client import end_records  # imports everything that reads a Run, which `plan list` does not need
 
     handle = client.get_workflow_handle(workflow_id(plan))
     began, seconds = time.monotonic(), QUERY_SECONDS[0]

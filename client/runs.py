@@ -23,36 +23,36 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from client import decisions, end_records
-from client.agents import recorded as history
-from client.agents import start as start_agent
-from client.answers.send import answer, event
-from client.audit.report import AuditReport, audit
-from client.caching.reasons import why
-from client.calls import call
-from client.children.naming import located
-from client.children.pausing import release_below
-from client.decisions import Choice
-from client.draft import drafted, make
-from client.edits import Edited, edit, plan_file, regenerate
-from client.errors import PlanClosed
-from client.evaluation.replay import replay
-from client.evaluation.report import Evaluation
-from client.history_feed import changes
-from client.ids import plan_id, workflow_id
-from client.items.inside import all_inside, inside
-from client.items.many import decide_all
-from client.limits.listing import limits
-from client.listing import Listed, list_plans
-from client.live.feed import with_live
-from client.live.in_flight import in_flight
-from client.live.steps import by_step
-from client.logs.feed import feed as logs
-from client.pending import Pending, pending
-from client.prune import Pruned, prune
-from client.resume import Links, interrupt, links, rerun, resume
-from client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
-from client.schedules.control import (
+from plansurvive.client import decisions, end_records
+from plansurvive.client.agents import recorded as history
+from plansurvive.client.agents import start as start_agent
+from plansurvive.client.answers.send import answer, event
+from plansurvive.client.audit.report import AuditReport, audit
+from plansurvive.client.caching.reasons import why
+from plansurvive.client.calls import call
+from plansurvive.client.children.naming import located
+from plansurvive.client.children.pausing import release_below
+from plansurvive.client.decisions import Choice
+from plansurvive.client.draft import drafted, make
+from plansurvive.client.edits import Edited, edit, plan_file, regenerate
+from plansurvive.client.errors import PlanClosed
+from plansurvive.client.evaluation.replay import replay
+from plansurvive.client.evaluation.report import Evaluation
+from plansurvive.client.history_feed import changes
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.items.inside import all_inside, inside
+from plansurvive.client.items.many import decide_all
+from plansurvive.client.limits.listing import limits
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.live.feed import with_live
+from plansurvive.client.live.in_flight import in_flight
+from plansurvive.client.live.steps import by_step
+from plansurvive.client.logs.feed import feed as logs
+from plansurvive.client.pending import Pending, pending
+from plansurvive.client.prune import Pruned, prune
+from plansurvive.client.resume import Links, interrupt, links, rerun, resume
+from plansurvive.client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
+from plansurvive.client.schedules.control import (
     Triggered,
     backfill_schedule,
     delete_schedule,
@@ -60,24 +60,24 @@ from client.schedules.control import (
     resume_schedule,
     trigger_schedule,
 )
-from client.schedules.create import create_schedule, update_schedule
-from client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
-from client.start import Started, start
-from client.summary import wait
-from client.undo.compensations import compensate, compensations
-from client.undo.files import file_changes, undo
-from plans.execution.approvals import sentence
-from plans.execution.messages import Via
-from plans.file_stamps import Stamp
-from plans.files.undo import ChangesReport
-from plans.run import Decision, Run
-from plans.views.live import LiveView
-from plans.views.models import BriefView, InsidePage, PlanView
-from plans.views.progress import events as progress
-from plans.views.progress.events import EventView
-from plans.views.queries import BRIEF
-from plans.views.summary import Summary
-from runtime.signing import Signer
+from plansurvive.client.schedules.create import create_schedule, update_schedule
+from plansurvive.client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
+from plansurvive.client.start import Started, start
+from plansurvive.client.summary import wait
+from plansurvive.client.undo.compensations import compensate, compensations
+from plansurvive.client.undo.files import file_changes, undo
+from plansurvive.plans.execution.approvals import sentence
+from plansurvive.plans.execution.messages import Via
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.plans.run import Decision, Run
+from plansurvive.plans.views.live import LiveView
+from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
+from plansurvive.plans.views.progress import events as progress
+from plansurvive.plans.views.progress.events import EventView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.summary import Summary
+from plansurvive.runtime.signing import Signer
 
 __all__ = [
     "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "Evaluation", "EventView",

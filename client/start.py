@@ -14,18 +14,18 @@ from temporalio.common import Priority, TypedSearchAttributes, WorkflowIDConflic
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import ids
-from client.errors import PlanExists
-from client.limits.priority import priority_of
-from client.rpc import RPC_TIMEOUT, translated
-from plans.definition.parsing import read_plan
-from plans.errors import InvalidPlan, PlanError
-from plans.model import Plan, Problem, Value
-from plans.run import Options, PlanStatus, Run
-from plans.views.markdown import markdown
-from plans.views.safe_text import line
-from runtime import search_attributes
-from workflows.search_attributes import first
+from plansurvive.client import ids
+from plansurvive.client.errors import PlanExists
+from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.rpc import RPC_TIMEOUT, translated
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.model import Plan, Problem, Value
+from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.views.markdown import markdown
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime import search_attributes
+from plansurvive.workflows.search_attributes import first
 
 SUMMARY_BYTES = 200
 DETAILS_BYTES = 20_000

@@ -12,13 +12,13 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.service import RPCError
 
-from client.errors import NoWorker
-from client.ids import plan_id, workflow_id
-from client.rpc import LOST, ask_view, describe, translated
-from plans.errors import InvalidPlan
-from plans.model import Problem
-from plans.run import ENDED, PlanStatus
-from plans.views.summary import Summary
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.rpc import LOST, ask_view, describe, translated
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.model import Problem
+from plansurvive.plans.run import ENDED, PlanStatus
+from plansurvive.plans.views.summary import Summary
 
 RETRY_SECONDS = 1.0
 """Seconds between attempts to reach a server that is unavailable."""

@@ -23,14 +23,14 @@ from temporalio.client import (
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.errors import NoWorker, PlanClosed
-from client.ids import plan_id, workflow_id
-from client.rpc import PATIENCE, SERVER_REFUSED, UNSERVED_SECONDS, about, require_worker, unanswered
-from plans.edits import MAX_BYTES
-from plans.errors import InvalidPlan, PlanError, Refused
-from plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
-from plans.execution.messages import check_size
-from plans.model import Problem
+from plansurvive.client.errors import NoWorker, PlanClosed
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.rpc import PATIENCE, SERVER_REFUSED, UNSERVED_SECONDS, about, require_worker, unanswered
+from plansurvive.plans.edits import MAX_BYTES
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
+from plansurvive.plans.execution.messages import check_size
+from plansurvive.plans.model import Problem
 
 
 async def update(

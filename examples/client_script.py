@@ -14,12 +14,12 @@ import os
 import sys
 from pathlib import Path
 
-from client import runs
-from client.runs import Choice, Summary
-from plans.run import Options
-from runtime.background_worker import ensure_worker
-from runtime.connect import reach
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.runs import Choice, Summary
+from plansurvive.plans.run import Options
+from plansurvive.runtime.background_worker import ensure_worker
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.settings import Settings
 
 PLAN = {
     "title": "Write, read and remove a note",

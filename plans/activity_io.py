@@ -12,14 +12,14 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from plans.audit.receipts import Receipts
-from plans.directory import DirectoryIdentity
-from plans.file_stamps import NOTES_BYTES, Stamp
-from plans.hosts.host import Checkpoint
-from plans.large_value import Composed, LargeValue
-from plans.model import Plan, Problem, Retry, ToolSpec, Value
-from plans.model.caching import CacheNote, CacheOrder
-from plans.model.notify import NotifyRule
+from plansurvive.plans.audit.receipts import Receipts
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
+from plansurvive.plans.model.caching import CacheNote, CacheOrder
+from plansurvive.plans.model.notify import NotifyRule
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""

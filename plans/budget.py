@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from plans.model import Budget, Value
+from plansurvive.plans.model import Budget, Value
 
 __all__ = [
     "OVERRUN_CODE", "Account", "Budget", "Judgement", "Ledger", "Position", "Spent", "Usage", "Verdict", "decide",

@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.model import Plan, Step, Value
-from plans.model.step_fields import On, names
-from plans.plan_diff import ABSENT, field_differences, step_differences
+from plansurvive.plans.model import Plan, Step, Value
+from plansurvive.plans.model.step_fields import On, names
+from plansurvive.plans.plan_diff import ABSENT, field_differences, step_differences
 
 MAX_REVISIONS = 100
 MAX_KEPT = 3

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from plans.model import Value
-from plans.signatures import Signature
+from plansurvive.plans.model import Value
+from plansurvive.plans.signatures import Signature
 
 MAX_BYTES = 262_144
 """Maximum size of an edit message, in bytes of JSON."""

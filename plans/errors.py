@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plans.model import Problem
+    from plansurvive.plans.model import Problem
 
 
 class PlanError(Exception):

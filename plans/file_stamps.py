@@ -16,7 +16,7 @@ import xxhash
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.alias_generators import to_camel
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 NOTE_NAMES = ("AGENTS.md", "agents.md")
 """File names of a directory's instructions for agents; the first one present wins."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 
 class LargeValue(Value):

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 
 class LogKind(StrEnum):

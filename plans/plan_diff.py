@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
-from plans.model import Step
+from plansurvive.plans.model import Step
 
 
 class Absent(Enum):

@@ -17,27 +17,27 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, PrivateAttr
 
-from plans.activity_io import Facts, Note
-from plans.audit.receipts import Receipts
-from plans.budget import Ledger
-from plans.change_log import Revision
-from plans.children.state import Hashes, ParentLink
-from plans.directory import DirectoryIdentity
-from plans.file_stamps import FileTracker
-from plans.flow.batches.part import Batch
-from plans.flow.closing_state import Closing
-from plans.flow.opened import Kept, Opened
-from plans.flow.outline import Drawn, Outline
-from plans.guards.lock_state import LockState
-from plans.hosts.host import Host
-from plans.log import Entry, LogKind
-from plans.model import Plan, Problem, Step, Value
-from plans.model.notify import NotifyRule
-from plans.model.shares import Fairness, Priority
-from plans.notify.told import Told
-from plans.signatures import Signatures
-from plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
-from plans.waiting.records import Waiting
+from plansurvive.plans.activity_io import Facts, Note
+from plansurvive.plans.audit.receipts import Receipts
+from plansurvive.plans.budget import Ledger
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.children.state import Hashes, ParentLink
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.file_stamps import FileTracker
+from plansurvive.plans.flow.batches.part import Batch
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.opened import Kept, Opened
+from plansurvive.plans.flow.outline import Drawn, Outline
+from plansurvive.plans.guards.lock_state import LockState
+from plansurvive.plans.hosts.host import Host
+from plansurvive.plans.log import Entry, LogKind
+from plansurvive.plans.model import Plan, Problem, Step, Value
+from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.plans.model.shares import Fairness, Priority
+from plansurvive.plans.notify.told import Told
+from plansurvive.plans.signatures import Signatures
+from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
+from plansurvive.plans.waiting.records import Waiting
 
 __all__ = [
     "DENIED",

@@ -24,8 +24,8 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.errors import Refused
-from plans.model import Value
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.model import Value
 
 FIELD = "signature"
 """Field of a message that holds its signature; everything else of the message is signed."""

@@ -12,23 +12,23 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plans.children.orders import loaded
-from plans.definition.dependencies import dependencies
-from plans.definition.taint import depends_on_content
-from plans.directory import DirectoryIdentity
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import reaches, roots_of
-from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plans.expressions.opaque import PLAN, scanned
-from plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
-from plans.flow.ids import lineage, template_of
-from plans.flow.outline import Found
-from plans.flow.values import Composer
-from plans.large_value import Composed, LargeValue
-from plans.model import Step
-from plans.run import Run, Status
-from plans.secrets.calls import places, places_of_agent
-from plans.secrets.naming import SECRET
+from plansurvive.plans.children.orders import loaded
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.taint import depends_on_content
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import reaches, roots_of
+from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plansurvive.plans.expressions.opaque import PLAN, scanned
+from plansurvive.plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
+from plansurvive.plans.flow.ids import lineage, template_of
+from plansurvive.plans.flow.outline import Found
+from plansurvive.plans.flow.values import Composer
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.secrets.calls import places, places_of_agent
+from plansurvive.plans.secrets.naming import SECRET
 
 CONTENT = "plan:"
 """Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""

@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from plans.activity_io import Logs, PastCall
-from plans.children.state import ChildPlan
-from plans.large_value import LargeValue
-from plans.model import Value
-from plans.model.caching import CacheNote
+from plansurvive.plans.activity_io import Logs, PastCall
+from plansurvive.plans.children.state import ChildPlan
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Value
+from plansurvive.plans.model.caching import CacheNote
 
 DENIED = "DENIED"
 """Code of a step that was denied."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plans.run import PlanStatus, Status
+from plansurvive.plans.run import PlanStatus, Status
 
 STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
     Status.PENDING: {

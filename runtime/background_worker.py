@@ -23,19 +23,19 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime import daemon
-from runtime.connect import Connection, Origin
-from runtime.errors import WorkerFailed
-from runtime.service.presence import AWAY_SECONDS
-from runtime.settings import Settings
-from runtime.task_queues import WORKER, listeners
-from runtime.telemetry.of_settings import collector_environ
-from runtime.wait import locked_async, until
+from plansurvive.runtime import daemon
+from plansurvive.runtime.code_place import CODE, IMPORTED_FROM, IS_CHECKOUT
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.errors import WorkerFailed
+from plansurvive.runtime.service.presence import AWAY_SECONDS
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import WORKER, listeners
+from plansurvive.runtime.telemetry.of_settings import collector_environ
+from plansurvive.runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400
 """Seconds that a replaced worker has to finish its running steps."""
-ROOT = Path(__file__).resolve().parent.parent
 
 
 class BackgroundWorker(daemon.Process):
@@ -56,7 +56,8 @@ class BackgroundWorker(daemon.Process):
 
 def worker_command() -> list[str]:
     """The command that starts a worker: this interpreter, the worker.py beside these packages."""
-    return [sys.executable, str(ROOT / "worker.py")]
+    # Run by its path from where it is installed, it would find ours in the place of a package `plans` with tools.
+    return [sys.executable, *(() if IS_CHECKOUT else ("-P",)), str(CODE / "worker.py")]
 
 
 async def ensure_worker(settings: Settings, connection: Connection, *, as_set: bool = True) -> BackgroundWorker | None:
@@ -136,9 +137,10 @@ def code_version(settings: Settings) -> str:
 
 def worker_code(settings: Settings) -> Iterator[Path]:
     """The source files of a worker: ours, and the files among the user's own tools."""
-    yield ROOT / "worker.py"
+    yield CODE / "worker.py"
+    yield IMPORTED_FROM / "plansurvive" / "__init__.py"
     for package in ("plans", "runtime", "activities", "workflows"):
-        yield from sorted((ROOT / package).rglob("*.py"))
+        yield from sorted((CODE / package).rglob("*.py"))
     yield from (Path(tool) for tool in settings.tools if Path(tool).is_file())
 
 

@@ -23,8 +23,8 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 
-from runtime.keys.codec import Seal
-from runtime.storage import StorageError
+from plansurvive.runtime.keys.codec import Seal
+from plansurvive.runtime.storage import StorageError
 
 MAX_BYTES = 256 * 1024 * 1024
 """Maximum payload size, in bytes."""
@@ -164,7 +164,7 @@ def s3_driver(bucket: str, seal: Seal | None = None) -> StorageDriver:
     try:
         import boto3
     except ImportError as error:
-        text = "PLANS_STORAGE: S3 needs one more package; install plans-that-survive[s3]"
+        text = "PLANS_STORAGE: S3 needs one more package; install plansurvive[s3]"
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
     return Bucket(S3StorageDriver(Boto(boto3.client("s3")), bucket, max_payload_size=MAX_BYTES), bucket, seal)
 
@@ -175,7 +175,7 @@ def gcs_driver(bucket: str, seal: Seal | None = None, seconds: float = GCS_SECON
         from google.auth.exceptions import DefaultCredentialsError
         from google.cloud import storage
     except ImportError as error:
-        text = "PLANS_STORAGE: Google Cloud Storage needs one more package; install plans-that-survive[gcs]"
+        text = "PLANS_STORAGE: Google Cloud Storage needs one more package; install plansurvive[gcs]"
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
     try:
         client = GoogleClient(storage.Client(), seconds)

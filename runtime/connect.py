@@ -24,18 +24,18 @@ from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient
 
-from runtime import server as embedded
-from runtime.buckets import gcs_driver, s3_driver
-from runtime.errors import NotConnected
-from runtime.keys.codec import Seal
-from runtime.keys.of_settings import codec_of, ring_of
-from runtime.service.connection import KEEP_ALIVE, Following, Revive
-from runtime.setting_groups.web import is_loopback
-from runtime.settings import SettingError, Settings
-from runtime.storage import LocalDirectory, converter
-from runtime.telemetry.of_settings import carriers
-from runtime.versions.layout import check as check_layout
-from runtime.wait import until
+from plansurvive.runtime import server as embedded
+from plansurvive.runtime.buckets import gcs_driver, s3_driver
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.keys.codec import Seal
+from plansurvive.runtime.keys.of_settings import codec_of, ring_of
+from plansurvive.runtime.service.connection import KEEP_ALIVE, Following, Revive
+from plansurvive.runtime.setting_groups.web import is_loopback
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.runtime.telemetry.of_settings import carriers
+from plansurvive.runtime.versions.layout import check as check_layout
+from plansurvive.runtime.wait import until
 
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
@@ -238,7 +238,7 @@ async def _client(
         options["keep_alive_config"] = KEEP_ALIVE
     options["interceptors"] = carriers(settings)
     if settings.decisions == "signed":
-        from runtime.signing import Signer  # lazily: most settings do without the library
+        from plansurvive.runtime.signing import Signer  # lazily: most settings do without the library
 
         options["interceptors"].append(Signer(settings))
     reason = f"no answer within {seconds:.0f} s"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plans.errors import PlanError
+from plansurvive.plans.errors import PlanError
 
 
 class NotConnected(PlanError):

@@ -1,7 +1,8 @@
-"""`python -m runtime.health`: a container health check. Exit code 0 while a worker on this host polls its queue.
+"""`python -m plansurvive.runtime.health`: a container health check.
 
-It asks the server, so a worker that has lost its connection is unhealthy. With `--alive` it is healthy as well while
-the server is away: a restart would not mend that, and would lose the plans in the worker's cache.
+Exit code 0 while a worker on this host polls its queue. It asks the server, so a worker that has lost its connection is
+unhealthy. With `--alive` it is healthy as well while the server is away: a restart would not mend that, and would lose
+the plans in the worker's cache.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import sys
 
 from temporalio.service import RPCError
 
-from plans.errors import PlanError
-from runtime.connect import find
-from runtime.errors import NotConnected
-from runtime.settings import Settings
-from runtime.task_queues import WORKER, listeners
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.connect import find
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import WORKER, listeners
 
 
 async def trouble(settings: Settings, *, alone: bool = False) -> str | None:

@@ -10,7 +10,7 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 FOLDER = "namespaces"
 

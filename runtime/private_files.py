@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from runtime.settings import SettingError
+from plansurvive.runtime.settings import SettingError
 
 NOBODY = 65_534
 """The owner that a user namespace shows for files of users whom it does not know, such as those of the host's root."""

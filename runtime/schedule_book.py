@@ -12,9 +12,9 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from plans.signatures import LATE, SCHEDULE_DAYS
-from runtime.atomic_file import write_whole
-from runtime.wait import locked
+from plansurvive.plans.signatures import LATE, SCHEDULE_DAYS
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.wait import locked
 
 BOOK, USED = "schedules.json", "schedule-runs"
 KEPT_SECONDS = (LATE + timedelta(days=SCHEDULE_DAYS + 1)).total_seconds()

@@ -25,15 +25,15 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from runtime import browser_guard, daemon
-from runtime.browser_guard import BLOCKED_PORTS
-from runtime.errors import NotConnected
-from runtime.private_files import make_private
-from runtime.service.fair_queues import fair
-from runtime.service.start_lock import start_lock
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
-from runtime.wait import locked_async, try_lock, until
+from plansurvive.runtime import browser_guard, daemon
+from plansurvive.runtime.browser_guard import BLOCKED_PORTS
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.private_files import make_private
+from plansurvive.runtime.service.fair_queues import fair
+from plansurvive.runtime.service.start_lock import start_lock
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.runtime.wait import locked_async, try_lock, until
 
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233

@@ -15,15 +15,15 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, field_validator
 
-from plans.definition.checks.plain_words import in_plain_words
-from plans.definition.receivers import Receiver
-from plans.errors import PlanError
-from plans.files.name_patterns import pattern_problem
-from plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
-from runtime.home_paths import home_path
-from runtime.setting_groups.groups import Groups
-from runtime.setting_groups.web import OF_PAGE
-from runtime.versions import layout
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.receivers import Receiver
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.files.name_patterns import pattern_problem
+from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.setting_groups.groups import Groups
+from plansurvive.runtime.setting_groups.web import OF_PAGE
+from plansurvive.runtime.versions import layout
 
 PREFIX = "PLANS_"
 

@@ -36,10 +36,10 @@ from temporalio.client import (
     WorkflowUpdateHandle,
 )
 
-from plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
-from runtime import schedule_book
-from runtime.private_files import secret
-from runtime.settings import Settings
+from plansurvive.plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
+from plansurvive.runtime import schedule_book
+from plansurvive.runtime.private_files import secret
+from plansurvive.runtime.settings import Settings
 
 KEY = "decisions.key"
 """File in the state directory that holds the private key, hexadecimal."""

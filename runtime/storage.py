@@ -32,13 +32,13 @@ from temporalio.converter import (
 )
 from temporalio.worker._command_aware_visitor import current_command_info
 
-from plans.errors import PlanError, Undecodable
-from runtime.atomic_file import write_whole
-from runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
-from runtime.conversion.query_failures import EncryptedFailures
-from runtime.keys.codec import Codec, Seal
-from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from runtime.upkeep.held import read_held
+from plansurvive.plans.errors import PlanError, Undecodable
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
+from plansurvive.runtime.conversion.query_failures import EncryptedFailures
+from plansurvive.runtime.keys.codec import Codec, Seal
+from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
+from plansurvive.runtime.upkeep.held import read_held
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""

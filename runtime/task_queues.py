@@ -17,10 +17,10 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, Describe
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.errors import PlanError
-from runtime import daemon
-from runtime.versions.routing import routing
-from runtime.versions.version import Version
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime import daemon
+from plansurvive.runtime.versions.routing import routing
+from plansurvive.runtime.versions.version import Version
 
 WORKER = "plans-worker-"
 """Identity prefix of our workers, followed by `<pid>@<host>`."""

@@ -20,10 +20,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from runtime.atomic_file import write_whole
-from runtime.errors import NotConnected
-from runtime.private_files import make_private, untrusted
-from runtime.settings import Settings
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.private_files import make_private, untrusted
+from plansurvive.runtime.settings import Settings
 
 VERSION = "1.5.1"
 MODULE = "github.com/temporalio/cli"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from runtime.settings import SettingError
+from plansurvive.runtime.settings import SettingError
 
 MAX_BYTES = 1024 * 1024
 Refuse = Callable[[str], SettingError]

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from plans.activity_io import MAX_VALUE_BYTES, PREVIEW_CHARACTERS
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.model import Value
+from plansurvive.plans.activity_io import MAX_VALUE_BYTES, PREVIEW_CHARACTERS
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Value
 
 if TYPE_CHECKING:
     from temporalio.converter import StorageDriver
@@ -105,8 +105,8 @@ class ValueStore:
         """Load one payload. Raises ToolError VALUE_MISSING or VALUE_CORRUPT, or KeyMissing."""
         from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext  # lazily, as above
 
-        from runtime.keys.errors import Unauthentic
-        from runtime.storage import StorageError
+        from plansurvive.runtime.keys.errors import Unauthentic
+        from plansurvive.runtime.storage import StorageError
 
         try:
             payload = (await self.driver.retrieve(StorageDriverRetrieveContext(), [StorageDriverClaim(claim)]))[0]

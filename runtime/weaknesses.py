@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from runtime import server, temporal_binary
-from runtime.private_files import trouble, untrusted
-from runtime.settings import Settings
+from plansurvive.runtime import server, temporal_binary
+from plansurvive.runtime.private_files import trouble, untrusted
+from plansurvive.runtime.settings import Settings
 
 FIRST_PERSON = 1_000
 """User ids of people begin here, those of services lie below (useradd, login.defs)."""

@@ -56,10 +56,10 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
-from plans.signatures import SEED_OF_START
-from runtime.service.early_events import EarlyEvents, Evictions
-from runtime.storage import LocalDirectory
-from runtime.task_queues import Neighbours
+from plansurvive.plans.signatures import SEED_OF_START
+from plansurvive.runtime.service.early_events import EarlyEvents, Evictions
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.task_queues import Neighbours
 
 EAGER_SHARED = 3
 """Steps of one workflow task that a worker takes itself where others poll its queue: the SDK's default."""
@@ -70,7 +70,7 @@ SINGLE_BATCH = 2
 (temporalio/sdk-python pull request 1671; off by default in 1.35). Each history says from which task on it holds."""
 _LIMIT = "_deadlock_timeout_seconds"
 _PURE = (
-    *("plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
+    *("plansurvive.plans", "pydantic", "pydantic_core", "annotated_types", "typing_inspection"),
     *("jmespath", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "xxhash"),
     *("re2", "_re2", "cryptography", "_cffi_backend"),
 )

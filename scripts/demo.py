@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 workspace = Path(tempfile.mkdtemp(prefix="plans-demo-"))
-plan = [sys.executable, "-m", "client"]
+plan = [sys.executable, "-m", "plansurvive.client"]
 code = subprocess.run([*plan, "run", "examples/first-steps.yaml", "--workspace", str(workspace)], cwd=ROOT).returncode
 if code == 0:
     print(f"\n{workspace / 'report.md'} contains:\n{(workspace / 'report.md').read_text()}")

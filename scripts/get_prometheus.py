@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Literal
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 MODULE, VERSION = "github.com/prometheus/prometheus", "v0.315.0"
 MODULE_SUM = "h1:sFGZWmC2Hk9N1NBJGCnXYZb5hyLCq8yuAMoEjLAg6ac="

@@ -9,9 +9,9 @@ import asyncio
 import os
 import sys
 
-from plans.errors import PlanError
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
 
 try:
     print("temporal:", asyncio.run(find_temporal(Settings.read(os.environ), print)))

@@ -21,10 +21,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from temporalio import workflow
 
-from client.cli.commands import COMMANDS, imported
-from plans import error_codes
-from plans.edits import EditPlan, Regenerate
-from plans.execution.messages import (
+from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.plans import error_codes
+from plansurvive.plans.edits import EditPlan, Regenerate
+from plansurvive.plans.execution.messages import (
     AgentProgress,
     Approve,
     BriefAsked,
@@ -41,14 +41,14 @@ from plans.execution.messages import (
     Since,
     StepAsked,
 )  # fmt: skip
-from plans.guards.lock_state import LockNews
-from plans.hosts.messages import PlaceNews, PlaceReport
-from plans.waiting.messages import AnswerQuestion, SendEvent
-from runtime.service import worker_arguments
-from runtime.settings import Settings
-from runtime.telemetry.instruments import METRICS
-from workflows.agent import AgentWorkflow
-from workflows.plan import PlanWorkflow
+from plansurvive.plans.guards.lock_state import LockNews
+from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
+from plansurvive.plans.waiting.messages import AnswerQuestion, SendEvent
+from plansurvive.runtime.service import worker_arguments
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.instruments import METRICS
+from plansurvive.workflows.agent import AgentWorkflow
+from plansurvive.workflows.plan import PlanWorkflow
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "docs/reference"
@@ -288,8 +288,8 @@ _COMMON = {"--json", "--help", "--install-completion", "--show-completion"}
 def commands() -> str:
     """Every command with its arguments and options."""
     parts = [
-        "`plan` (also `python -m client`). ID is a plan id or a workflow id. `--json` prints JSON wherever something is"
-        " shown. " + linked("Exit codes: docs/reference/errors.md#exit-codes."),
+        "`plan` (also `python -m plansurvive`). ID is a plan id or a workflow id. `--json` prints JSON wherever"
+        " something is shown. " + linked("Exit codes: docs/reference/errors.md#exit-codes."),
     ]
     known: dict[str, str] = {}
     for name in COMMANDS:

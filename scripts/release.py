@@ -155,7 +155,9 @@ def images(version: str, docker: str | None, more: list[str]) -> None:
         return
     for build, tag in zip(builds, tags.values(), strict=True):
         subprocess.run([docker, *build], cwd=ROOT, check=True)
-        subprocess.run([docker, "run", "--rm", "--network=none", tag, "python", "-c", "import worker"], check=True)
+        subprocess.run(
+            [docker, "run", "--rm", "--network=none", tag, "python", "-c", "import plansurvive.worker"], check=True
+        )
         print(f"built {tag}")
 
 

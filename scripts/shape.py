@@ -26,6 +26,7 @@ from pathlib import Path
 from scripts.private_members import foreign_private
 
 ROOT = Path(__file__).resolve().parent.parent
+OURS = "plansurvive."
 PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
 SHORT = 5
 """Lines, from `def` to its end, of a private function that may as well stand in the one place where it is called."""
@@ -42,7 +43,7 @@ class Module:
     """One source file, parsed."""
 
     name: str
-    """Its import name, such as `plans.execution.schedule`."""
+    """Its import name below `plansurvive`, such as `plans.execution.schedule`."""
     folder: str
     text: str
     tree: ast.Module
@@ -125,7 +126,7 @@ def measure(root: Path) -> Shape:
     shape.words = words(root)
     shape.any_uses = sum(uses_of_any(module.tree) for module in modules)
     trees = {module.name: module.tree for module in modules}
-    shape.foreign_private = foreign_private(trees, (*PACKAGES, "worker"))
+    shape.foreign_private = foreign_private(trees, (OURS.rstrip("."),))
     return shape
 
 
@@ -156,10 +157,10 @@ def imports(statements: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
             wanted = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
             inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            wanted = [name if is_module(name, names) else node.module for name in inside]
+            wanted = [name if is_module(name.removeprefix(OURS), names) else node.module for name in inside]
         else:
             continue
-        for name in wanted:
+        for name in (each.removeprefix(OURS) for each in wanted):
             if is_module(name, names):
                 yield name if name in names else f"{name}.__init__"
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from plans.run import DONE, ENDED, PlanStatus, Status
-from plans.transitions import PLAN_MOVES, STEP_MOVES
+from plansurvive.plans.run import DONE, ENDED, PlanStatus, Status
+from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
 from scripts.generated import between
 
 DOCUMENT = Path(__file__).parent.parent / "ARCHITECTURE.md"

@@ -20,10 +20,10 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory, converter
-from runtime.temporal_binary import find_temporal
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.runtime.temporal_binary import find_temporal
 from tests.lacking import pytest_make_collect_report as pytest_make_collect_report
 from tests.lacking import pytest_runtest_makereport as pytest_runtest_makereport
 from tests.servers import development_server
@@ -172,9 +172,9 @@ def settings(environ: dict[str, str]) -> Settings:
 @pytest_asyncio.fixture
 async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
     """A worker of ours with the built-in tools, polling the test's queue: a command must not start one of its own."""
-    from activities.tools.registry import load_tools
-    from runtime.task_queues import listeners
-    from worker import build
+    from plansurvive.activities.tools.registry import load_tools
+    from plansurvive.runtime.task_queues import listeners
+    from plansurvive.worker import build
 
     async with build(temporal_client, settings, load_tools(()), indexed=True) as running:
         await until(lambda: listeners(temporal_client, settings.task_queue), "the server sees the worker poll")

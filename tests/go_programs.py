@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 SERVER = "go.temporal.io/server"
 SERVER_VERSION = "v1.29.1"

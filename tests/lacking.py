@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.sandbox.sandbox import missing
+from plansurvive.activities.sandbox.sandbox import missing
 
 INSTALLED = ("bwrap", "chromium", "gcc")
 """What .ci/run installs; the rest depends on the kernel."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.tools.tool import ToolContext, tool
-from plans.errors import ToolError
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.plans.errors import ToolError
 
 
 @tool(effect="keyed")

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from runtime import daemon
-from runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from tests.waiting import connected, until
 
 AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'

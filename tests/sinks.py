@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from aiosmtpd.controller import Controller
 
-from activities.notify.webhook import signature
-from runtime.server import HOST, free_ports
+from plansurvive.activities.notify.webhook import signature
+from plansurvive.runtime.server import HOST, free_ports
 
 KEY = "whsec_" + base64.b64encode(b"k" * 32).decode()
 

@@ -21,11 +21,11 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from runtime.browser_guard import BLOCKED_PORTS
-from runtime.server import CLOSED, FAST, HOST, SEARCH_ATTRIBUTES, free_ports
-from runtime.service.fair_queues import FAIR
-from runtime.settings import PREFIX, Settings
-from runtime.temporal_binary import installed
+from plansurvive.runtime.browser_guard import BLOCKED_PORTS
+from plansurvive.runtime.server import CLOSED, FAST, HOST, SEARCH_ATTRIBUTES, free_ports
+from plansurvive.runtime.service.fair_queues import FAIR
+from plansurvive.runtime.settings import PREFIX, Settings
+from plansurvive.runtime.temporal_binary import installed
 from scripts.pin_images import pinned
 
 ROOT = Path(__file__).parent.parent
@@ -292,6 +292,6 @@ def test_what_an_image_starts_imports_what_is_installed_in_it(start: str, lock: 
         if not installed & {canonicalize_name(name) for name in found} and not (ROOT / module).exists()
     ]
     assert {"rich", "typer", "textual"} <= set(absent)
-    script = f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import {start}"
+    script = f"import sys; sys.modules.update(dict.fromkeys({absent!r})); import plansurvive.{start}"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.background_worker import stop_workers
-from runtime.settings import Settings
+from plansurvive.runtime.background_worker import stop_workers
+from plansurvive.runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 

@@ -22,13 +22,13 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from activities.tools.registry import load_tools
-from client.plan_file import check
-from plans import model
-from plans.definition.validation import errors
-from runtime.plan_files.yaml_reader import parse_yaml
-from runtime.secrets.file import FILE, allowed, read_entries
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.plan_file import check
+from plansurvive.plans import model
+from plansurvive.plans.definition.validation import errors
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.runtime.secrets.file import FILE, allowed, read_entries
+from plansurvive.runtime.settings import Settings
 from tests.nightly import only_nightly, only_sampled
 
 ROOT = Path(__file__).parent.parent
@@ -92,7 +92,7 @@ def shell(tmp_path: Path, temporal_binary: Path) -> dict[str, str]:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "temporal").symlink_to(temporal_binary)
-    for name, arguments in (("plan", "-m client "), ("python", "")):
+    for name, arguments in (("plan", "-m plansurvive.client "), ("python", "")):
         program = programs / name  # a link would lose the virtual environment
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
         program.chmod(0o755)

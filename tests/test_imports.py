@@ -90,13 +90,14 @@ def forgotten() -> Iterator[None]:
 
 
 def imported(source: str) -> Iterator[str]:
+    """What a module imports; ours as their paths in the tree, without `plansurvive`."""
     for node in nodes(source):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (alias.name.removeprefix("plansurvive.") for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            yield node.module or ""
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names = (node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names))
+            yield from (name.removeprefix("plansurvive.") for name in names if name != "plansurvive")
 
 
 def import_problems(package: str, source: str) -> list[str]:
@@ -256,18 +257,19 @@ def test_what_decides_and_what_orders_is_pure(package: str) -> None:
 @pytest.mark.parametrize(
     ("package", "source"),
     [
-        ("plans", "import temporalio\nfrom activities import files"),
-        ("plans", "def f():\n    import client.runs"),
-        ("activities", "from workflows.plan import PlanWorkflow"),
-        ("workflows", "from client import settings"),
-        ("client", "from worker import main"),
+        ("plans", "import temporalio\nfrom plansurvive.activities import files"),
+        ("plans", "def f():\n    import plansurvive.client.runs"),
+        ("activities", "from plansurvive.workflows.plan import PlanWorkflow"),
+        ("workflows", "from plansurvive.client import settings"),
+        ("client", "from plansurvive.worker import main"),
         ("client", "import openai"),
-        ("runtime", "from activities.tools import files"),
-        ("workflows", "from activities.tools.registry import load_tools"),
-        ("workflows", "import runtime.settings"),
-        ("activities", "from client import runs"),
-        ("worker", "from client import runs"),
-        ("worker", "import client.cli.main"),
+        ("runtime", "from plansurvive.activities.tools import files"),
+        ("workflows", "from plansurvive.activities.tools.registry import load_tools"),
+        ("workflows", "import plansurvive.runtime.settings"),
+        ("activities", "from plansurvive.client import runs"),
+        ("worker", "from plansurvive.client import runs"),
+        ("worker", "import plansurvive.client.cli.main"),
+        ("worker", "from plansurvive import client"),
     ],
 )
 def test_a_seeded_import_against_the_direction_is_caught(package: str, source: str) -> None:
@@ -403,7 +405,7 @@ def test_pure_code_passes(source: str) -> None:
         "from temporalio import workflow\nx = workflow.uuid4()",
         "import asyncio\nasync def f():\n    await asyncio.gather(asyncio.create_task(g()))",
         "from temporalio.exceptions import ActivityError",
-        "from workflows import timers\nfrom plans.run import Run",
+        "from plansurvive.workflows import timers\nfrom plansurvive.plans.run import Run",
     ],
 )
 def test_what_a_workflow_needs_passes(source: str) -> None:
@@ -430,4 +432,4 @@ def test_nothing_borrows_from_the_review_screen() -> None:
 
 
 def test_a_module_that_borrows_from_the_review_screen_is_seen() -> None:
-    assert borrowers([("client/answers/form.py", "from client.review.schema_form import Field")]) != set()
+    assert borrowers([("client/answers/form.py", "from plansurvive.client.review.schema_form import Field")]) != set()

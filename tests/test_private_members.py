@@ -131,7 +131,7 @@ def foreign(tree: ast.Module, own: set[str], classes: set[str]) -> Iterator[str]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in texts:
             if is_private(node.value) and not node.value.endswith("_") and node.value not in own:
                 yield node.value
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] not in OURS:
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] != "plansurvive":
             parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             yield from (part for part in parts if is_private(part))
         elif isinstance(node, ast.Import):
@@ -145,7 +145,8 @@ def overridden(module: ModuleType, tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         found = vars(module).get(node.name) if isinstance(node, ast.ClassDef) else None
         if isinstance(node, ast.ClassDef) and isinstance(found, type):
-            bases = [base for base in found.__mro__[1:] if base.__module__.partition(".")[0] not in (*OURS, "seeded")]
+            above = found.__mro__[1:]
+            bases = [base for base in above if base.__module__.partition(".")[0] not in ("plansurvive", "seeded")]
             methods = [each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
             yield from (name for name in methods if is_private(name) and any(name in vars(base) for base in bases))
 
@@ -178,7 +179,8 @@ def test_the_private_members_in_use_are_those_of_the_table() -> None:
     found = {(file, member) for file, tree in trees.items() for member in foreign(tree, own, classes)}
     for file, tree in trees.items():
         if not file.endswith("__main__.py"):
-            module = importlib.import_module(file.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
+            name = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            module = importlib.import_module(f"plansurvive.{name}")
             found |= {(file, member) for member in overridden(module, tree)}
     assert sorted(found) == sorted(USED)
 

@@ -15,13 +15,16 @@ from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 from temporalio.workflow import SandboxImportNotificationPolicy
 
+from plansurvive.worker import PASSED_THROUGH
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.test_imports import ROOT, modules
-from worker import PASSED_THROUGH
-from workflows.registration.workflow_types import WORKFLOWS
 
 DEFINING = {
-    *("workflows.agent", "workflows.file_changes", "workflows.notify.notifier", "workflows.plan"),
-    *("workflows.guards.lock_keeper", "workflows.limits.keeper", "workflows.upkeep.prune"),
+    f"plansurvive.workflows.{name}"
+    for name in (
+        *("agent", "file_changes", "guards.lock_keeper", "limits.keeper"),
+        *("notify.notifier", "plan", "upkeep.prune"),
+    )
 }
 
 
@@ -52,12 +55,13 @@ async def test_the_sandbox_loads_again_what_defines_a_workflow_and_nothing_else(
 
 @pytest.mark.slow
 async def test_a_module_missing_from_the_list_is_caught() -> None:
-    less = [name for name in PASSED_THROUGH if name not in ("workflows.inputs", "plans")]
-    assert {"workflows.inputs", "plans.run", "plans.model"} <= await loaded_again(less)
+    less = [name for name in PASSED_THROUGH if name not in ("plansurvive.workflows.inputs", "plansurvive.plans")]
+    missing = {f"plansurvive.{name}" for name in ("workflows.inputs", "plans.run", "plans.model")}
+    assert missing <= await loaded_again(less)
 
 
 def test_every_module_beside_the_workflows_is_passed_through() -> None:
-    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in modules("workflows")}
+    names = {".".join(("plansurvive", *path.relative_to(ROOT).with_suffix("").parts)) for path in modules("workflows")}
     passed = {name for name in names if any(f"{name}.".startswith(f"{each}.") for each in PASSED_THROUGH)}
     assert {name for name in names - passed if not name.endswith("__init__")} == DEFINING
     assert not DEFINING & set(PASSED_THROUGH)

@@ -30,24 +30,30 @@ def test_the_tree_keeps_its_rules() -> None:
 def test_a_cycle_between_modules_is_seen(tmp_path: Path) -> None:
     tree(
         tmp_path,
-        plans__a="from plans import b",
-        plans__b="def f():\n    import plans.c",
-        plans__c="from plans.a import x",
-        plans__d="import plans.a",
+        plans__a="from plansurvive.plans import b",
+        plans__b="def f():\n    import plansurvive.plans.c",
+        plans__c="from plansurvive.plans.a import x",
+        plans__d="import plansurvive.plans.a",
     )
     assert shape.measure(tmp_path).cycles == [["plans.a", "plans.b", "plans.c"]]
     assert shape.main(["--root", str(tmp_path), "--check"]) == 1
 
 
 def test_a_cycle_by_an_import_for_type_checking_is_one_as_well(tmp_path: Path) -> None:
-    lazy = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from plans import a"
-    measured = shape.measure(tree(tmp_path, plans__a="from plans import b", plans__b=lazy))
+    lazy = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from plansurvive.plans import a"
+    measured = shape.measure(tree(tmp_path, plans__a="from plansurvive.plans import b", plans__b=lazy))
     assert (measured.cycles, measured.named_cycles) == ([], [["plans.a", "plans.b"]])
     assert shape.main(["--root", str(tmp_path), "--check"]) == 1
 
 
 def test_folders_that_import_each_other_are_counted_where_no_modules_do(tmp_path: Path) -> None:
-    tree(tmp_path, plans__a__x="from plans.b import y", plans__b__y="", plans__b__z="import plans.a.x", plans__c__w="")
+    tree(
+        tmp_path,
+        plans__a__x="from plansurvive.plans.b import y",
+        plans__b__y="",
+        plans__b__z="import plansurvive.plans.a.x",
+        plans__c__w="",
+    )
     measured = shape.measure(tmp_path)
     assert (measured.named_cycles, measured.folder_cycles) == ([], [["plans/a", "plans/b"]])
 
@@ -83,14 +89,19 @@ def test_short_private_functions_of_one_use_are_counted(source: str, seen: list[
 
 
 def test_an_import_of_the_client_by_the_worker_is_seen_however_indirect(tmp_path: Path) -> None:
-    tree(tmp_path, worker="import runtime.a", runtime__a="from client import errors", client__errors="")
+    tree(
+        tmp_path,
+        worker="import plansurvive.runtime.a",
+        runtime__a="from plansurvive.client import errors",
+        client__errors="",
+    )
     assert shape.measure(tmp_path).worker_to_client == ["client.errors"]
     assert shape.main(["--root", str(tmp_path), "--check"]) == 1
 
 
 def test_an_import_of_activities_by_workflows_is_seen_however_indirect(tmp_path: Path) -> None:
-    tree(tmp_path, workflows__a="import plans.views.b", plans__views__b="", activities__c="")
-    (tmp_path / "plans/views/__init__.py").write_text("from activities.c import x")
+    tree(tmp_path, workflows__a="import plansurvive.plans.views.b", plans__views__b="", activities__c="")
+    (tmp_path / "plans/views/__init__.py").write_text("from plansurvive.activities.c import x")
     assert shape.measure(tmp_path).workflows_to_activities == ["activities.c"]
     assert shape.main(["--root", str(tmp_path), "--check"]) == 1
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plans.errors import IllegalMove
-from plans.execution.schedule import Schedule, conclude
-from plans.run import DONE, ENDED, PlanStatus, Status
-from plans.transitions import PLAN_MOVES, STEP_MOVES
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution.schedule import Schedule, conclude
+from plansurvive.plans.run import DONE, ENDED, PlanStatus, Status
+from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
 from scripts.state_diagram import BEGIN, DOCUMENT, END, diagram, states, written
 from tests.plans.building import NOW, begun, run_of, step
 

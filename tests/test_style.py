@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from plans.run import PlanStatus, Status
+from plansurvive.plans.run import PlanStatus, Status
 from tests.test_imports import MAY_IMPORT, ROOT, modules, nodes
 from tests.test_imports import forgotten as forgotten
 
@@ -174,7 +174,7 @@ def test_a_status_set_elsewhere_is_caught(source: str) -> None:
 
 
 def test_a_state_under_another_name_is_caught() -> None:
-    assert status_setters("from plans.run import StepState as S\ny = S(status=1)") == [2]
+    assert status_setters("from plansurvive.plans.run import StepState as S\ny = S(status=1)") == [2]
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-ROOT = Path(__file__).parent.parent
-PACKAGES = ("plans", "runtime", "activities", "workflows", "client")
+from tests.test_one_name import BESIDE, LINKED, OWN, ROOT, beside
+
 EXTRA = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfiles")
 """The libraries of the extra `cli`."""
 SCRIPT = """
@@ -23,10 +23,10 @@ import asyncio
 import os
 import sys
 
-from client import runs
-from plans.run import Options
-from runtime.connect import reach
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.settings import Settings
 
 
 async def main() -> None:
@@ -44,6 +44,22 @@ sys.stdout.flush()
 os._exit(0)
 """
 """What a user's script does; it has every type that mypy asks for."""
+TOOL = """
+from plansurvive.activities.tools.tool import tool
+
+
+@tool
+async def greet(name: str) -> str:
+    '''Greet somebody.
+
+    Args:
+        name: Who.
+
+    Returns:
+        The greeting.
+    '''
+    return f"Hello {name}"
+"""
 MISTAKE = SCRIPT.replace("plan: str = started.plan_id", "plan: int = started.plan_id")
 
 
@@ -58,20 +74,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_it_holds_every_module_and_nothing_of_the_tests(wheel: Path) -> None:
-    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    files = {path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.is_file()}
-    files = {path for path in files if "__pycache__" not in path.parts and path.name != "py.typed"}
-    assert {name for name in names if not name.endswith("py.typed")} == {
-        "worker.py",
-        *(path.relative_to(ROOT).as_posix() for path in files),
+    """Below one name, byte for byte as they are in the tree; the mark that it is typed among them."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        found = {name: archive.read(name) for name in names}
+    linked = [ROOT / name for name in LINKED]
+    files = [path for folder in linked for path in ([folder] if folder.is_file() else folder.rglob("*"))]
+    tree = {f"plansurvive/{path.relative_to(ROOT).as_posix()}": path for path in files}
+    tree |= {f"plansurvive/{name}": ROOT / "plansurvive" / name for name in OWN}
+    assert found == {
+        name: path.read_bytes() for name, path in tree.items() if path.is_file() and "__pycache__" not in path.parts
     }
-    assert {name.count("/") for name in names} > {0, 1, 2}, "sub-packages are in it"
+    assert {name.count("/") for name in found} > {1, 2, 3}, "sub-packages are in it"
 
 
-def test_every_package_says_that_it_is_typed(wheel: Path) -> None:
-    """PEP 561: a marker in a top-level package stands for all packages inside."""
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"{package}/py.typed" for package in PACKAGES} <= names
+def test_its_version_is_asked_for_by_the_name_it_is_installed_under(wheel: Path) -> None:
+    assert wheel.name.startswith("plansurvive-")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        assert "plan = plansurvive.client.cli:main" in archive.read(name).decode()
 
 
 def test_the_command_line_is_an_extra(wheel: Path) -> None:
@@ -90,8 +111,7 @@ def test_a_script_sees_the_types_of_an_installed_wheel(wheel: Path, tmp_path: Pa
     packages = _installed(wheel, python)
     assert _mypy(python, SCRIPT, tmp_path) == ""
     assert 'expression has type "str", variable has type "int"' in _mypy(python, MISTAKE, tmp_path)
-    for package in PACKAGES:
-        (packages / package / "py.typed").unlink()
+    (packages / "plansurvive" / "py.typed").unlink()
     assert "module is installed, but missing library stubs or py.typed marker" in _mypy(python, SCRIPT, tmp_path)
 
 
@@ -107,7 +127,7 @@ async def test_a_worker_and_a_script_run_from_a_wheel_without_the_extra(
     bare = {name: value for name, value in environ.items() if name != "PYTHONPATH"} | {"PLANS_AUTO_WORKER": "off"}
     (tmp_path / "script.py").write_text(SCRIPT)
     worker = await asyncio.create_subprocess_exec(
-        *(str(python), "-m", "worker"), env=bare, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
+        *(str(python), "-m", "plansurvive.worker"), env=bare, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
     )
     try:
         script = await asyncio.create_subprocess_exec(
@@ -124,7 +144,41 @@ async def test_a_worker_and_a_script_run_from_a_wheel_without_the_extra(
             await worker.wait()
     plan = subprocess.run([python.with_name("plan")], env=bare, capture_output=True, text=True, check=False)  # noqa: ASYNC221
     assert plan.returncode == 2
-    assert plan.stderr.endswith("pip install 'plans-that-survive[cli]'\n")
+    assert plan.stderr.endswith("pip install 'plansurvive[cli]'\n")
+
+
+@pytest.mark.sampled
+@pytest.mark.slow
+def test_a_users_packages_are_beside_an_installed_wheel(wheel: Path, environ: dict[str, str], tmp_path: Path) -> None:
+    python = _environment(tmp_path / "env", shared=True)
+    packages = _installed(wheel, python)
+    assert beside(python, environ, tmp_path / "user") == [str(packages / "plansurvive"), *BESIDE]
+
+
+@pytest.mark.sampled
+@pytest.mark.slow
+def test_a_worker_of_a_wheel_finds_a_users_tools_in_a_package_named_as_ours(wheel: Path, tmp_path: Path) -> None:
+    python = _environment(tmp_path / "env", shared=True)
+    _installed(wheel, python)
+    tools = tmp_path / "user" / "plans"
+    tools.mkdir(parents=True)
+    (tools / "tools.py").write_text(TOOL)
+    asked = "from plansurvive.runtime.background_worker import worker_command; print(*worker_command(), sep='\\n')"
+    command = _run(python, "-P", "-c", asked).splitlines()
+    environ = {
+        "PLANS_TOOLS": "plans.tools",
+        "PYTHONPATH": str(tools.parent),
+        "TEMPORAL_ADDRESS": "127.0.0.1:9",
+        "PLANS_STATE_DIR": str(tmp_path / "state"),
+        "PATH": os.environ["PATH"],
+    }
+
+    def said(*command: str) -> str:
+        return subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
+
+    assert "NOT_CONNECTED" in said(*command), "it has loaded its tools, and looks for the server"
+    assert "NOT_CONNECTED" in said(*command, "--processes", "2")
+    assert "BAD_SETTING" in said(*(word for word in command if word != "-P")), "the control: ours hides the user's"
 
 
 def _environment(folder: Path, *, shared: bool) -> Path:

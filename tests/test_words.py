@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from client.cli.app import app
+from plansurvive.client.cli.app import app
 from tests.test_imports import ROOT
 
 ALLOWED = {

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime import daemon
-from runtime.task_queues import listeners
+from plansurvive.runtime import daemon
+from plansurvive.runtime.task_queues import listeners
 from tests.driving import Plans, step
 from tests.nightly import only_nightly, only_sampled
 from tests.test_worker import line, worker_process
@@ -107,8 +107,8 @@ async def test_two_workers_with_different_directories_each_take_the_steps_bound_
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_a_worker_imports_nothing_of_the_user_side() -> None:
-    program = "import sys, worker; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    program = "import sys, plansurvive.worker; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert {"plans", "runtime", "activities", "workflows"} <= loaded
-    assert not loaded & {"client", "typer", "textual", "starlette", "uvicorn", "jinja2"}
+    assert {f"plansurvive.{name}" for name in ("plans", "runtime", "activities", "workflows")} <= loaded
+    assert not loaded & {"plansurvive.client", "typer", "textual", "starlette", "uvicorn", "jinja2"}

@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.client import Client
 from temporalio.service import GrpcCompression
 
-from runtime.connect import healthy, is_ready
+from plansurvive.runtime.connect import healthy, is_ready
 
 PATIENCE = 90.0
 """Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""

@@ -14,30 +14,37 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from plans.agents import resume
-from plans.agents import run as agent_run
-from plans.agents.answers import SimpleAnswer, ToolUse
-from plans.agents.order import AgentEnd, limit_reached
-from plans.agents.read_result import read_on
-from plans.agents.reports.report import last_report
-from plans.agents.run import AgentRun
-from plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
-from plans.budget import OVERRUN_CODE
-from plans.definition.validation import errors
-from plans.errors import InvalidPlan, PlanError, Unanswered
-from plans.execution.messages import BudgetAnswer, read
-from plans.llm.prompt_parts import READ_RESULT
-from plans.log import LogKind
-from plans.run import PlanStatus
-from plans.views import markdown
-from plans.views.summary import summary_of
-from workflows import agent_reporting, hosts, resume_check, search_attributes, signed
-from workflows.children.place_handlers import PlaceHandlers
-from workflows.execution import Execution
-from workflows.inputs import REFUSED, AgentRequest, agent_of_workflow, invalid, read_agent_request, require_own_id
-from workflows.llm import AgentReply, agent_answered
-from workflows.notify.telling import Teller
-from workflows.worker_facts import facts_about
+from plansurvive.plans.agents import resume
+from plansurvive.plans.agents import run as agent_run
+from plansurvive.plans.agents.answers import SimpleAnswer, ToolUse
+from plansurvive.plans.agents.order import AgentEnd, limit_reached
+from plansurvive.plans.agents.read_result import read_on
+from plansurvive.plans.agents.reports.report import last_report
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
+from plansurvive.plans.budget import OVERRUN_CODE
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.errors import InvalidPlan, PlanError, Unanswered
+from plansurvive.plans.execution.messages import BudgetAnswer, read
+from plansurvive.plans.llm.prompt_parts import READ_RESULT
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views import markdown
+from plansurvive.plans.views.summary import summary_of
+from plansurvive.workflows import agent_reporting, hosts, resume_check, search_attributes, signed
+from plansurvive.workflows.children.place_handlers import PlaceHandlers
+from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.inputs import (
+    REFUSED,
+    AgentRequest,
+    agent_of_workflow,
+    invalid,
+    read_agent_request,
+    require_own_id,
+)
+from plansurvive.workflows.llm import AgentReply, agent_answered
+from plansurvive.workflows.notify.telling import Teller
+from plansurvive.workflows.worker_facts import facts_about
 
 EVENTS = 8_000
 """History events after which the workflow continues as new, between two LLM requests."""

@@ -13,20 +13,20 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plans import budget
-from plans.activity_io import SummaryFile
-from plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
-from plans.agents.history_file import run_summary
-from plans.agents.reports import report as reports
-from plans.agents.run import AgentRun, tasks_text
-from plans.errors import Refused, Unanswered
-from plans.execution.messages import BudgetAnswer
-from plans.execution.resume import base_id
-from plans.log import LogKind
-from plans.views.agent_progress import progress_of
-from plans.views.safe_text import safe
-from workflows import policies
-from workflows.children.place import Place
+from plansurvive.plans import budget
+from plansurvive.plans.activity_io import SummaryFile
+from plansurvive.plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
+from plansurvive.plans.agents.history_file import run_summary
+from plansurvive.plans.agents.reports import report as reports
+from plansurvive.plans.agents.run import AgentRun, tasks_text
+from plansurvive.plans.errors import Refused, Unanswered
+from plansurvive.plans.execution.messages import BudgetAnswer
+from plansurvive.plans.execution.resume import base_id
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.views.agent_progress import progress_of
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.workflows import policies
+from plansurvive.workflows.children.place import Place
 
 ASKS = 20
 """Calls awaiting approval that the plan is told of."""

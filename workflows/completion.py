@@ -24,18 +24,18 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError, is_cancelled_exception
 
-from plans.activity_io import END_RECORD, EndRecord
-from plans.flow.closing import advance, cancel
-from plans.guards.deadline import PLAN_TIMEOUT
-from plans.log import LogKind
-from plans.run import PlanStatus, Run, text_of
-from plans.views.ended import ended
-from plans.views.summary import summary_of
-from workflows import policies
-from workflows.payloads import LARGE, of_json
+from plansurvive.plans.activity_io import END_RECORD, EndRecord
+from plansurvive.plans.flow.closing import advance, cancel
+from plansurvive.plans.guards.deadline import PLAN_TIMEOUT
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus, Run, text_of
+from plansurvive.plans.views.ended import ended
+from plansurvive.plans.views.summary import summary_of
+from plansurvive.workflows import policies
+from plansurvive.workflows.payloads import LARGE, of_json
 
 if TYPE_CHECKING:
-    from workflows.execution import Execution
+    from plansurvive.workflows.execution import Execution
 
 PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""

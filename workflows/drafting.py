@@ -12,26 +12,26 @@ from typing import Any, NamedTuple
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plans.agents.as_plan import plan_of_tasks
-from plans.agents.llm_request import Snapshot, SnapshotRequest
-from plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
-from plans.agents.run import NOT_FOR_AGENTS
-from plans.agents.tasks import TaskList
-from plans.definition.template_calls import TOOL
-from plans.definition.validation import errors, problems
-from plans.errors import Unanswered
-from plans.execution.recovery import history
-from plans.execution.regeneration import as_it_stands, begun
-from plans.llm.answers import Expected, Parsed, PlanAnswer
-from plans.llm.drafts import Draft, draft_of
-from plans.llm.json_extraction import AnswerProblem
-from plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
-from plans.llm.prompt_parts import Prompt, joined
-from plans.log import LogKind
-from plans.model import Plan, Problem
-from plans.run import Run
-from workflows import policies
-from workflows.llm import Question, answered
+from plansurvive.plans.agents.as_plan import plan_of_tasks
+from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
+from plansurvive.plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
+from plansurvive.plans.agents.run import NOT_FOR_AGENTS
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.definition.template_calls import TOOL
+from plansurvive.plans.definition.validation import errors, problems
+from plansurvive.plans.errors import Unanswered
+from plansurvive.plans.execution.recovery import history
+from plansurvive.plans.execution.regeneration import as_it_stands, begun
+from plansurvive.plans.llm.answers import Expected, Parsed, PlanAnswer
+from plansurvive.plans.llm.drafts import Draft, draft_of
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
+from plansurvive.plans.llm.prompt_parts import Prompt, joined
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.run import Run
+from plansurvive.workflows import policies
+from plansurvive.workflows.llm import Question, answered
 
 
 class Drafted(NamedTuple):

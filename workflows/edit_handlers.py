@@ -14,21 +14,21 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from plans.editing import edit_limits
-from plans.editing.edit_limits import newly_bound
-from plans.edits import MAX_BYTES, EditPlan, Regenerate
-from plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
-from plans.execution.apply_edits import Revised, revise
-from plans.execution.messages import read
-from plans.execution.regeneration import replaced
-from plans.execution.revision import warnings_of
-from plans.log import LogKind
-from plans.run import PlanStatus, Run
-from plans.views import queries
-from workflows import drafting, signed, worker_facts
-from workflows.children.place_handlers import PlaceHandlers
-from workflows.guards import deadline
-from workflows.inputs import refusal, require_stored
+from plansurvive.plans.editing import edit_limits
+from plansurvive.plans.editing.edit_limits import newly_bound
+from plansurvive.plans.edits import MAX_BYTES, EditPlan, Regenerate
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused, UnknownQueue
+from plansurvive.plans.execution.apply_edits import Revised, revise
+from plansurvive.plans.execution.messages import read
+from plansurvive.plans.execution.regeneration import replaced
+from plansurvive.plans.execution.revision import warnings_of
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus, Run
+from plansurvive.plans.views import queries
+from plansurvive.workflows import drafting, signed, worker_facts
+from plansurvive.workflows.children.place_handlers import PlaceHandlers
+from plansurvive.workflows.guards import deadline
+from plansurvive.workflows.inputs import refusal, require_stored
 
 
 class EditHandlers(PlaceHandlers):

@@ -18,12 +18,12 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.errors import Refused
-from plans.execution import approvals, revision
-from plans.execution.apply_edits import Revised
-from plans.execution.file_tracking import note_returned
-from plans.execution.messages import AgentProgress, Decide
-from plans.execution.next_action import (
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals, revision
+from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.execution.file_tracking import note_returned
+from plansurvive.plans.execution.messages import AgentProgress, Decide
+from plansurvive.plans.execution.next_action import (
     Ask,
     Call,
     Delegate,
@@ -39,23 +39,23 @@ from plans.execution.next_action import (
     is_timer,
     next_action,
 )
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_attempts, note_failure
-from plans.expressions.evaluation import Budget
-from plans.flow.opened import Opened
-from plans.flow.progress import WAS_CANCELLED, Further, Settle, handler_for
-from plans.log import LogKind
-from plans.model import DEFAULT_PARALLEL, Step
-from plans.run import PlanStatus, Run, Status
-from plans.server_tools import tool_changes
-from plans.step_call import StepCall, digest_of, size_of
-from plans.step_state import Outcome
-from workflows import list_items, signed, timers, tool_call
-from workflows.approval_timers import ApprovalTimers
-from workflows.children.children import Children
-from workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
-from workflows.recovery import StepRecovery
-from workflows.waiting.steps import WaitingSteps
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_attempts, note_failure
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.progress import WAS_CANCELLED, Further, Settle, handler_for
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import DEFAULT_PARALLEL, Step
+from plansurvive.plans.run import PlanStatus, Run, Status
+from plansurvive.plans.server_tools import tool_changes
+from plansurvive.plans.step_call import StepCall, digest_of, size_of
+from plansurvive.plans.step_state import Outcome
+from plansurvive.workflows import list_items, signed, timers, tool_call
+from plansurvive.workflows.approval_timers import ApprovalTimers
+from plansurvive.workflows.children.children import Children
+from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
+from plansurvive.workflows.recovery import StepRecovery
+from plansurvive.workflows.waiting.steps import WaitingSteps
 
 
 class Execution:

@@ -16,10 +16,10 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import workflow
 
-from plans.errors import PlanError
-from plans.files.undo import ChangesReport, ChangesRequest
-from workflows import policies
-from workflows.inputs import read_changes_request
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.workflows import policies
+from plansurvive.workflows.inputs import read_changes_request
 
 
 @workflow.defn(name="ChangesWorkflow", failure_exception_types=[PlanError, ValidationError])

@@ -15,10 +15,10 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from plans.errors import PlanError, Refused
-from plans.execution import file_tracking
-from plans.execution.deciding import patterns
-from plans.execution.messages import (
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.execution import file_tracking
+from plansurvive.plans.execution.deciding import patterns
+from plansurvive.plans.execution.messages import (
     AGENT_BYTES,
     Action,
     AgentProgress,
@@ -31,16 +31,16 @@ from plans.execution.messages import (
     check_control,
     read,
 )
-from plans.execution.resume import INTERRUPTED
-from plans.log import LogKind
-from plans.model import Problem
-from plans.run import ENDED, Run
-from plans.views import queries
-from plans.views.summary import summary_of
-from plans.waiting.people import who_of
-from workflows import completion, signed
-from workflows.execution import Execution
-from workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
+from plansurvive.plans.execution.resume import INTERRUPTED
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Problem
+from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.summary import summary_of
+from plansurvive.plans.waiting.people import who_of
+from plansurvive.workflows import completion, signed
+from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,

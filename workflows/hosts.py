@@ -17,16 +17,16 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
 
-from plans.activity_io import Facts
-from plans.definition.validation import errors
-from plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
-from plans.hosts.moving import newest
-from plans.log import LogKind
-from plans.run import Run
-from workflows import policies
-from workflows.outcomes import checkpoint_of
-from workflows.payloads import of_json
-from workflows.policies import Policy
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
+from plansurvive.plans.hosts.moving import newest
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.workflows import policies
+from plansurvive.workflows.outcomes import checkpoint_of
+from plansurvive.workflows.payloads import of_json
+from plansurvive.workflows.policies import Policy
 
 AGAIN = timedelta(seconds=1)
 """Before a call whose worker was lost is looked up again at its host."""

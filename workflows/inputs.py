@@ -10,16 +10,16 @@ from pydantic import Field, TypeAdapter, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans.agents.order import AGENT_PREFIX, AgentOrder
-from plans.agents.run import AgentRun
-from plans.audit.receipts import Receipts
-from plans.definition.validation import bounded
-from plans.errors import InvalidPlan, PlanError, Undecodable
-from plans.files.undo import ChangesRequest
-from plans.model import PlanId, Problem, Value
-from plans.run import Options, Run, gc_disabled, run_of
-from plans.signatures import Signature, message_digest
-from workflows import run_check
+from plansurvive.plans.agents.order import AGENT_PREFIX, AgentOrder
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.audit.receipts import Receipts
+from plansurvive.plans.definition.validation import bounded
+from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
+from plansurvive.plans.files.undo import ChangesRequest
+from plansurvive.plans.model import PlanId, Problem, Value
+from plansurvive.plans.run import Options, Run, gc_disabled, run_of
+from plansurvive.plans.signatures import Signature, message_digest
+from plansurvive.workflows import run_check
 
 REFUSED = "its workers refuse it"
 """Why a plan or an agent ended that never began."""

@@ -6,11 +6,11 @@ import asyncio
 
 from temporalio import workflow
 
-from plans.flow.opened import ListItems, Opened
-from plans.model import ForEach, Step
-from plans.run import Run
-from plans.step_call import StepValues
-from workflows import policies
+from plansurvive.plans.flow.opened import ListItems, Opened
+from plansurvive.plans.model import ForEach, Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import StepValues
+from plansurvive.workflows import policies
 
 
 def start(run: Run, step: Step, rule: ForEach, values: StepValues) -> asyncio.Future[Opened]:

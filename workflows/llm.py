@@ -18,26 +18,26 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plans import budget
-from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest
-from plans.agents.order import limit_reached
-from plans.agents.prompting.questions import corrected, question_of, sent
-from plans.agents.run import AgentRun
-from plans.agents.tasks import TaskList
-from plans.budget import Usage
-from plans.errors import Unanswered
-from plans.large_value import LargeValue
-from plans.llm.answers import Expected, Kind, Parsed, typed
-from plans.llm.json_extraction import AnswerProblem
-from plans.llm.planning_prompts import correction_prompt
-from plans.llm.prompt_parts import Prompt
-from plans.log import LogKind
-from plans.run import Run
-from workflows import policies
-from workflows.agent_reporting import permitted
-from workflows.llm_budget import characters, count, failure_of, require_budget
-from workflows.outcomes import left_behind, log_attempts
+from plansurvive.plans import budget
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest
+from plansurvive.plans.agents.order import limit_reached
+from plansurvive.plans.agents.prompting.questions import corrected, question_of, sent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.errors import Unanswered
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.llm.answers import Expected, Kind, Parsed, typed
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.planning_prompts import correction_prompt
+from plansurvive.plans.llm.prompt_parts import Prompt
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.workflows import policies
+from plansurvive.workflows.agent_reporting import permitted
+from plansurvive.workflows.llm_budget import characters, count, failure_of, require_budget
+from plansurvive.workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
 """Corrections per question, so four answers at most."""

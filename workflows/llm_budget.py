@@ -8,15 +8,15 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plans import budget
-from plans.agents.llm_request import AgentQuestion
-from plans.agents.run import AgentRun
-from plans.budget import Budget, Usage
-from plans.errors import Unanswered
-from plans.log import LogKind
-from plans.model import ToolSpec
-from plans.run import Run
-from workflows.children.parent import permitted
+from plansurvive.plans import budget
+from plansurvive.plans.agents.llm_request import AgentQuestion
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.budget import Budget, Usage
+from plansurvive.plans.errors import Unanswered
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.run import Run
+from plansurvive.workflows.children.parent import permitted
 
 
 async def require_budget(run: Run) -> None:

@@ -9,15 +9,15 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, TimeoutError
 
-from plans.activity_io import WORKER_LOST, Attempt, Return
-from plans.errors import Undecodable
-from plans.hosts.host import Checkpoint
-from plans.log import LogKind
-from plans.model import ToolSpec
-from plans.run import Result, Run, Status
-from plans.step_state import Outcome, StepState
-from plans.views.live import ended_text
-from workflows import policies
+from plansurvive.plans.activity_io import WORKER_LOST, Attempt, Return
+from plansurvive.plans.errors import Undecodable
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.step_state import Outcome, StepState
+from plansurvive.plans.views.live import ended_text
+from plansurvive.workflows import policies
 
 CANCELLED_TEXT = "cancelled while it ran"
 

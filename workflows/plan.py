@@ -16,38 +16,38 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans.activity_io import Facts
-from plans.change_log import Revision
-from plans.children import asked
-from plans.children.starting import place_problems
-from plans.definition.parsing import read_plan
-from plans.definition.validation import condition_problems, errors, input_values
-from plans.editing.taken_over import tool_problems
-from plans.errors import InvalidPlan, PlanError
-from plans.execution.apply_edits import Revised
-from plans.execution.history_limit import HistoryLimit, Move
-from plans.execution.messages import BudgetAnswer, read
-from plans.execution.resume import was_cut_short
-from plans.flow.closing import advance
-from plans.guards.deadline import timeout_of
-from plans.guards.lock_state import LockNews
-from plans.guards.workspace_lock import told
-from plans.model import Plan, Problem
-from plans.run import PlanStatus, Run, own_steps
-from plans.server_tools import tool_changes
-from plans.views import markdown
-from plans.views.nested.standing import folded_ids
-from workflows import completion, drafting, hosts, resume_check, search_attributes, signed
-from workflows.children import parent
-from workflows.children.value import set_value, with_result
-from workflows.completion import carried, failure_of, recorded
-from workflows.execution import Execution
-from workflows.guards.deadline import DeadlineTimer
-from workflows.guards.workspace_lock import WorkspaceLock
-from workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
-from workflows.notify.telling import Teller
-from workflows.waiting.handlers import WaitingHandlers
-from workflows.worker_facts import facts_about
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.children import asked
+from plansurvive.plans.children.starting import place_problems
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import condition_problems, errors, input_values
+from plansurvive.plans.editing.taken_over import tool_problems
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.execution.history_limit import HistoryLimit, Move
+from plansurvive.plans.execution.messages import BudgetAnswer, read
+from plansurvive.plans.execution.resume import was_cut_short
+from plansurvive.plans.flow.closing import advance
+from plansurvive.plans.guards.deadline import timeout_of
+from plansurvive.plans.guards.lock_state import LockNews
+from plansurvive.plans.guards.workspace_lock import told
+from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.run import PlanStatus, Run, own_steps
+from plansurvive.plans.server_tools import tool_changes
+from plansurvive.plans.views import markdown
+from plansurvive.plans.views.nested.standing import folded_ids
+from plansurvive.workflows import completion, drafting, hosts, resume_check, search_attributes, signed
+from plansurvive.workflows.children import parent
+from plansurvive.workflows.children.value import set_value, with_result
+from plansurvive.workflows.completion import carried, failure_of, recorded
+from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.guards.deadline import DeadlineTimer
+from plansurvive.workflows.guards.workspace_lock import WorkspaceLock
+from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
+from plansurvive.workflows.notify.telling import Teller
+from plansurvive.workflows.waiting.handlers import WaitingHandlers
+from plansurvive.workflows.worker_facts import facts_about
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])

@@ -14,7 +14,7 @@ from typing import Any
 
 from temporalio.common import RetryPolicy
 
-from plans.model import Plan, Retry, Step, ToolSpec
+from plansurvive.plans.model import Plan, Retry, Step, ToolSpec
 
 WORKER_DEATHS = 20
 """Attempts of one step that may be lost with their worker before the step fails with WORKER_LOST."""

@@ -13,22 +13,22 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
-from plans.agents.reports import accounts
-from plans.budget import OVERRUN_CODE, Budget
-from plans.change_log import Revision, logged
-from plans.errors import PlanError, Unanswered
-from plans.execution import approvals, recovery
-from plans.execution.apply_edits import Revised
-from plans.execution.schedule import Schedule
-from plans.llm.answers import Expected, Parsed, Recovery
-from plans.llm.json_extraction import AnswerProblem
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import Result, Run, Status
-from plans.step_state import Outcome
-from workflows import worker_facts
-from workflows.llm import Question, answered
-from workflows.outcomes import skipped
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.budget import OVERRUN_CODE, Budget
+from plansurvive.plans.change_log import Revision, logged
+from plansurvive.plans.errors import PlanError, Unanswered
+from plansurvive.plans.execution import approvals, recovery
+from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.llm.answers import Expected, Parsed, Recovery
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.step_state import Outcome
+from plansurvive.workflows import worker_facts
+from plansurvive.workflows.llm import Question, answered
+from plansurvive.workflows.outcomes import skipped
 
 RECOVERED = "SKIPPED_AFTER_FAILURE"
 """Code of the result of a step that the LLM chose to skip."""

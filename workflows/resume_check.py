@@ -5,10 +5,10 @@ from __future__ import annotations
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plans.files.file_check import FileDifferences, FilesSeen
-from plans.log import LogKind
-from plans.run import Run
-from workflows import policies
+from plansurvive.plans.files.file_check import FileDifferences, FilesSeen
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.workflows import policies
 
 MAX_LISTED = 50
 """At most so many changed files, and as many deleted ones, are listed by name."""

@@ -17,17 +17,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
-from plans.editing import taken_over
-from plans.errors import PlanError
-from plans.execution.schedule import Schedule
-from plans.flow import undo_run
-from plans.model.control_flow import MAX_ROUNDS
-from plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
-from plans.views import queries
-from plans.views.markdown import details
-from plans.views.summary import summary_of
-from plans.waiting import events
+from plansurvive.plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
+from plansurvive.plans.editing import taken_over
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow import undo_run
+from plansurvive.plans.model.control_flow import MAX_ROUNDS
+from plansurvive.plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.markdown import details
+from plansurvive.plans.views.summary import summary_of
+from plansurvive.plans.waiting import events
 
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from temporalio import workflow
 from temporalio.common import RawValue
 
-from plans import signatures
-from plans.errors import InvalidPlan
-from plans.log import LogKind
-from plans.model import Problem
-from plans.run import DONE, Decision, PlanStatus, Run, Status
-from plans.signatures import (
+from plansurvive.plans import signatures
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Problem
+from plansurvive.plans.run import DONE, Decision, PlanStatus, Run, Status
+from plansurvive.plans.signatures import (
     ADDED,
     NONCE,
     SCHEDULE,
@@ -35,8 +35,8 @@ from plans.signatures import (
     signature_of,
     signed_bytes,
 )
-from plans.waiting.records import Answer
-from workflows.inputs import is_carried
+from plansurvive.plans.waiting.records import Answer
+from plansurvive.workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 RESET = "the run was reset"

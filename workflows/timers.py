@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.run import StepState
+from plansurvive.plans.run import StepState
 
 ACTIVATION_UNITS = 3_000_000
 """Units of work (plans/expressions/evaluation.py) for conditions and references per workflow task: some seconds at

@@ -12,21 +12,21 @@ from typing import Any
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-from plans.activity_io import Call
-from plans.caching.orders import order_of
-from plans.execution import approvals
-from plans.execution.file_tracking import known
-from plans.execution.tool_history import note_call
-from plans.expressions.references import Filled
-from plans.flow.ids import call_name
-from plans.hosts.host import Host
-from plans.model import Step, ToolSpec
-from plans.run import Run
-from plans.step_call import StepValues, call_of
-from workflows import hosts, policies
-from workflows.hosts import Moved
-from workflows.payloads import of_json
-from workflows.policies import Policy
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.caching.orders import order_of
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.file_tracking import known
+from plansurvive.plans.execution.tool_history import note_call
+from plansurvive.plans.expressions.references import Filled
+from plansurvive.plans.flow.ids import call_name
+from plansurvive.plans.hosts.host import Host
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import StepValues, call_of
+from plansurvive.workflows import hosts, policies
+from plansurvive.workflows.hosts import Moved
+from plansurvive.workflows.payloads import of_json
+from plansurvive.workflows.policies import Policy
 
 
 def start(run: Run, step: Step, filled: Filled, values: StepValues, moved: Moved) -> asyncio.Future[dict[str, Any]]:

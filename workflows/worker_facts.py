@@ -11,15 +11,15 @@ from temporalio import workflow
 from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
-from plans.activity_io import CheckRequest, Facts
-from plans.definition.scopes import outermost, queues
-from plans.definition.validation import errors
-from plans.errors import InvalidPlan, PlanError, Refused
-from plans.model import Plan, Step
-from plans.run import Run, own_steps
-from plans.secrets.models import joined
-from workflows import policies
-from workflows.payloads import of_json
+from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.scopes import outermost, queues
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Run, own_steps
+from plansurvive.plans.secrets.models import joined
+from plansurvive.workflows import policies
+from plansurvive.workflows.payloads import of_json
 
 
 async def facts_about(run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True) -> Facts:

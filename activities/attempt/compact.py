@@ -12,7 +12,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 
 class Compacted(RawValue):

@@ -15,31 +15,31 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets, guard_logs
-from activities.limits.admission import UNLIMITED, Admission, Admissions, Unlimited
-from activities.network.address_policy import AddressPolicy
-from activities.network.own_servers import own_servers
-from activities.provenance.watcher import Watcher
-from activities.sandbox.sandbox import Limits, Sandbox, choose
-from activities.tools.tool import Tool, ToolContext, no_fault
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.effect_log import Effects
-from activities.workspace.identity import check_path
-from activities.workspace.workspace import Workspace
-from plans.activity_io import Call, Return
-from plans.directory import DirectoryIdentity
-from plans.files.name_patterns import DEFAULT, ProtectedNames
-from runtime.mcp.servers import file_of as mcp_file
-from runtime.mcp.servers import read_servers, secrets_in
-from runtime.secrets.store import SecretStore, store_of
-from runtime.settings import Settings
-from runtime.telemetry.of_settings import collector_secrets
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.redaction import Secrets, guard_logs
+from plansurvive.activities.limits.admission import UNLIMITED, Admission, Admissions, Unlimited
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.network.own_servers import own_servers
+from plansurvive.activities.provenance.watcher import Watcher
+from plansurvive.activities.sandbox.sandbox import Limits, Sandbox, choose
+from plansurvive.activities.tools.tool import Tool, ToolContext, no_fault
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.identity import check_path
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
+from plansurvive.runtime.mcp.servers import file_of as mcp_file
+from plansurvive.runtime.mcp.servers import read_servers, secrets_in
+from plansurvive.runtime.secrets.store import SecretStore, store_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.of_settings import collector_secrets
+from plansurvive.runtime.value_store import ValueStore
 
 if TYPE_CHECKING:
-    from activities.caching.calls import CachedCall
-    from activities.caching.results import Results
-    from activities.hosts.hosting import Hosting
+    from plansurvive.activities.caching.calls import CachedCall
+    from plansurvive.activities.caching.results import Results
+    from plansurvive.activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
 
@@ -157,7 +157,7 @@ def environment_of(
 
     Also sets the quota of `effects` for undo contents.
     """
-    from activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
+    from plansurvive.activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")

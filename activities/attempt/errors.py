@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import errno
 
-from activities.attempt.redaction import Secrets
-from activities.workspace.paths import shown
-from plans.errors import PlanError, ToolError
-from runtime.keys.errors import KeyMissing
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.keys.errors import KeyMissing
 
 MAX_MESSAGE_BYTES = 8_000
 

@@ -27,13 +27,13 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.attempt.errors import bounded, one_line
-from activities.limits.admission import Waits
-from plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
-from plans.errors import ToolError
-from plans.limits.messages import MAX_LOST
-from plans.model import Retry
-from plans.views.live import attempts_of
+from plansurvive.activities.attempt.errors import bounded, one_line
+from plansurvive.activities.limits.admission import Waits
+from plansurvive.plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.limits.messages import MAX_LOST
+from plansurvive.plans.model import Retry
+from plansurvive.plans.views.live import attempts_of
 
 BEAT_SECONDS = 1.0
 MAX_ATTEMPTS = 20

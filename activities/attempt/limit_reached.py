@@ -9,8 +9,8 @@ from __future__ import annotations
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.heartbeat import Heartbeat
-from activities.limits.admission import Admissions, Waits
+from plansurvive.activities.attempt.heartbeat import Heartbeat
+from plansurvive.activities.limits.admission import Admissions, Waits
 
 
 async def waiting(limits: Admissions | None, wait: Waits, heartbeat: Heartbeat) -> ApplicationError:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pydantic import SecretStr
 
-from activities.attempt.spellings import SHORTEST, spellings
+from plansurvive.activities.attempt.spellings import SHORTEST, spellings
 
 MASK = "[secret]"
 _KEY_SHAPE = re.compile(r"\bsk-[A-Za-z0-9_*.\-]{6,}")

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import BaseModel
 
-from activities.attempt.redaction import Secrets
-from plans.activity_io import MAX_VALUE_BYTES
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from runtime.value_store import AT_ONCE_BYTES, Stream
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.plans.activity_io import MAX_VALUE_BYTES
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime.value_store import AT_ONCE_BYTES, Stream
 
 if TYPE_CHECKING:
-    from runtime.value_store import ValueStore
+    from plansurvive.runtime.value_store import ValueStore
 
 MAX_DEPTH = 64
 """Maximum nesting of lists and objects."""

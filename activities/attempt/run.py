@@ -16,27 +16,27 @@ from pydantic import ValidationError
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.errors import masked_error, tool_error
-from activities.attempt.heartbeat import Heartbeat
-from activities.attempt.limit_reached import waiting
-from activities.attempt.redaction import Secrets
-from activities.attempt.results import keep
-from activities.attempt.run_once import once
-from activities.attempt.secret_arguments import as_written
-from activities.attempt.stored_arguments import as_texts, filled
-from activities.attempt.undelivered import Undelivered
-from activities.limits.admission import Waits
-from activities.outputs.recorder import Outputs
-from activities.tools.tool import Tool, ToolContext
-from activities.workspace.effect_log import Effects
-from plans.activity_io import Call, Note, Return
-from plans.definition.arguments import argument_problems
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.model.caching import CacheNote
-from runtime.keys.errors import KeyMissing
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.errors import masked_error, tool_error
+from plansurvive.activities.attempt.heartbeat import Heartbeat
+from plansurvive.activities.attempt.limit_reached import waiting
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.attempt.results import keep
+from plansurvive.activities.attempt.run_once import once
+from plansurvive.activities.attempt.secret_arguments import as_written
+from plansurvive.activities.attempt.stored_arguments import as_texts, filled
+from plansurvive.activities.attempt.undelivered import Undelivered
+from plansurvive.activities.limits.admission import Waits
+from plansurvive.activities.outputs.recorder import Outputs
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import Call, Note, Return
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model.caching import CacheNote
+from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.value_store import ValueStore
 
 LONGEST_WAIT = 86_400.0
 """Maximum seconds between two attempts."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from activities.attempt.errors import tool_error
-from activities.limits.admission import Waits
-from activities.tools.tool import ToolContext
-from activities.workspace.effect_log import Effect
-from plans.activity_io import Return
-from plans.errors import ToolError
-from runtime.keys.errors import KeyMissing
+from plansurvive.activities.attempt.errors import tool_error
+from plansurvive.activities.limits.admission import Waits
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.effect_log import Effect
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.keys.errors import KeyMissing
 
 
 async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> Return:

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plans.activity_io import Call
-from plans.errors import ToolError
-from plans.expressions.references import Place
-from plans.model import ToolSpec
-from plans.secrets.calls import MISPLACED, REFUSED, host_problem
-from plans.secrets.naming import filled, misuse, names_in
-from runtime.secrets.store import SecretStore
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.expressions.references import Place
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.secrets.calls import MISPLACED, REFUSED, host_problem
+from plansurvive.plans.secrets.naming import filled, misuse, names_in
+from plansurvive.runtime.secrets.store import SecretStore
 
 
 def with_secrets(

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, cast, get_args
 
-from activities.attempt.secret_arguments import with_secrets
-from activities.tools.tool import Tool
-from plans.activity_io import Call
-from plans.errors import ToolError
-from plans.expressions.conditions import field_of
-from plans.expressions.references import Place, Reference, fill_at, in_text
-from plans.flow.batches.outcome import ITEMS
-from plans.large_value import Composed, LargeValue
-from runtime.secrets.store import SecretStore
-from runtime.value_store import StoredText, ValueStore, apart
+from plansurvive.activities.attempt.secret_arguments import with_secrets
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.expressions.conditions import field_of
+from plansurvive.plans.expressions.references import Place, Reference, fill_at, in_text
+from plansurvive.plans.flow.batches.outcome import ITEMS
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.runtime.secrets.store import SecretStore
+from plansurvive.runtime.value_store import StoredText, ValueStore, apart
 
 
 async def filled(tool: Tool, call: Call, values: ValueStore, secrets: SecretStore | None = None) -> dict[str, Any]:

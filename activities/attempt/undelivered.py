@@ -14,7 +14,7 @@ from datetime import datetime
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from plans.activity_io import Return
+from plansurvive.plans.activity_io import Return
 
 MOST = 512
 """Results kept. While the server is away no step begins, so this is more than can end meanwhile."""

@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from activities.caching.files import Recreation, Unkept, Unusable, left, listed, stamps_now
-from activities.caching.store import ResultStore
-from activities.caching.values import kept_text, restored
-from activities.provenance.watcher import TRACED
-from activities.sandbox.process import environment
-from activities.tools.agents_md import collect
-from activities.tools.tool import Tool, ToolContext
-from plans.caching.entries import MAX_FILES, Entry, Output, compared, same_files
-from plans.caching.keys import CallKey, call_key, digest
-from plans.errors import PlanError, ToolError
-from plans.file_stamps import Stamp
-from plans.large_value import LargeValue
-from plans.model.caching import CacheNote, CacheOrder
-from runtime.value_store import StoredText, ValueStore
+from plansurvive.activities.caching.files import Recreation, Unkept, Unusable, left, listed, stamps_now
+from plansurvive.activities.caching.store import ResultStore
+from plansurvive.activities.caching.values import kept_text, restored
+from plansurvive.activities.provenance.watcher import TRACED
+from plansurvive.activities.sandbox.process import environment
+from plansurvive.activities.tools.agents_md import collect
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.plans.caching.entries import MAX_FILES, Entry, Output, compared, same_files
+from plansurvive.plans.caching.keys import CallKey, call_key, digest
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model.caching import CacheNote, CacheOrder
+from plansurvive.runtime.value_store import StoredText, ValueStore
 
 _NOT_OF_RESULTS = ("HOME", "TMPDIR", "TERM")
 """Variables of commands that say where, not what."""

@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 import xxhash
 
-from activities.caching.store import MAX_CONTENT
-from activities.tools.file_change import Change, NewContent, changing
-from activities.tools.search import find
-from activities.tools.tool import ToolContext
-from activities.workspace.content_store import ContentStore
-from activities.workspace.contents import check_replaceable, stamp_at
-from activities.workspace.workspace import Place, Workspace
-from plans.caching.entries import MAX_FILES, Output
-from plans.errors import ToolError
-from plans.file_stamps import Stamp, stamp_of
-from plans.files.owned import is_owned
+from plansurvive.activities.caching.store import MAX_CONTENT
+from plansurvive.activities.tools.file_change import Change, NewContent, changing
+from plansurvive.activities.tools.search import find
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.activities.workspace.contents import check_replaceable, stamp_at
+from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.plans.caching.entries import MAX_FILES, Output
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp, stamp_of
+from plansurvive.plans.files.owned import is_owned
 
 _OF_THE_LOG = ("EFFECTS_UNAVAILABLE", "OUTCOME_UNKNOWN", "NO_SPACE")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from activities.tools.tool import Tool
+from plansurvive.activities.tools.tool import Tool
 
 MAX_MODULES = 500
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from activities.caching.calls import CachedCall
-from activities.caching.identity import identity
-from activities.caching.store import FOLDER, ResultStore
-from activities.tools.tool import Tool, ToolContext
-from plans.model.caching import CacheOrder
-from runtime.keys.at_rest import AtRest
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.activities.caching.calls import CachedCall
+from plansurvive.activities.caching.identity import identity
+from plansurvive.activities.caching.store import FOLDER, ResultStore
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 
 MEBIBYTE = 1024 * 1024
 

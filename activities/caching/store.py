@@ -23,12 +23,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from activities.workspace.content_store import ContentStore
-from plans.caching.entries import Entry
-from plans.caching.keys import digest
-from runtime.atomic_file import write_whole
-from runtime.keys.at_rest import AtRest
-from runtime.keys.errors import KeyMissing, Unauthentic
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.plans.caching.entries import Entry
+from plansurvive.plans.caching.keys import digest
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
 
 FOLDER = "cache"
 """In the state directory."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import xxhash
 
-from activities.caching.files import Unkept, Unusable
-from activities.caching.store import MAX_CONTENT
-from activities.workspace.content_store import ContentStore
-from plans.caching.entries import Entry
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from runtime.value_store import AT_ONCE_BYTES, Chunk, Stream, ValueStore, apart
+from plansurvive.activities.caching.files import Unkept, Unusable
+from plansurvive.activities.caching.store import MAX_CONTENT
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.plans.caching.entries import Entry
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime.value_store import AT_ONCE_BYTES, Chunk, Stream, ValueStore, apart
 
 
 async def kept_text(large: LargeValue, contents: ContentStore, values: ValueStore) -> str:

@@ -9,7 +9,7 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.guards.lock_state import LockRequest
+from plansurvive.plans.guards.lock_state import LockRequest
 
 RPC_TIMEOUT = timedelta(seconds=5)
 

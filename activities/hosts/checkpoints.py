@@ -26,18 +26,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from activities.hosts.homes import Home, Record
-from activities.hosts.listing import FAILED, too_large, walk
-from activities.hosts.packing import MAX_PACKS, Claim, Packer, Row, plain, without_small
-from activities.hosts.unpacking import Unpacker, rows_of
-from activities.workspace import effect_recovery
-from activities.workspace.effect_log import Effect, Effects
-from activities.workspace.locks import TREE_SECONDS, tree_lock
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
-from plans.hosts.host import Checkpoint
-from runtime import wait
-from runtime.value_store import ValueStore
+from plansurvive.activities.hosts.homes import Home, Record
+from plansurvive.activities.hosts.listing import FAILED, too_large, walk
+from plansurvive.activities.hosts.packing import MAX_PACKS, Claim, Packer, Row, plain, without_small
+from plansurvive.activities.hosts.unpacking import Unpacker, rows_of
+from plansurvive.activities.workspace import effect_recovery
+from plansurvive.activities.workspace.effect_log import Effect, Effects
+from plansurvive.activities.workspace.locks import TREE_SECONDS, tree_lock
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.runtime import wait
+from plansurvive.runtime.value_store import ValueStore
 
 FORM, THREADS = 1, 4
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plans.hosts.host import Checkpoint
-from runtime.atomic_file import write_whole
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.runtime.atomic_file import write_whole
 
 RECORDS = "hosts"
 """Name of the directory of the records in the state directory."""

@@ -16,17 +16,17 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.hosts.checkpoints import Checkpoints
-from activities.hosts.homes import RECORDS, Home, Homes, Record
-from activities.tools.tool import Tool, ToolContext
-from activities.workspace.effect_log import Effects
-from activities.workspace.identity import identity_of
-from activities.workspace.paths import shown
-from plans.activity_io import Return
-from plans.errors import PlanError, ToolError
-from plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
-from runtime.settings import SettingError, Settings
-from runtime.value_store import ValueStore
+from plansurvive.activities.hosts.checkpoints import Checkpoints
+from plansurvive.activities.hosts.homes import RECORDS, Home, Homes, Record
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.identity import identity_of
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.value_store import ValueStore
 
 MEBIBYTE = 1024 * 1024
 NO_HOST = "NO_HOST"

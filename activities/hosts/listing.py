@@ -14,9 +14,9 @@ from typing import Literal
 
 from pathspec import GitIgnoreSpec
 
-from activities.workspace.file_names import visible
-from activities.workspace.paths import shown
-from plans.errors import ToolError
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.errors import ToolError
 
 IGNORED = ".plansignore"
 """In the plan's directory: patterns, as in .gitignore, of what a checkpoint leaves out."""

@@ -22,17 +22,23 @@ from typing import NamedTuple
 
 from temporalio import activity
 
-from plans.agents import history as agents
-from plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
-from plans.agents.history_file import Damage, entry_of_summary, history_text, read_history, summary_with_successor
-from plans.definition.parsing import MAX_BYTES
-from plans.errors import PlanError
-from runtime.atomic_file import write_whole
-from runtime.keys.at_rest import AtRest
-from runtime.keys.errors import KeyMissing, Unauthentic
-from runtime.keys.of_settings import ring_of
-from runtime.settings import Settings
-from runtime.wait import locked
+from plansurvive.plans.agents import history as agents
+from plansurvive.plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
+from plansurvive.plans.agents.history_file import (
+    Damage,
+    entry_of_summary,
+    history_text,
+    read_history,
+    summary_with_successor,
+)
+from plansurvive.plans.definition.parsing import MAX_BYTES
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.wait import locked
 
 TRIES = 3
 LOCK_SECONDS = 30.0

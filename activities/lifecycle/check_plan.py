@@ -13,24 +13,24 @@ from pathlib import Path
 
 from temporalio import activity
 
-from activities.notify.targets import Targets
-from activities.workspace.allowed import REFUSED, WorkspaceRules
-from activities.workspace.file_names import is_shown_as_bytes, visible
-from activities.workspace.identity import identity_of
-from activities.workspace.paths import shown
-from plans import signatures
-from plans.activity_io import CheckRequest, Facts
-from plans.definition.scopes import walk
-from plans.definition.template_calls import template_problems
-from plans.definition.validation import bounded, calls_of, input_values, problems
-from plans.directory import MOVED, DirectoryIdentity, moved_text
-from plans.execution.resume import base_id
-from plans.expressions.opaque import PLAN
-from plans.flow.batches.split import is_split
-from plans.model import Plan, Problem, Step, ToolSpec
-from runtime import schedule_book
-from runtime.home_paths import home_path
-from runtime.templates.find import find_template
+from plansurvive.activities.notify.targets import Targets
+from plansurvive.activities.workspace.allowed import REFUSED, WorkspaceRules
+from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
+from plansurvive.activities.workspace.identity import identity_of
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans import signatures
+from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.template_calls import template_problems
+from plansurvive.plans.definition.validation import bounded, calls_of, input_values, problems
+from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
+from plansurvive.plans.execution.resume import base_id
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.flow.batches.split import is_split
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.runtime import schedule_book
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.templates.find import find_template
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from temporalio import activity
 
-from activities.attempt.environment import ToolEnvironment
-from activities.workspace.contents import stamp_at
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
-from plans.files.file_check import FileDifferences, FilesSeen
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.workspace.contents import stamp_at
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.file_check import FileDifferences, FilesSeen
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.stored_arguments import whole_value
-from plans.errors import PlanError
-from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
-from plans.flow.opened import ListItems, Opened
-from plans.flow.progress import items_of
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.stored_arguments import whole_value
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
+from plansurvive.plans.flow.opened import ListItems, Opened
+from plansurvive.plans.flow.progress import items_of
+from plansurvive.runtime.value_store import ValueStore
 
 MAX_BYTES = 1_500_000
 """Bytes of the items as JSON: they stay in history, where a result may have 2 MB (TEMPORAL.md 2)."""

@@ -18,19 +18,19 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.results import keep
-from activities.attempt.stored_arguments import whole_value
-from activities.workspace.contents import read_head
-from plans.children.outputs import evaluated
-from plans.children.state import LoadedPlan, LoadRequest, OutputsRequest
-from plans.definition.parsing import Unreadable
-from plans.errors import InvalidPlan, PlanError, ToolError
-from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
-from plans.large_value import LargeValue
-from runtime.plan_files.text import data_of, text_of
-from runtime.templates.find import find_template
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.results import keep
+from plansurvive.activities.attempt.stored_arguments import whole_value
+from plansurvive.activities.workspace.contents import read_head
+from plansurvive.plans.children.outputs import evaluated
+from plansurvive.plans.children.state import LoadedPlan, LoadRequest, OutputsRequest
+from plansurvive.plans.definition.parsing import Unreadable
+from plansurvive.plans.errors import InvalidPlan, PlanError, ToolError
+from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime.plan_files.text import data_of, text_of
+from plansurvive.runtime.templates.find import find_template
+from plansurvive.runtime.value_store import ValueStore
 
 MAX_BYTES = 512 * 1024
 """Longest plan file that runs as a step: its content is in the parent's history."""

@@ -14,8 +14,8 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFail
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.children.state import LoadedUndo, UndoRequest
-from plans.flow.undo_run import MAX_UNDOS, undo_plan_id
+from plansurvive.plans.children.state import LoadedUndo, UndoRequest
+from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id
 
 ANSWER_TIMEOUT = timedelta(seconds=30)
 

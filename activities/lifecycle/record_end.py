@@ -17,12 +17,12 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.common import RawValue
 
-from plans.activity_io import EndRecord, SummaryFile
-from plans.large_value import LargeValue
-from runtime import scratch
-from runtime.atomic_file import write_whole
-from runtime.keys.at_rest import AtRest
-from runtime.value_store import ValueStore
+from plansurvive.plans.activity_io import EndRecord, SummaryFile
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime import scratch
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.value_store import ValueStore
 
 CLAIM_SECONDS = 5.0
 """Timeout for storing the record, in seconds; history has it too."""

@@ -15,15 +15,15 @@ from pathlib import Path
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.redaction import Secrets
-from activities.workspace.paths import shown
-from activities.workspace.tree import Entry, walk
-from activities.workspace.workspace import Workspace
-from plans.agents.llm_request import Snapshot, SnapshotRequest
-from plans.errors import PlanError, ToolError
-from runtime.templates.find import stores
-from runtime.templates.listing import text_for_model
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.tree import Entry, walk
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.templates.find import stores
+from plansurvive.runtime.templates.listing import text_for_model
 
 HEAD_BYTES = 1_200
 """Maximum bytes shown of one file."""

@@ -19,12 +19,12 @@ from typing import Any
 
 from temporalio import activity
 
-from activities.limits.claims import TOKENS, of_call, of_request
-from activities.limits.exchanges import Exchanges, LimiterAway, claimed, given_back
-from plans.activity_io import Call
-from plans.errors import PlanError, ToolError
-from plans.limits.messages import LIMIT_REACHED, Answer, Ask, Claim, Ended
-from runtime.limits.limits_file import LimitsFile
+from plansurvive.activities.limits.claims import TOKENS, of_call, of_request
+from plansurvive.activities.limits.exchanges import Exchanges, LimiterAway, claimed, given_back
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.limits.messages import LIMIT_REACHED, Answer, Ask, Claim, Ended
+from plansurvive.runtime.limits.limits_file import LimitsFile
 
 SHORT = 1.0
 """Longest wait, in seconds, for which an attempt keeps its slot."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from plans.limits.messages import Claim
-from plans.views.safe_text import line
-from runtime.limits.limits_file import Limit, LimitsFile, QueueLimit
+from plansurvive.plans.limits.messages import Claim
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.limits.limits_file import Limit, LimitsFile, QueueLimit
 
 MAX_KEY = 100
 """Characters of a key; a longer one is represented by its digest."""

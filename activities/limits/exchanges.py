@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from plans.errors import PlanError
-from plans.limits.messages import MAX_ASKS, RENEWAL, Answer, Ask, Claim, Ended, Exchange, Reply
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.limits.messages import MAX_ASKS, RENEWAL, Answer, Ask, Claim, Ended, Exchange, Reply
 
 
 class LimiterAway(PlanError):

@@ -23,11 +23,11 @@ from temporalio.client import (
 from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
-from activities.limits.admission import Admissions
-from activities.limits.exchanges import Exchanges, LimiterAway
-from plans.limits.messages import EXCHANGE, WORKFLOW, Exchange, Reply, workflow_id
-from runtime.limits.limits_file import read_limits
-from runtime.settings import Settings
+from plansurvive.activities.limits.admission import Admissions
+from plansurvive.activities.limits.exchanges import Exchanges, LimiterAway
+from plansurvive.plans.limits.messages import EXCHANGE, WORKFLOW, Exchange, Reply, workflow_id
+from plansurvive.runtime.limits.limits_file import read_limits
+from plansurvive.runtime.settings import Settings
 
 TIMEOUT = timedelta(seconds=4)
 """Of one exchange: below the heartbeat timeout, and above the time in which another worker takes the workflow over."""

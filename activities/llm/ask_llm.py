@@ -25,17 +25,17 @@ from typing import Any, NamedTuple
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.errors import bounded
-from activities.attempt.heartbeat import Heartbeat
-from activities.attempt.limit_reached import waiting
-from activities.attempt.results import json_text
-from activities.limits.admission import Admissions, Waits
-from activities.llm.errors import LONGEST_WAIT, LlmError
-from activities.llm.model import LanguageModel
-from activities.llm.results import shown
-from plans.activity_io import Note
-from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import (
+from plansurvive.activities.attempt.errors import bounded
+from plansurvive.activities.attempt.heartbeat import Heartbeat
+from plansurvive.activities.attempt.limit_reached import waiting
+from plansurvive.activities.attempt.results import json_text
+from plansurvive.activities.limits.admission import Admissions, Waits
+from plansurvive.activities.llm.errors import LONGEST_WAIT, LlmError
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.activities.llm.results import shown
+from plansurvive.plans.activity_io import Note
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.llm_request import (
     BAD_ANSWER,
     TOO_LONG,
     TRUNCATED,
@@ -47,19 +47,19 @@ from plans.agents.llm_request import (
     messages_of,
     repeated,
 )
-from plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, refused
-from plans.agents.prompting.conversation import Conversation, Messages
-from plans.budget import estimate
-from plans.definition.output_schema import form_problem
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
-from plans.llm.endpoint import CONTEXT_TOKENS
-from plans.llm.json_extraction import AnswerProblem
-from plans.llm.prompt_parts import Guide
-from plans.llm.prompt_set import PromptSet
-from plans.model import Retry, ToolSpec
-from runtime.value_store import ValueStore
+from plansurvive.plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, refused
+from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
+from plansurvive.plans.budget import estimate
+from plansurvive.plans.definition.output_schema import form_problem
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.llm.answers import Expected, PlanAnswer, Recovery, as_json, parsed, schema_of, typed
+from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.prompt_parts import Guide
+from plansurvive.plans.llm.prompt_set import PromptSet
+from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.runtime.value_store import ValueStore
 
 JUDGE_SECONDS = 2.0
 """Time limit for validating a final answer against its output schema: either may be hostile."""

@@ -22,12 +22,12 @@ from typing import Any
 
 import httpx
 
-from activities.llm.errors import Complaint, LlmError, Reply
-from plans.agents.llm_request import BAD_ANSWER, MAX_TEXT_BYTES
-from plans.budget import Usage
-from plans.llm.answers import native_answer
-from plans.llm.endpoint import origin_of
-from plans.llm.json_extraction import AnswerProblem, json_object
+from plansurvive.activities.llm.errors import Complaint, LlmError, Reply
+from plansurvive.plans.agents.llm_request import BAD_ANSWER, MAX_TEXT_BYTES
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.llm.answers import native_answer
+from plansurvive.plans.llm.endpoint import origin_of
+from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
 
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum size of a response body."""

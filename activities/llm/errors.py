@@ -24,9 +24,9 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from activities.attempt.errors import one_line
-from plans.budget import Usage
-from plans.errors import ToolError
+from plansurvive.activities.attempt.errors import one_line
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.errors import ToolError
 
 LONGEST_WAIT = 3_600.0
 """Maximum Retry-After in seconds; a longer one fails the request so that people notice."""

@@ -16,11 +16,11 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets, Seen
-from activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
-from activities.llm.errors import LlmError, Reply, failure_of
-from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
-from plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
+from plansurvive.activities.attempt.redaction import Secrets, Seen
+from plansurvive.activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
+from plansurvive.activities.llm.errors import LlmError, Reply, failure_of
+from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
+from plansurvive.plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
 
 MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
 """Strictest first."""

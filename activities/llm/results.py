@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 
-from activities.outputs.stored_output import Number, output
-from plans.activity_io import STDERR, STDOUT, Logs
-from plans.agents.llm_request import Outcome
-from plans.errors import ToolError
-from plans.llm.prompt_parts import RESULT_CHARACTERS, ToolOutcome
-from plans.views.progress.logs import LoggedAttempt
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number, output
+from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
+from plansurvive.plans.agents.llm_request import Outcome
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.llm.prompt_parts import RESULT_CHARACTERS, ToolOutcome
+from plansurvive.plans.views.progress.logs import LoggedAttempt
+from plansurvive.runtime.value_store import ValueStore
 
 
 async def shown(outcome: Outcome, values: ValueStore) -> ToolOutcome:

@@ -11,14 +11,14 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
-from activities.attempt.errors import bounded, one_line
-from activities.mcp.connection import Connection
-from activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH
-from activities.mcp.program import unavailable
-from activities.mcp.results import failed, too_large, value_of
-from activities.tools.tool import ToolContext
-from plans.errors import ToolError
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.activities.attempt.errors import bounded, one_line
+from plansurvive.activities.mcp.connection import Connection
+from plansurvive.activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH
+from plansurvive.activities.mcp.program import unavailable
+from plansurvive.activities.mcp.results import failed, too_large, value_of
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.mcp.tool_server import ToolServer
 
 if TYPE_CHECKING:
     from mcp import MCPError

@@ -18,16 +18,16 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from activities.attempt.errors import bounded, one_line
-from activities.attempt.redaction import Secrets
-from activities.mcp.calling import called
-from activities.mcp.connection import ANSWER_SECONDS, Connection, Wire
-from activities.mcp.flow import flooded, most_of_message
-from activities.mcp.log import ServerLog
-from activities.mcp.program import Site, hint_of, start, unavailable
-from activities.tools.tool import ToolContext
-from plans.errors import PlanError, ToolError
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.activities.attempt.errors import bounded, one_line
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.mcp.calling import called
+from plansurvive.activities.mcp.connection import ANSWER_SECONDS, Connection, Wire
+from plansurvive.activities.mcp.flow import flooded, most_of_message
+from plansurvive.activities.mcp.log import ServerLog
+from plansurvive.activities.mcp.program import Site, hint_of, start, unavailable
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.mcp.tool_server import ToolServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,11 +194,11 @@ class ToolServers:
     async def _wire(self, name: str, workspace: str) -> Wire:
         server = self._of(name)
         if not server.is_local:
-            from activities.mcp.tokens import auth_for
-            from activities.mcp.web import Web
+            from plansurvive.activities.mcp.tokens import auth_for
+            from plansurvive.activities.mcp.web import Web
 
             return Web(name, server, self._site.addresses, auth_for(name, server, self._site, self._state))
-        from activities.mcp.pipes import Pipes
+        from plansurvive.activities.mcp.pipes import Pipes
 
         log = ServerLog(self._state, name, self._secrets)
         log.note(f"started{f' for {workspace}' if workspace else ''}")

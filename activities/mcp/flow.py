@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from plans.errors import ToolError
+from plansurvive.plans.errors import ToolError
 
 MESSAGES = 5_000
 """Messages that a server may send at once, beyond `PER_SECOND`."""

@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping
 from functools import partial
 
-from activities.attempt.environment import sandbox_of
-from activities.attempt.redaction import Secrets
-from activities.mcp.connections import ToolServers
-from activities.mcp.program import Site
-from activities.network.address_policy import AddressPolicy
-from activities.network.own_servers import own_servers
-from plans.files.name_patterns import ProtectedNames
-from runtime.mcp.servers import file_of, read_servers, secrets_in
-from runtime.secrets.store import store_of
-from runtime.settings import Settings
+from plansurvive.activities.attempt.environment import sandbox_of
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.mcp.connections import ToolServers
+from plansurvive.activities.mcp.program import Site
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.network.own_servers import own_servers
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.runtime.mcp.servers import file_of, read_servers, secrets_in
+from plansurvive.runtime.secrets.store import store_of
+from plansurvive.runtime.settings import Settings
 
 
 def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, str] = os.environ) -> ToolServers:
@@ -23,7 +23,7 @@ def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, s
 
     `temporal`: HOST:PORT of the server that the worker is connected to, which no server of tools may lead to.
     """
-    from activities.tools.registry import source_files  # lazily, as it loads every tool
+    from plansurvive.activities.tools.registry import source_files  # lazily, as it loads every tool
 
     servers, directory = read_servers(settings), file_of(settings).parent
     names = ProtectedNames(settings.protected, source_files(settings.tools))

@@ -16,16 +16,16 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from activities.mcp.flow import Flow, flooded
-from activities.mcp.log import ServerLog
-from activities.mcp.sieve import Sieve
-from activities.sandbox.process import Running
-from plans.errors import ToolError
+from plansurvive.activities.mcp.flow import Flow, flooded
+from plansurvive.activities.mcp.log import ServerLog
+from plansurvive.activities.mcp.sieve import Sieve
+from plansurvive.activities.sandbox.process import Running
+from plansurvive.plans.errors import ToolError
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from activities.mcp.connection import Streams
+    from plansurvive.activities.mcp.connection import Streams
 
 READ_BYTES = 262_144
 MAX_NOISE = 200

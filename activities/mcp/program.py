@@ -20,16 +20,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from activities.network.address_policy import AddressPolicy
-from activities.provenance.scan import look
-from activities.sandbox.process import Order, Running, begin
-from activities.sandbox.sandbox import Network, Sandbox
-from activities.workspace.file_names import native
-from plans.errors import ToolError
-from plans.files.name_patterns import ProtectedNames
-from runtime.home_paths import home_path
-from runtime.mcp.references import secret_of
-from runtime.mcp.tool_server import WORKSPACE, ToolServer
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.provenance.scan import look
+from plansurvive.activities.sandbox.process import Order, Running, begin
+from plansurvive.activities.sandbox.sandbox import Network, Sandbox
+from plansurvive.activities.workspace.file_names import native
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.mcp.references import secret_of
+from plansurvive.runtime.mcp.tool_server import WORKSPACE, ToolServer
 
 DOWNLOADERS = frozenset(("npx", "uvx", "uv", "pipx", "bunx", "pnpm", "yarn", "deno"))
 """Programs that fetch the server when they start it."""
@@ -121,7 +121,7 @@ def _found(name: str, command: str) -> str:
 
 
 def _value(name: str, reference: str, site: Site) -> str:
-    from plans.errors import PlanError
+    from plansurvive.plans.errors import PlanError
 
     try:
         return secret_of(reference, site.directory, site.environ)

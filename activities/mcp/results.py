@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from activities.attempt.errors import bounded, one_line
-from activities.attempt.results import json_text
-from plans.errors import ToolError
+from plansurvive.activities.attempt.errors import bounded, one_line
+from plansurvive.activities.attempt.results import json_text
+from plansurvive.plans.errors import ToolError
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock

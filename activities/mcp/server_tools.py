@@ -22,17 +22,17 @@ from temporalio import activity
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from activities.mcp.connections import ToolServers
-from activities.tools.tool import Tool, ToolContext
-from plans.activity_io import Call, Return
-from plans.definition.arguments import argument_problems
-from plans.errors import PlanError, ToolError
-from plans.model import ToolSpec
-from plans.server_tools.listed_tools import Listing, listing_of
-from plans.server_tools.tool_changes import TOOL_CHANGED
-from runtime.mcp.listings import config_of, read_listings, terms_of, write_listing
-from runtime.secrets.store import store_of
-from runtime.settings import Settings
+from plansurvive.activities.mcp.connections import ToolServers
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.server_tools.listed_tools import Listing, listing_of
+from plansurvive.plans.server_tools.tool_changes import TOOL_CHANGED
+from plansurvive.runtime.mcp.listings import config_of, read_listings, terms_of, write_listing
+from plansurvive.runtime.secrets.store import store_of
+from plansurvive.runtime.settings import Settings
 
 Attempt = Callable[[Call], Awaitable[Return]]
 START_SECONDS = 10.0

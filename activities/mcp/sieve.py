@@ -14,7 +14,7 @@ from mcp_types import JSONRPCResponse, Tool
 from mcp_types.methods import validate_server_result
 from pydantic import ValidationError
 
-from plans.server_tools.listed_tools import FAULTY
+from plansurvive.plans.server_tools.listed_tools import FAULTY
 
 METHOD = "tools/list"
 

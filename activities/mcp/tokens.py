@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from activities.mcp.log import FOLDER
-from activities.mcp.program import Site, unavailable
-from activities.mcp.web import Bearer
-from plans.errors import PlanError, ToolError
-from runtime.atomic_file import write_whole
-from runtime.mcp.references import secret_of
-from runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
+from plansurvive.activities.mcp.log import FOLDER
+from plansurvive.activities.mcp.program import Site, unavailable
+from plansurvive.activities.mcp.web import Bearer
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.mcp.references import secret_of
+from plansurvive.runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
 
 if TYPE_CHECKING:
     from httpx2 import Auth

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.mcp.server_tools import ServerTools
-from plans.activity_io import CheckRequest, Facts
-from plans.definition.scopes import walk
-from plans.definition.validation import calls_of
-from plans.model import Plan, Step
+from plansurvive.activities.mcp.server_tools import ServerTools
+from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import calls_of
+from plansurvive.plans.model import Plan, Step
 
 WAIT_SECONDS = 50.0
 """Less than an attempt of the check may take (`workflows.policies.CHECK`); the next one waits on."""

@@ -23,20 +23,20 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from activities.attempt.errors import one_line
-from activities.llm.client import tls_context
-from activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
-from activities.mcp.sieve import Sieve
-from activities.network.address_policy import AddressPolicy
-from activities.network.pinned_connections import PinnedTransport
-from plans.definition.receivers import Receiver
-from plans.errors import ToolError
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.activities.attempt.errors import one_line
+from plansurvive.activities.llm.client import tls_context
+from plansurvive.activities.mcp.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
+from plansurvive.activities.mcp.sieve import Sieve
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.network.pinned_connections import PinnedTransport
+from plansurvive.plans.definition.receivers import Receiver
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.mcp.tool_server import ToolServer
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
 
-    from activities.mcp.connection import Streams
+    from plansurvive.activities.mcp.connection import Streams
 
 CONNECT_SECONDS = 10.0
 AT_END_SECONDS = 5.0

@@ -11,10 +11,10 @@ from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from activities.network.address_policy import Endpoint
-from plans.definition.receivers import Address
-from runtime import server
-from runtime.settings import Settings
+from plansurvive.activities.network.address_policy import Endpoint
+from plansurvive.plans.definition.receivers import Address
+from plansurvive.runtime import server
+from plansurvive.runtime.settings import Settings
 
 
 def own_servers(settings: Settings, temporal: str) -> list[Endpoint]:

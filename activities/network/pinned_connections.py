@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 import httpx
 
-from activities.network.address_policy import AddressPolicy
+from plansurvive.activities.network.address_policy import AddressPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

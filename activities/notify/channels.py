@@ -12,10 +12,10 @@ import logging
 import re
 from typing import Any
 
-from activities.notify.failures import NotDelivered
-from plans.notify.messages import Markup
+from plansurvive.activities.notify.failures import NotDelivered
+from plansurvive.plans.notify.messages import Markup
 
-EXTRA = "pip install 'plans-that-survive[notify]'"
+EXTRA = "pip install 'plansurvive[notify]'"
 HEADER = "X-Plans-Delivery"
 TITLE_ROOM = 200
 _PREFERRED: tuple[Markup, ...] = ("html", "markdown", "text")

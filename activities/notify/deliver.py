@@ -21,19 +21,19 @@ from temporalio import activity
 from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError
 
-from activities.notify import webhook
-from activities.notify.channels import Channel
-from activities.notify.failures import NotDelivered
-from activities.notify.sent import Sent
-from activities.notify.still_waiting import items_of
-from activities.notify.targets import Target, each, file_of, key_bytes, read_targets, secret_of
-from activities.tools.tool import no_fault
-from plans.notify import cloud_event
-from plans.notify.messages import Item, message
-from plans.notify.news import News
-from plans.notify.outbox import Delivered, Delivery
-from runtime.links import Links
-from runtime.settings import SettingError, Settings
+from plansurvive.activities.notify import webhook
+from plansurvive.activities.notify.channels import Channel
+from plansurvive.activities.notify.failures import NotDelivered
+from plansurvive.activities.notify.sent import Sent
+from plansurvive.activities.notify.still_waiting import items_of
+from plansurvive.activities.notify.targets import Target, each, file_of, key_bytes, read_targets, secret_of
+from plansurvive.activities.tools.tool import no_fault
+from plansurvive.plans.notify import cloud_event
+from plansurvive.plans.notify.messages import Item, message
+from plansurvive.plans.notify.news import News
+from plansurvive.plans.notify.outbox import Delivered, Delivery
+from plansurvive.runtime.links import Links
+from plansurvive.runtime.settings import SettingError, Settings
 
 CODE = "NOT_DELIVERED"
 TELL_TIMEOUT = timedelta(seconds=3)

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.notify.failures import NotDelivered
-from plans.notify.messages import Item
-from plans.notify.news import REVIEW
-from plans.notify.outbox import Notice
-from plans.views.card import Card
-from plans.views.queries import BRIEF
+from plansurvive.activities.notify.failures import NotDelivered
+from plansurvive.plans.notify.messages import Item
+from plansurvive.plans.notify.news import REVIEW
+from plansurvive.plans.notify.outbox import Notice
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.queries import BRIEF
 
 TIMEOUT = timedelta(seconds=10)
 PATIENCE = 3

@@ -27,12 +27,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, StringConstraints, ValidationError
 
-from plans.definition.near_names import Hints
-from plans.model import Problem, Value
-from plans.model.notify import NAME, NotifyRule, Span, targets_of
-from runtime.home_paths import home_path
-from runtime.settings import SettingError, Settings
-from runtime.toml_file import read_toml, refusal
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.model import Problem, Value
+from plansurvive.plans.model.notify import NAME, NotifyRule, Span, targets_of
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml, refusal
 
 FILE = "notify.toml"
 """Name of the file in the state directory, unless PLANS_NOTIFY names another."""

@@ -15,7 +15,7 @@ from functools import cache
 
 import httpx
 
-from activities.notify.failures import NotDelivered
+from plansurvive.activities.notify.failures import NotDelivered
 
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 LONGEST_WAIT = 600.0

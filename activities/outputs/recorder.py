@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from activities.attempt.redaction import Secrets
-from activities.outputs.transcript import CHUNK_BYTES, NUMBERS, Number, Transcript, shortened, unfinished
-from plans.activity_io import STDERR, STDOUT, Logs, Turns
-from plans.errors import ToolError
-from runtime.value_store import Stream, ValueStore
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.outputs.transcript import CHUNK_BYTES, NUMBERS, Number, Transcript, shortened, unfinished
+from plansurvive.plans.activity_io import STDERR, STDOUT, Logs, Turns
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.value_store import Stream, ValueStore
 
 ROOM_BYTES = 4 * CHUNK_BYTES
 """Bytes not yet stored from which on the command has to wait."""

@@ -6,9 +6,9 @@ import base64
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from plans.activity_io import STDERR, STDOUT, LogIndex, LogPart, Logs, Turns
-from plans.views.progress.logs import LoggedAttempt
-from runtime.value_store import ValueStore
+from plansurvive.plans.activity_io import STDERR, STDOUT, LogIndex, LogPart, Logs, Turns
+from plansurvive.plans.views.progress.logs import LoggedAttempt
+from plansurvive.runtime.value_store import ValueStore
 
 Number = Literal[1, 2]
 """Of a stream: STDOUT or STDERR."""

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Literal
 
-from plans.activity_io import STDERR, STDOUT, LogIndex, LogPart, Turns
-from runtime.value_store import Chunk, Stream, ValueStore, json_characters
+from plansurvive.plans.activity_io import STDERR, STDOUT, LogIndex, LogPart, Turns
+from plansurvive.runtime.value_store import Chunk, Stream, ValueStore, json_characters
 
 Number = Literal[1, 2]
 """Of a stream: STDOUT or STDERR."""

@@ -14,10 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from activities.provenance.scan import FOLDER_SIZE, Difference, Mark, WorkspaceScan
-from activities.tracing.trace import Trace, read
-from activities.workspace.file_names import native
-from activities.workspace.paths import shown
+from plansurvive.activities.provenance.scan import FOLDER_SIZE, Difference, Mark, WorkspaceScan
+from plansurvive.activities.tracing.trace import Trace, read
+from plansurvive.activities.workspace.file_names import native
+from plansurvive.activities.workspace.paths import shown
 
 SLACK_NS = 20_000_000
 """Tolerance in ns: file timestamps are coarse and lag behind the system clock."""

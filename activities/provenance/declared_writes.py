@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.provenance.shell_writes import written_by_shell
-from activities.workspace.file_names import visible
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
-from plans.files.python_writes import written_by_python
+from plansurvive.activities.provenance.shell_writes import written_by_shell
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.python_writes import written_by_python
 
 MAX_NAMED = 200
 

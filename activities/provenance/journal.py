@@ -17,9 +17,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plans.directory import DirectoryIdentity
-from plans.files.undo import CallChanges
-from runtime.atomic_file import write_whole
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.files.undo import CallChanges
+from plansurvive.runtime.atomic_file import write_whole
 
 UNDONE = "undone.json"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from activities.provenance.path_state import kept_state
-from activities.provenance.scan import FOLDER_SIZE, Mark, mark_of
-from activities.workspace.content_store import ContentStore
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
-from plans.files.undo import FOLDER
+from plansurvive.activities.provenance.path_state import kept_state
+from plansurvive.activities.provenance.scan import FOLDER_SIZE, Mark, mark_of
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.undo import FOLDER
 
 MAX_STATES = 200_000
 

@@ -9,13 +9,13 @@ from contextlib import suppress
 
 import xxhash
 
-from activities.workspace.atomic_swap import put_new
-from activities.workspace.content_store import ContentStore
-from activities.workspace.contents import token, write_beside
-from activities.workspace.file_names import native
-from activities.workspace.workspace import Place, Workspace
-from plans.errors import ToolError
-from plans.files.undo import FOLDER
+from plansurvive.activities.workspace.atomic_swap import put_new
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.activities.workspace.contents import token, write_beside
+from plansurvive.activities.workspace.file_names import native
+from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.undo import FOLDER
 
 MAX_HASHED = 64 * 1024 * 1024
 """Files that commands leave are not hashed if they are larger than this many bytes: there may be many of them."""

@@ -11,10 +11,10 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from activities.provenance.scan import Mark, mark_of
-from activities.workspace.file_names import native, visible
-from activities.workspace.paths import shown
-from plans.files.name_patterns import ProtectedNames
+from plansurvive.activities.provenance.scan import Mark, mark_of
+from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.files.name_patterns import ProtectedNames
 
 MAX_TOLD = 10
 

@@ -19,15 +19,15 @@ from typing import NamedTuple
 
 import xxhash
 
-from activities.provenance.git_folders import (
+from plansurvive.activities.provenance.git_folders import (
     GUARDED,
     guarded_elsewhere,
     guarded_in_git,
     is_bare,
     resolved_by_git,
 )
-from activities.workspace.file_names import visible
-from plans.files.name_patterns import DEFAULT, ProtectedNames
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_ENTRIES = 100_000
 MAX_DEPTH = 200

@@ -23,8 +23,8 @@ from itertools import product
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from activities.provenance.shell_commands import Texts, written_by_program
-from plans.files.python_writes import written_by_python
+from plansurvive.activities.provenance.shell_commands import Texts, written_by_program
+from plansurvive.plans.files.python_writes import written_by_python
 
 MAX_VALUES = 50
 MAX_CHARACTERS = 100_000

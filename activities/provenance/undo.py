@@ -16,18 +16,18 @@ from typing import Literal
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.provenance.journal import Journal
-from activities.provenance.path_state import content_of, put, state_at, state_of
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.effect_log import Effect, Effects
-from activities.workspace.locks import locked
-from activities.workspace.text_diff import Bounds, content_diff
-from activities.workspace.workspace import Workspace
-from plans import signatures
-from plans.agents.order import AGENT_PREFIX
-from plans.directory import MOVED
-from plans.errors import ToolError
-from plans.files.undo import (
+from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.path_state import content_of, put, state_at, state_of
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.effect_log import Effect, Effects
+from plansurvive.activities.workspace.locks import locked
+from plansurvive.activities.workspace.text_diff import Bounds, content_diff
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans import signatures
+from plansurvive.plans.agents.order import AGENT_PREFIX
+from plansurvive.plans.directory import MOVED
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.undo import (
     FOLDER,
     CallChanges,
     ChangesReport,
@@ -39,7 +39,7 @@ from plans.files.undo import (
     decide_undo,
     is_of,
 )
-from plans.flow.ids import of_call
+from plansurvive.plans.flow.ids import of_call
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}
 """What an error of a tool is called where it keeps a file from being restored; others are conflicts."""

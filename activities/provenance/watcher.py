@@ -18,20 +18,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.provenance.attribution import SLACK_NS, Attribution, Watch, attribute
-from activities.provenance.declared_writes import named_by
-from activities.provenance.journal import Journal
-from activities.provenance.known_states import KnownStates, mark_at
-from activities.provenance.path_state import MAX_HASHED, kept_state, state_of
-from activities.provenance.protected_files import guarded, running_later, warning
-from activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
-from activities.tools.tool import ToolContext
-from activities.tracing import under_way
-from activities.workspace.file_names import native
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
-from plans.files.name_patterns import DEFAULT, ProtectedNames
-from plans.files.undo import FOLDER, CallChanges, FileChange
+from plansurvive.activities.provenance.attribution import SLACK_NS, Attribution, Watch, attribute
+from plansurvive.activities.provenance.declared_writes import named_by
+from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.known_states import KnownStates, mark_at
+from plansurvive.activities.provenance.path_state import MAX_HASHED, kept_state, state_of
+from plansurvive.activities.provenance.protected_files import guarded, running_later, warning
+from plansurvive.activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.tracing import under_way
+from plansurvive.activities.workspace.file_names import native
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
+from plansurvive.plans.files.undo import FOLDER, CallChanges, FileChange
 
 MAX_LISTED = 500
 """Changed paths per call reported to the run."""

@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from activities.sandbox.root_view import RootView, is_below
-from plans.errors import ToolError
+from plansurvive.activities.sandbox.root_view import RootView, is_below
+from plansurvive.plans.errors import ToolError
 
 PROGRAMS = ("/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap")
 """Where bubblewrap may be: directories that only root writes to, never those that PATH names."""

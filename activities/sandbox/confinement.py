@@ -18,14 +18,14 @@ import signal
 import stat
 from contextlib import suppress
 
-from activities.sandbox import landlock, privileges, seccomp
-from activities.sandbox.processes import misplaced, on_host
+from plansurvive.activities.sandbox import landlock, privileges, seccomp
+from plansurvive.activities.sandbox.processes import misplaced, on_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 3 ms to load
     from typing import Any, NoReturn
 
-    from activities.tracing.tracer import Tracer
+    from plansurvive.activities.tracing.tracer import Tracer
 
 SET_PDEATHSIG = 1
 MAX_OPEN_FILES = 4_096

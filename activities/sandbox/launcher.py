@@ -15,18 +15,19 @@ from types import ModuleType
 
 
 def _find_siblings() -> None:
-    """Make `activities.sandbox` importable without the path of the whole project and without its dependencies."""
+    """Make our modules here importable without the path of the whole project and without its dependencies."""
     here = os.path.dirname(os.path.abspath(__file__))
     top = os.path.dirname(here)
-    packages = (("activities", top), ("activities.sandbox", here), ("activities.tracing", os.path.join(top, "tracing")))
-    for name, place in packages:
-        package = ModuleType(name)
-        package.__path__ = [place]
-        sys.modules[name] = package
+    packages = {"": [], ".activities": [top], ".activities.sandbox": [here]}
+    packages[".activities.tracing"] = [os.path.join(top, "tracing")]
+    for name, places in packages.items():
+        package = ModuleType(f"plansurvive{name}")
+        package.__path__ = places
+        sys.modules[package.__name__] = package
 
 
 if __name__ == "__main__":
     _find_siblings()
-    from activities.sandbox.supervisor import main
+    from plansurvive.activities.sandbox.supervisor import main
 
     sys.exit(main(int(sys.argv[1])))

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 from weakref import WeakKeyDictionary
 
-from activities.sandbox.confinement import CONSTANT
+from plansurvive.activities.sandbox.confinement import CONSTANT
 
 GRACE_SECONDS = 2.0
 """Seconds between SIGTERM and SIGKILL."""

@@ -21,12 +21,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.sandbox import bubblewrap, landlock, seccomp
-from activities.sandbox.process import Order, environment, tried
-from activities.sandbox.root_view import is_below, root_view
-from plans.errors import ToolError
-from runtime.scratch import FOLDER as SCRATCH
-from runtime.scratch import scratch_of
+from plansurvive.activities.sandbox import bubblewrap, landlock, seccomp
+from plansurvive.activities.sandbox.process import Order, environment, tried
+from plansurvive.activities.sandbox.root_view import is_below, root_view
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.code_place import IMPORTED_FROM
+from plansurvive.runtime.scratch import FOLDER as SCRATCH
+from plansurvive.runtime.scratch import scratch_of
 
 Level = Literal["bwrap", "landlock", "none"]
 Mode = Literal["auto", "off", "required", "landlock", "bwrap"]
@@ -231,7 +232,7 @@ def _tried(level: Level) -> str:
 
 def _own_code(workspace: str) -> list[str]:
     """What the worker itself runs, where it lies in the workspace: a command that changed it would run outside."""
-    places = (sys.prefix, sys.base_prefix, str(Path(__file__).resolve().parents[2]))
+    places = (sys.prefix, sys.base_prefix, str(IMPORTED_FROM))
     return [place for place in places if is_below(place, workspace)]
 
 

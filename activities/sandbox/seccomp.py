@@ -14,7 +14,7 @@ import errno
 import os
 import struct
 
-from activities.sandbox import system_calls as calls
+from plansurvive.activities.sandbox import system_calls as calls
 
 _NO_NEW_PRIVS, _SECCOMP, _FILTER = 38, 22, 2
 _MACHINES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}

@@ -21,10 +21,10 @@ import signal
 import time
 from contextlib import suppress
 
-from activities.sandbox import confinement
-from activities.sandbox.privileges import is_set_user_id
-from activities.sandbox.processes import descendants, inside, kill_all, on_host, reap
-from activities.tracing.tracer import Tracer
+from plansurvive.activities.sandbox import confinement
+from plansurvive.activities.sandbox.privileges import is_set_user_id
+from plansurvive.activities.sandbox.processes import descendants, inside, kill_all, on_host, reap
+from plansurvive.activities.tracing.tracer import Tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes 3 ms to load

@@ -15,10 +15,10 @@ from typing import Any, Literal
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from plans.activity_io import Attempt
-from plans.telemetry.spans import Attribute, Span, code_of
-from plans.telemetry.trace_context import TraceContext, of_attempt
-from plans.views.live import attempts_of
+from plansurvive.plans.activity_io import Attempt
+from plansurvive.plans.telemetry.spans import Attribute, Span, code_of
+from plansurvive.plans.telemetry.trace_context import TraceContext, of_attempt
+from plansurvive.plans.views.live import attempts_of
 
 Outcome = Literal["completed", "failed", "cancelled", "again"]
 """How an attempt ended. `again`: another one follows; its span is written by the last."""

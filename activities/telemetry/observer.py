@@ -22,23 +22,23 @@ from temporalio.client import Interceptor as ClientInterceptor
 from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
-from activities.attempt.compact import returned
-from activities.telemetry.attempt_spans import Ended, spans_of, usage_of
-from plans.activity_io import WORKER_LOST, Call
-from plans.agents.history import AgentEvent
-from plans.agents.llm_request import LlmAnswer, LlmRequest
-from plans.flow.ids import of_call
-from plans.run import DONE, Run, run_of
-from plans.telemetry.spans import Attribute, Span, cut, plan_spans
-from plans.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
-from runtime.settings import Settings
-from runtime.telemetry.current_attempt import CURRENT, Attempted
-from runtime.telemetry.json_logs import EVENT, OWN, plan_of
-from runtime.telemetry.propagation import carried_in
+from plansurvive.activities.attempt.compact import returned
+from plansurvive.activities.telemetry.attempt_spans import Ended, spans_of, usage_of
+from plansurvive.plans.activity_io import WORKER_LOST, Call
+from plansurvive.plans.agents.history import AgentEvent
+from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
+from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.run import DONE, Run, run_of
+from plansurvive.plans.telemetry.spans import Attribute, Span, cut, plan_spans
+from plansurvive.plans.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.current_attempt import CURRENT, Attempted
+from plansurvive.runtime.telemetry.json_logs import EVENT, OWN, plan_of
+from plansurvive.runtime.telemetry.propagation import carried_in
 
 if TYPE_CHECKING:
-    from runtime.telemetry.instruments import Instruments
-    from runtime.telemetry.span_export import SpanExport
+    from plansurvive.runtime.telemetry.instruments import Instruments
+    from plansurvive.runtime.telemetry.span_export import SpanExport
 
 _LOG = logging.getLogger(__name__)
 _AGENT_ENDS = {"completed": "", "interrupted": "", "failed": "AGENT_FAILED", "timeout": "AGENT_FAILED"}

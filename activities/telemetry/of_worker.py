@@ -16,14 +16,14 @@ from pydantic import SecretStr
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.attempt.redaction import Secrets
-from runtime.connect import Connection
-from runtime.mcp.servers import file_of, read_servers, secrets_in
-from runtime.settings import Settings
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.mcp.servers import file_of, read_servers, secrets_in
+from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from runtime.telemetry.instruments import Instruments
-    from runtime.telemetry.span_export import SpanExport
+    from plansurvive.runtime.telemetry.instruments import Instruments
+    from plansurvive.runtime.telemetry.span_export import SpanExport
 
 TRIES = 5
 """Free ports that are tried: another program may take one before it is used."""
@@ -39,11 +39,11 @@ class WorkerTelemetry:
         self._spans: SpanExport | None = None
         self._metrics: Instruments | None = None
         if self._logs:
-            from runtime.telemetry.json_logs import install
+            from plansurvive.runtime.telemetry.json_logs import install
 
             install(settings.log_level, _secrets(settings).out_of)
         if settings.otel:
-            from runtime.telemetry.of_settings import exporter
+            from plansurvive.runtime.telemetry.of_settings import exporter
 
             self._spans = exporter()
         if settings.metrics:
@@ -53,7 +53,7 @@ class WorkerTelemetry:
         """The connection, for a worker whose activities are observed; the same one if all telemetry is off."""
         if not (self._logs or self._spans or self._metrics):
             return connection
-        from activities.telemetry.observer import Observer
+        from plansurvive.activities.telemetry.observer import Observer
 
         options = connection.client.config()
         observer = Observer(self._settings, self._spans, self._metrics, self._logs)
@@ -63,7 +63,7 @@ class WorkerTelemetry:
     def counted(self, worker: Worker) -> Worker:
         """The worker, of which the workflow tasks that its code fails are counted."""
         if self._metrics is not None:
-            from runtime.telemetry.failed_tasks import count
+            from plansurvive.runtime.telemetry.failed_tasks import count
 
             count(worker, self._metrics.failed_task)
         return worker
@@ -73,7 +73,7 @@ class WorkerTelemetry:
         """Until the worker has stopped: how plans stand, if the server has an index of them; then the last spans."""
         look: asyncio.Task[None] | None = None
         if self._metrics is not None and indexed and self._child in (None, 1):
-            from runtime.telemetry.plan_gauges import PlanGauges
+            from plansurvive.runtime.telemetry.plan_gauges import PlanGauges
 
             look = asyncio.create_task(PlanGauges(client, self._metrics).keep())
         try:
@@ -89,8 +89,8 @@ def _served(settings: Settings, address: str, child: int | None) -> Instruments:
     """The metrics of this process, served at the address; of a child of a pool, at one that its parent is told."""
     from temporalio.runtime import Runtime
 
-    from runtime.telemetry.instruments import Instruments, free_address, prometheus
-    from runtime.telemetry.metrics_page import announce, taken
+    from plansurvive.runtime.telemetry.instruments import Instruments, free_address, prometheus
+    from plansurvive.runtime.telemetry.metrics_page import announce, taken
 
     for left in reversed(range(TRIES)):
         own = address if child is None else free_address()
@@ -107,7 +107,7 @@ def _served(settings: Settings, address: str, child: int | None) -> Instruments:
 
 
 def _secrets(settings: Settings) -> Secrets:
-    from runtime.telemetry.of_settings import collector_secrets
+    from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
     token = settings.temporal.get("TEMPORAL_API_KEY")
     of_servers = secrets_in(read_servers(settings), file_of(settings).parent, os.environ)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import codecs
 
-from activities.tools.tool import ToolContext
-from activities.workspace.contents import read_head
-from activities.workspace.paths import shown
-from activities.workspace.workspace import Place
-from plans.activity_io import Note
-from plans.errors import ToolError
-from plans.file_stamps import new_notes
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.contents import read_head
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.workspace import Place
+from plansurvive.plans.activity_io import Note
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import new_notes
 
 
 def collect(context: ToolContext, path: str) -> None:

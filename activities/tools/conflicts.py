@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from activities.workspace.paths import shown
-from activities.workspace.text_diff import Bounds, content_diff
-from activities.workspace.workspace import Place
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.text_diff import Bounds, content_diff
+from plansurvive.activities.workspace.workspace import Place
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
 
 BOUNDS = Bounds(lines=60, characters=4_000, line_characters=300, compared_bytes=256 * 1024)
 AGAIN = "Nothing was written; call read_file again, then retry"

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, NoReturn
 
 from pydantic import Field
 
-from activities.tools.tool import tool
-from plans.errors import ToolError
+from plansurvive.activities.tools.tool import tool
+from plansurvive.plans.errors import ToolError
 
 _SLEPT = {"type": "object", "properties": {"until": {"type": "string"}}, "additionalProperties": False}
 

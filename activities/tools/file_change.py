@@ -21,10 +21,10 @@ from typing import Any
 
 import xxhash
 
-from activities.tools import conflicts
-from activities.tools.tool import ToolContext
-from activities.workspace.atomic_swap import exchange, put_new
-from activities.workspace.contents import (
+from plansurvive.activities.tools import conflicts
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.atomic_swap import exchange, put_new
+from plansurvive.activities.workspace.contents import (
     MAX_FILE_BYTES,
     check_replaceable,
     has_content,
@@ -34,14 +34,14 @@ from activities.workspace.contents import (
     too_large,
     write_beside,
 )
-from activities.workspace.effect_log import Effect, Kind, run_of
-from activities.workspace.effect_recovery import settle
-from activities.workspace.locks import locked
-from activities.workspace.paths import shown
-from activities.workspace.workspace import Place
-from plans.errors import ToolError
-from plans.file_stamps import Stamp, stamp_of
-from runtime.value_store import StoredText
+from plansurvive.activities.workspace.effect_log import Effect, Kind, run_of
+from plansurvive.activities.workspace.effect_recovery import settle
+from plansurvive.activities.workspace.locks import locked
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.workspace import Place
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp, stamp_of
+from plansurvive.runtime.value_store import StoredText
 
 
 @dataclass(frozen=True)

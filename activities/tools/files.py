@@ -11,19 +11,19 @@ from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
-from activities.attempt.results import json_value
-from activities.tools.agents_md import collect
-from activities.tools.file_change import Change, NewContent, changing
-from activities.tools.text_edit import Edit, find_edit
-from activities.tools.tool import Tool, ToolContext, tool
-from activities.workspace.contents import check_replaceable, read_bytes, read_lines, text_of
-from activities.workspace.effect_log import Effect
-from activities.workspace.paths import shown
-from activities.workspace.workspace import Place, not_found
-from plans.errors import ToolError
-from plans.file_stamps import Stamp, stamp_of
-from plans.files.owned import is_owned
-from runtime.value_store import StoredText
+from plansurvive.activities.attempt.results import json_value
+from plansurvive.activities.tools.agents_md import collect
+from plansurvive.activities.tools.file_change import Change, NewContent, changing
+from plansurvive.activities.tools.text_edit import Edit, find_edit
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.contents import check_replaceable, read_bytes, read_lines, text_of
+from plansurvive.activities.workspace.effect_log import Effect
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.workspace import Place, not_found
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp, stamp_of
+from plansurvive.plans.files.owned import is_owned
+from plansurvive.runtime.value_store import StoredText
 
 SMALL_BYTES = 1024 * 1024
 """If only some lines of a larger file are requested, it is read in chunks."""

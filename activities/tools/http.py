@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
-from activities.attempt.results import json_value
-from activities.llm.errors import retry_after
-from activities.tools.tool import Tool, ToolContext, tool
-from activities.workspace.paths import shown
-from plans.errors import ToolError
-from runtime.telemetry.current_attempt import headers as trace_headers
+from plansurvive.activities.attempt.results import json_value
+from plansurvive.activities.llm.errors import retry_after
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.telemetry.current_attempt import headers as trace_headers
 
 if TYPE_CHECKING:
     import httpx
 
-    from activities.network.address_policy import AddressPolicy
+    from plansurvive.activities.network.address_policy import AddressPolicy
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 MAX_REDIRECTS = 10
@@ -166,8 +166,8 @@ async def _send(request: httpx.Request, timeout: float, context: ToolContext) ->
 def _client(url: httpx.URL, policy: AddressPolicy) -> httpx.AsyncClient:
     import httpx
 
-    from activities.llm.client import tls_context
-    from activities.network.pinned_connections import PinnedTransport
+    from plansurvive.activities.llm.client import tls_context
+    from plansurvive.activities.network.pinned_connections import PinnedTransport
 
     transport = PinnedTransport(policy, tls_context() if url.scheme == "https" else None)
     return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, timeout=MAX_SECONDS)

@@ -15,14 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from activities.tools.durable import agent, ask, plan, sleep, wait_for
-from activities.tools.files import FILE_TOOLS
-from activities.tools.http import HTTP_TOOLS
-from activities.tools.search import SEARCH_TOOLS
-from activities.tools.shell import SHELL_TOOLS
-from activities.tools.tool import Tool
-from plans.errors import PlanError
-from runtime.secrets.store import SecretStore
+from plansurvive.activities.tools.durable import agent, ask, plan, sleep, wait_for
+from plansurvive.activities.tools.files import FILE_TOOLS
+from plansurvive.activities.tools.http import HTTP_TOOLS
+from plansurvive.activities.tools.search import SEARCH_TOOLS
+from plansurvive.activities.tools.shell import SHELL_TOOLS
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.secrets.store import SecretStore
 
 RESERVED_NAMES = frozenset(
     (

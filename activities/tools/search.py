@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Literal, TypedDict
 
-from activities.tools.tool import Tool, ToolContext, tool
-from activities.workspace.file_names import visible
-from activities.workspace.paths import parts_of, shown
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.paths import parts_of, shown
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
 
 MAX_ENTRIES = 10_000
 """Maximum number of entries in a result."""

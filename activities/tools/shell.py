@@ -18,15 +18,15 @@ from typing import Annotated, TypedDict
 
 from pydantic import Field
 
-from activities.outputs.recorder import Recorder
-from activities.sandbox.process import MAX_COMMAND_BYTES, run
-from activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
-from activities.tools.tool import Tool, ToolContext, tool
-from activities.workspace.effect_log import run_of
-from plans.activity_io import STDERR, STDOUT
-from plans.errors import ToolError
-from runtime.telemetry.current_attempt import variables
-from runtime.value_store import Stream
+from plansurvive.activities.outputs.recorder import Recorder
+from plansurvive.activities.sandbox.process import MAX_COMMAND_BYTES, run
+from plansurvive.activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.workspace.effect_log import run_of
+from plansurvive.plans.activity_io import STDERR, STDOUT
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.telemetry.current_attempt import variables
+from plansurvive.runtime.value_store import Stream
 
 MAX_SECONDS = 86_400.0
 DEFAULT_SECONDS = 600.0

@@ -9,9 +9,9 @@ import difflib
 import heapq
 from dataclasses import dataclass
 
-from activities.workspace.paths import shown
-from activities.workspace.text_diff import COMPARISONS, BoundedMatcher, unified_diff
-from plans.errors import ToolError
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.text_diff import COMPARISONS, BoundedMatcher, unified_diff
+from plansurvive.plans.errors import ToolError
 
 NEAREST = 3
 """Number of similar lines shown when a passage does not occur."""

@@ -29,21 +29,21 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
-from activities.attempt.errors import bounded, one_line
-from activities.network.address_policy import AddressPolicy
-from activities.outputs.recorder import Outputs, Recorder
-from activities.sandbox.sandbox import Sandbox
-from activities.tools.tool_schema import bad_tool, describe
-from activities.workspace.contents import stamp_at
-from activities.workspace.effect_log import Effects
-from activities.workspace.file_names import is_shown_as_bytes, visible
-from activities.workspace.workspace import Place, Workspace
-from plans.activity_io import Call, Logs, Note
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
-from plans.hosts.host import Checkpoint
-from plans.model import Retry, ToolSpec
-from plans.views.live import percent_of
+from plansurvive.activities.attempt.errors import bounded, one_line
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.outputs.recorder import Outputs, Recorder
+from plansurvive.activities.sandbox.sandbox import Sandbox
+from plansurvive.activities.tools.tool_schema import bad_tool, describe
+from plansurvive.activities.workspace.contents import stamp_at
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
+from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.plans.activity_io import Call, Logs, Note
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.plans.views.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")

@@ -21,8 +21,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 
-from activities.tools.value_schema import value_schema
-from plans.errors import PlanError
+from plansurvive.activities.tools.value_schema import value_schema
+from plansurvive.plans.errors import PlanError
 
 _TITLE_WITH_TEXT = re.compile(r"^(Returns|Yields|Raises):[ \t]+(\S.*)$", re.MULTILINE)
 

@@ -13,7 +13,7 @@ import errno
 import os
 import struct
 
-from activities.tracing import calls
+from plansurvive.activities.tracing import calls
 
 _MACHINES = {"x86_64": (0xC000003E, 0, 317), "aarch64": (0xC00000B7, 1, 277)}
 """AUDIT_ARCH constant, position in the table of system calls, number of the call `seccomp`; by machine."""

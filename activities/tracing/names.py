@@ -12,8 +12,8 @@ import os
 import struct
 import time
 
-from activities.tracing import calls, filter
-from activities.tracing.trace_file import NAME, TREE, TraceFile
+from plansurvive.activities.tracing import calls, filter
+from plansurvive.activities.tracing.trace_file import NAME, TREE, TraceFile
 
 FRESH_SECONDS = 0.2
 """How long a directory's real path is remembered: another process may move it."""

@@ -8,10 +8,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from activities.sandbox.process import tried
-from activities.sandbox.sandbox import PROBE_SECONDS, Sandbox
-from activities.tracing.trace import read
-from plans.errors import ToolError
+from plansurvive.activities.sandbox.process import tried
+from plansurvive.activities.sandbox.sandbox import PROBE_SECONDS, Sandbox
+from plansurvive.activities.tracing.trace import read
+from plansurvive.plans.errors import ToolError
 
 
 def is_traced(sandbox: Sandbox) -> bool:

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from activities.tracing.trace_file import BEGAN, DOUBT, ENDED, MAX_BYTES, TREE
-from activities.workspace.file_names import visible
+from plansurvive.activities.tracing.trace_file import BEGAN, DOUBT, ENDED, MAX_BYTES, TREE
+from plansurvive.activities.workspace.file_names import visible
 
 _MAX_READ = 4 * MAX_BYTES
 """Of all attempts together; what exceeds it makes the trace incomplete."""

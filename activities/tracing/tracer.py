@@ -19,9 +19,9 @@ import struct
 import time
 from contextlib import suppress
 
-from activities.tracing import filter
-from activities.tracing.names import Names
-from activities.tracing.trace_file import BEGAN, ENDED, TraceFile
+from plansurvive.activities.tracing import filter
+from plansurvive.activities.tracing.names import Names
+from plansurvive.activities.tracing.trace_file import BEGAN, ENDED, TraceFile
 
 STUCK_SECONDS = 2.0
 END_SECONDS = 2.0

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from activities.tracing.trace import Trace, read
+from plansurvive.activities.tracing.trace import Trace, read
 
 SUFFIX = ".call"
 

@@ -11,9 +11,9 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
-from plans.guards.prune_order import PruneOrder
-from runtime.settings import Settings
-from runtime.upkeep.prune import Pruned, PruneRefused, prune
+from plansurvive.plans.guards.prune_order import PruneOrder
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
 
 BEAT = 5.0
 """Seconds between heartbeats."""

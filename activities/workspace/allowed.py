@@ -23,15 +23,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from activities.workspace.paths import shown
-from plans.errors import ToolError
-from plans.files.name_patterns import DEFAULT, ProtectedNames
-from plans.files.protected_names import CATEGORIES
-from runtime.settings import Settings
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
+from plansurvive.plans.files.protected_names import CATEGORIES
+from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.settings import Settings
 
 REFUSED = "WORKSPACE_REFUSED"
-ROOT = Path(__file__).resolve().parents[2]
-_CODE = ("plans", "activities", "workflows", "runtime", "client", "worker.py")
+_CODE = ("plans", "activities", "workflows", "runtime", "client", "worker.py", "plansurvive")
 _SYSTEM = (
     *("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/efi", "/dev", "/proc", "/sys"),
     *("/run", "/var/run", "/var/lib", "/var/spool", "/var/cache", "/var/log", "/var/mail", "/var/backups", "/var/db"),
@@ -158,7 +158,7 @@ class WorkspaceRules:
     @cached_property
     def _code(self) -> tuple[str, ...]:
         interpreter = [os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)]
-        return (*(str(ROOT / each) for each in _CODE), *interpreter)
+        return (*(str(CODE / each) for each in _CODE), *interpreter)
 
     @cached_property
     def _hidden(self) -> frozenset[str]:

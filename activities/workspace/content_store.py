@@ -12,9 +12,9 @@ from pathlib import Path
 
 import xxhash
 
-from runtime.atomic_file import write_whole
-from runtime.keys.at_rest import AtRest
-from runtime.keys.errors import Unauthentic
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.errors import Unauthentic
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longer contents are not stored."""

@@ -19,11 +19,11 @@ from typing import BinaryIO
 
 import xxhash
 
-from activities.workspace.file_names import visible
-from activities.workspace.paths import shown
-from activities.workspace.workspace import Place, not_found
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
+from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.activities.workspace.workspace import Place, not_found
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
 
 MAX_FILE_BYTES = 16 * 1024 * 1024
 """Largest file that a tool reads or writes as a whole."""

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from activities.workspace.content_store import ContentStore
-from plans.errors import ToolError
-from runtime.keys.at_rest import AtRest
-from runtime.settings import Settings
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.settings import Settings
 
 EFFECTS = "effects"
 """Name of the log's directory in the state directory."""
@@ -254,7 +254,9 @@ class Effects:
     @classmethod
     def of(cls, settings: Settings) -> Effects:
         """Those of a worker with these settings. Raises SettingError."""
-        from runtime.keys.of_settings import ring_of  # lazily: `plan check` loads the tools, and no Temporal client
+        from plansurvive.runtime.keys.of_settings import (
+            ring_of,  # lazily: `plan check` loads the tools, and no Temporal client
+        )
 
         rest = AtRest(ring_of(settings))
         return cls.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict", rest=rest)

@@ -11,10 +11,10 @@ import os
 import stat
 from contextlib import suppress
 
-from activities.workspace.atomic_swap import exchange
-from activities.workspace.contents import token
-from activities.workspace.effect_log import Effect, EffectLog
-from activities.workspace.workspace import Place
+from plansurvive.activities.workspace.atomic_swap import exchange
+from plansurvive.activities.workspace.contents import token
+from plansurvive.activities.workspace.effect_log import Effect, EffectLog
+from plansurvive.activities.workspace.workspace import Place
 
 
 def settle(log: EffectLog, workspace: str, place: Place) -> None:

@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from plans.directory import MOVED, DirectoryIdentity, moved_text
-from plans.errors import ToolError
+from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
+from plansurvive.plans.errors import ToolError
 
 _EMPTY_PATH, _BIRTH = 0x1000, 0x800
 _SIZE, _MASK, _BORN = 256, 0, 80

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import xxhash
 
-from activities.workspace.paths import shown
-from plans.errors import ToolError
-from runtime import wait
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime import wait
 
 LOCK_SECONDS = 30.0
 TREE_SECONDS = 600.0

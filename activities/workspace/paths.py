@@ -11,8 +11,8 @@ import os
 import re
 import unicodedata
 
-from activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
-from plans.errors import ToolError
+from plansurvive.activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
+from plansurvive.plans.errors import ToolError
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_095

@@ -16,9 +16,9 @@ from heapq import nsmallest
 
 from pathspec import GitIgnoreSpec
 
-from activities.workspace.file_names import native, visible
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
+from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
 
 MAX_ENTRIES = 2_000
 MAX_IGNORE_BYTES = 65_536

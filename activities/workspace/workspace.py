@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from activities.workspace.file_names import native, visible
-from activities.workspace.identity import check_open
-from activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
-from plans.activity_io import Call
-from plans.directory import DirectoryIdentity
-from plans.errors import ToolError
-from plans.files.name_patterns import DEFAULT, ProtectedNames, is_exposed
+from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.identity import check_open
+from plansurvive.activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames, is_exposed
 
 MAX_LINKS = 40
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,7 +12,7 @@ from benchmarks.comparison.contender import Contender
 from benchmarks.comparison.ours import Plans
 from benchmarks.comparison.scripts import Script
 from benchmarks.comparison.servers import PostgreSql, PrefectServer, Server, restate_in
-from runtime.server import HOST, free_ports
+from plansurvive.runtime.server import HOST, free_ports
 
 PACKAGES = {
     "langgraph": ["langgraph==1.2.22", "langgraph-checkpoint-sqlite==3.1.2", "aiosqlite==0.22.1"],

@@ -13,7 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 SECONDS = 900.0
 RESTATE_SERVER = "1.7.12"

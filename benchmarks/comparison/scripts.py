@@ -13,7 +13,7 @@ from benchmarks.comparison.contender import Cost, cpu_of, kill_trees
 from benchmarks.comparison.servers import Server
 from benchmarks.graphs import Steps
 from benchmarks.stand import ROOT
-from runtime import daemon
+from plansurvive.runtime import daemon
 
 SCRIPTS = ROOT / "benchmarks" / "others"
 PATIENCE = 900.0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from benchmarks.comparison import installing
 from benchmarks.comparison.contender import kill_trees
-from runtime import daemon
-from runtime.server import HOST, free_ports
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, free_ports
 
 PATIENCE = 120.0
 

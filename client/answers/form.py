@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from client.forms.flat import flat_fields
-from client.forms.texts import ABSENT, Unreadable
-from client.forms.tree import Node
-from plans.views.safe_text import line
-from plans.waiting.questions import as_typed, has_default, misfit, schema_of, value_of
+from plansurvive.client.forms.flat import flat_fields
+from plansurvive.client.forms.texts import ABSENT, Unreadable
+from plansurvive.client.forms.tree import Node
+from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.waiting.questions import as_typed, has_default, misfit, schema_of, value_of
 
 
 class Form:

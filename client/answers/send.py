@@ -6,10 +6,10 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client.children.naming import located
-from client.decisions import authored
-from client.updates import update
-from plans.execution.messages import Via
+from plansurvive.client.children.naming import located
+from plansurvive.client.decisions import authored
+from plansurvive.client.updates import update
+from plansurvive.plans.execution.messages import Via
 
 
 async def answer(

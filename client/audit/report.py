@@ -13,16 +13,16 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.errors import PlanNotFound
-from client.ids import plan_id, workflow_id
-from client.rpc import translated
-from plans.audit.chain import broken, differs, forged, head
-from plans.audit.entries import Act, Entry
-from plans.audit.receipts import outcomes, read
-from plans.model import Problem, Value
-from runtime.audit import files, history
-from runtime.settings import Settings
-from runtime.signing import KEY, private_key
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.rpc import translated
+from plansurvive.plans.audit.chain import broken, differs, forged, head
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.audit.receipts import outcomes, read
+from plansurvive.plans.model import Problem, Value
+from plansurvive.runtime.audit import files, history
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import KEY, private_key
 
 ANSWER_TIMEOUT = timedelta(seconds=5)
 """For a worker to say what became of signals."""

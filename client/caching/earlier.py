@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from client.ids import plan_id
-from client.listing import list_plans
-from client.rpc import describe
+from plansurvive.client.ids import plan_id
+from plansurvive.client.listing import list_plans
+from plansurvive.client.rpc import describe
 
 LAST = "last"
 """Instead of an id: the newest run of a plan with the same title."""

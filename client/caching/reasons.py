@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from client import end_records
-from client.rpc import ask
-from plans.caching.why import Why
-from plans.caching.why import why as answered
-from plans.run import Run
+from plansurvive.client import end_records
+from plansurvive.client.rpc import ask
+from plansurvive.plans.caching.why import Why
+from plansurvive.plans.caching.why import why as answered
+from plansurvive.plans.run import Run
 
 
 async def why(client: Client, plan: str, step_id: str) -> Why:

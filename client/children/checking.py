@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from client.plan_file import PlanFileError, load
-from plans.children.check import content_problems, input_problems, nested
-from plans.children.state import MAX_NESTING
-from plans.definition.scopes import walk
-from plans.definition.validation import input_values, problems
-from plans.errors import InvalidPlan, PlanError
-from plans.expressions.opaque import PLAN, STEPS
-from plans.expressions.references import find
-from plans.model import Plan, Problem, Step, ToolSpec
-from runtime.templates.find import find_template
+from plansurvive.client.plan_file import PlanFileError, load
+from plansurvive.plans.children.check import content_problems, input_problems, nested
+from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import input_values, problems
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.runtime.templates.find import find_template
 
 MAX_CHILDREN = 200
 """Plan files and templates that are looked at."""

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from temporalio.client import Client
 
-from client.children.resuming import GONE
-from client.ids import plan_id, recorded_id
-from client.rpc import ask
-from client.undo.latest import undo_plans
-from plans.children.family import members
-from plans.errors import PlanError
-from plans.run import Run
+from plansurvive.client.children.resuming import GONE
+from plansurvive.client.ids import plan_id, recorded_id
+from plansurvive.client.rpc import ask
+from plansurvive.client.undo.latest import undo_plans
+from plansurvive.plans.children.family import members
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Run
 
 MAX_RUNS = 1_000
 """Runs of one plan, as in `client.resume`."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from temporalio.client import Client
 
-from client.ids import plan_id, recorded_id
-from client.rpc import ask_view
-from plans.children.state import MAX_NESTING
-from plans.errors import Refused
-from plans.views.models import BriefStep, BriefView, InsidePage
-from plans.views.queries import BRIEF
-from plans.views.safe_text import line
+from plansurvive.client.ids import plan_id, recorded_id
+from plansurvive.client.rpc import ask_view
+from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.views.models import BriefStep, BriefView, InsidePage
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.safe_text import line
 
 
 def parts(path: str) -> list[str]:

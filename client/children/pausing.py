@@ -7,13 +7,13 @@ from contextlib import suppress
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.decisions import authored
-from client.ids import workflow_id
-from client.rpc import translated
-from client.updates import update
-from plans.children.state import MAX_NESTING
-from plans.errors import PlanError
-from plans.execution.messages import Via
+from plansurvive.client.decisions import authored
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.rpc import translated
+from plansurvive.client.updates import update
+from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.messages import Via
 
 
 async def release_below(client: Client, plan: str, by: str, via: Via, *, verified: bool, depth: int = 0) -> None:

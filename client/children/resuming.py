@@ -7,15 +7,15 @@ from typing import Any
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from client.errors import PlanNotFound
-from client.ids import recorded_id
-from client.rpc import ask, describe
-from client.undo.latest import undone_since
-from plans.agents.as_plan import TOOL as AGENT
-from plans.agents.order import agent_of_step
-from plans.errors import PlanError, Refused
-from plans.run import Run, Status
-from runtime.wait import until
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import recorded_id
+from plansurvive.client.rpc import ask, describe
+from plansurvive.client.undo.latest import undone_since
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.run import Run, Status
+from plansurvive.runtime.wait import until
 
 ENDING_SECONDS = 20.0
 """Seconds to wait for the children of a cancelled plan to end."""

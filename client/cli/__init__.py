@@ -28,8 +28,8 @@ def main() -> None:
 def _loaded() -> Callable[[], None]:
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        sys.stderr.write(f"plan needs {', '.join(missing)}; install them: pip install 'plans-that-survive[cli]'\n")
+        sys.stderr.write(f"plan needs {', '.join(missing)}; install them: pip install 'plansurvive[cli]'\n")
         sys.exit(2)
-    from client.cli.app import main as run
+    from plansurvive.client.cli.app import main as run
 
     return run

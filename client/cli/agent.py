@@ -12,30 +12,30 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
-from activities.lifecycle.agent_history import AgentHistory, history_store
-from client import agents, runs
-from client.cli import environment, output, session, signals
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.make import MakeRequest, Out, check_out, follow_making
-from client.cli.options import AsJson
-from client.cli.run import Workspace, Yes
-from client.cli.session import Connected, who
-from client.ids import plan_id
-from client.requests.llm import require_llm
-from client.requests.workspaces import named
-from client.runs import Started, Summary
-from plans.agents import history as history_of
-from plans.agents.history import PLAN_TYPE, Entry, History, Status
-from plans.agents.history_file import history_text
-from plans.agents.order import AgentLimits, AgentOrder, step_args
-from plans.definition.output_schema import schema_problem
-from plans.errors import PlanError
-from plans.run import Options
-from plans.views.models import AgentView
-from plans.views.safe_text import line, safe
-from runtime.atomic_file import write_whole
-from runtime.connect import find
+from plansurvive.activities.lifecycle.agent_history import AgentHistory, history_store
+from plansurvive.client import agents, runs
+from plansurvive.client.cli import environment, output, session, signals
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.make import MakeRequest, Out, check_out, follow_making
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.run import Workspace, Yes
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.ids import plan_id
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.runs import Started, Summary
+from plansurvive.plans.agents import history as history_of
+from plansurvive.plans.agents.history import PLAN_TYPE, Entry, History, Status
+from plansurvive.plans.agents.history_file import history_text
+from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.models import AgentView
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.connect import find
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="The goal, in your own words.")]
 Tools = Annotated[str | None, typer.Option("--tools", metavar="A,B", help="Limit the agent to these tools.")]

@@ -16,8 +16,8 @@ from typing import Annotated
 
 import typer
 
-from client.cli import commands, environment
-from client.cli.signals import INTERRUPTED, interrupt
+from plansurvive.client.cli import commands, environment
+from plansurvive.client.cli.signals import INTERRUPTED, interrupt
 
 ENDED_OTHERWISE = 1
 
@@ -35,10 +35,10 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib import metadata  # slower to import than the rest of this command
 
-        from client.cli import output
+        from plansurvive.client.cli import output
 
         try:
-            output.show(f"plan {metadata.version('plans-that-survive')}")
+            output.show(f"plan {metadata.version('plansurvive')}")
         except metadata.PackageNotFoundError:
             output.show("plan (not installed; running from source)")
         raise typer.Exit
@@ -96,7 +96,7 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
     try:
         return int(app(rest, prog_name="plan", standalone_mode=False, obj=loaded) or 0)
     except (KeyboardInterrupt, typer.Abort):
-        from client.cli import output
+        from plansurvive.client.cli import output
 
         output.say("\nInterrupted.")
         return INTERRUPTED
@@ -106,7 +106,7 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
         return ENDED_OTHERWISE
     except Exception as error:
         _show_traceback(arguments)
-        from client.cli import failures  # imports rich, which `plan --help` does without
+        from plansurvive.client.cli import failures  # imports rich, which `plan --help` does without
 
         return failures.show(error, as_json=as_json)
 

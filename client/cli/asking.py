@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from client.cli.output import fitted, wrapped
-from client.cli.session import Connected
-from client.decide.call_diff import CHANGING
-from client.decide.shown import changes, styles
-from plans.views.call_text import call_rows
-from plans.views.card import Card
-from plans.views.safe_text import line
-from runtime.task_queues import serves_this_machine
+from plansurvive.client.cli.output import fitted, wrapped
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.decide.call_diff import CHANGING
+from plansurvive.client.decide.shown import changes, styles
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.task_queues import serves_this_machine
 
 Details = dict[str, str]
 """Texts to show with a call: the diff of a file, and which file that is."""

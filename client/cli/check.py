@@ -10,24 +10,24 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from activities.notify.targets import read_targets
-from client.children.checking import check_children
-from client.cli import environment, output, signals
-from client.cli.mcp.servers import Refresh, refreshed
-from client.cli.options import AsJson, File
-from client.live.lengths import seconds
-from client.local_tools import known_tools
-from client.plan_file import PlanFile, check, load, plan_schema
-from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
-from client.tool_servers.servers import list_again, named_in
-from plans.definition.scopes import walk
-from plans.definition.validation import errors
-from plans.definition.will_ask import Asking
-from plans.errors import InvalidPlan, PlanError
-from plans.model import Plan, Problem, ToolSpec
-from plans.views.safe_text import line
-from runtime.home_paths import home_path
-from runtime.settings import Settings
+from plansurvive.activities.notify.targets import read_targets
+from plansurvive.client.children.checking import check_children
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.mcp.servers import Refresh, refreshed
+from plansurvive.client.cli.options import AsJson, File
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
+from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.client.tool_servers.servers import list_again, named_in
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.model import Plan, Problem, ToolSpec
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import Settings
 
 INVALID = 2
 """Exit code for invalid input."""

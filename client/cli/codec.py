@@ -9,14 +9,14 @@ from typing import Annotated
 
 import typer
 
-from client.cli import environment, output, signals
-from client.codec.admission import login_of
-from client.codec.codec_server import PORT, CodecServer
-from plans.errors import PlanError
-from runtime.connect import find, storage
-from runtime.keys.of_settings import codec_of
-from runtime.private_files import secret
-from runtime.settings import Settings
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.codec.admission import login_of
+from plansurvive.client.codec.codec_server import PORT, CodecServer
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.connect import find, storage
+from plansurvive.runtime.keys.of_settings import codec_of
+from plansurvive.runtime.private_files import secret
+from plansurvive.runtime.settings import Settings
 
 NAME = "codec.secret"
 """File in the state directory with the secret that is in the address."""

@@ -105,7 +105,7 @@ def register(app: typer.Typer) -> None:
 def imported(name: str) -> Any:
     """Import the module of a command and return the real command; of a group, the group with its commands."""
     module, _, function = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"client.cli.{module}"), function)
+    found = getattr(import_module(f"plansurvive.client.cli.{module}"), function)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)
         group.name = name

@@ -11,12 +11,12 @@ from contextlib import suppress
 
 from temporalio.client import Client
 
-from client.cli import environment
-from client.listing import list_plans
-from client.rpc import ask_view
-from plans.views.models import BriefStep, BriefView
-from plans.views.queries import BRIEF
-from runtime.connect import find
+from plansurvive.client.cli import environment
+from plansurvive.client.listing import list_plans
+from plansurvive.client.rpc import ask_view
+from plansurvive.plans.views.models import BriefStep, BriefView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.runtime.connect import find
 
 SECONDS = 1.5
 """How long a person waits for completion at most."""

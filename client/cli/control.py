@@ -9,21 +9,21 @@ from typing import Annotated, Any
 import typer
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from client import runs
-from client.cli import output, session
-from client.cli.asking import coloured, details
-from client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
-from client.cli.session import Connected, who
-from client.decide.changed_call import with_args
-from client.errors import PlanClosed
-from client.ids import plan_id
-from client.rpc import describe
-from client.runs import Choice
-from plans.errors import PlanError, Refused
-from plans.flow.ids import is_pattern
-from plans.views.call_text import args_rows, call_rows
-from plans.views.card import Card
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.asking import coloured, details
+from plansurvive.client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.decide.changed_call import with_args
+from plansurvive.client.errors import PlanClosed
+from plansurvive.client.ids import plan_id
+from plansurvive.client.rpc import describe
+from plansurvive.client.runs import Choice
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.views.call_text import args_rows, call_rows
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")

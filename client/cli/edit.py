@@ -7,20 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from client import edits as editing
-from client.cli import output, session
-from client.cli.options import AsJson, By, Comment, Id, Step, complete_step
-from client.cli.session import Connected, who
-from client.differences.plan_diff import PlanDiff
-from client.differences.plan_rows import plan_rows
-from client.edits import Edited
-from client.ids import plan_id
-from client.plan_file import load
-from client.requests.llm import require_llm_of
-from plans.editing.step_places import setting_of
-from plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
-from plans.errors import PlanError
-from plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
+from plansurvive.client import edits as editing
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, By, Comment, Id, Step, complete_step
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.differences.plan_diff import PlanDiff
+from plansurvive.client.differences.plan_rows import plan_rows
+from plansurvive.client.edits import Edited
+from plansurvive.client.ids import plan_id
+from plansurvive.client.plan_file import load
+from plansurvive.client.requests.llm import require_llm_of
+from plansurvive.plans.editing.step_places import setting_of
+from plansurvive.plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
 
 Expect = Annotated[
     int | None, typer.Option("--expect-version", metavar="N", help="Fail if the plan is at another version.")

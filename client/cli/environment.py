@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from runtime.settings import Settings
+    from plansurvive.runtime.settings import Settings
 
 _PASSED_IN: ContextVar[Mapping[str, str] | None] = ContextVar("environ of the command", default=None)
 
@@ -41,6 +41,6 @@ def default(name: str, value: str) -> str:
 
 def settings() -> Settings:
     """The settings of this command. Raises SettingError."""
-    from runtime.settings import Settings  # `plan --help` does without
+    from plansurvive.runtime.settings import Settings  # `plan --help` does without
 
     return Settings.read(environ())

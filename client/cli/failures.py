@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from client.cli import output
-from client.errors import PlanNotFound, PlanRefused
-from plans.definition.checks.plain_words import in_plain_words
-from plans.errors import PlanError
-from runtime.errors import NotConnected, WorkerFailed
+from plansurvive.client.cli import output
+from plansurvive.client.errors import PlanNotFound, PlanRefused
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.errors import NotConnected, WorkerFailed
 
 ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND = 1, 2, 3, 4
 

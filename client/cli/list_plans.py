@@ -10,18 +10,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import output, session
-from client.cli.options import AsJson
-from client.cli.session import Connected
-from client.listing import Listed, list_plans
-from client.live.lengths import seconds
-from plans.errors import PlanError
-from plans.guards.deadline import left
-from plans.run import PlanStatus
-from plans.views.safe_text import line
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.live.lengths import seconds
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.guards.deadline import left
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.safe_text import line
 
 if TYPE_CHECKING:
-    from client.overview.standing import Standing  # reads what a run is; a list without open plans does not need it
+    from plansurvive.client.overview.standing import (
+        Standing,  # reads what a run is; a list without open plans does not need it
+    )
 
 _STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
 _WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for", "recovery": "a recovery of",
@@ -137,7 +139,7 @@ async def _standings(here: Connected, found: list[Listed]) -> Mapping[str, Stand
     """How the open ones stand; empty if there are none."""
     if not any(each.is_open for each in found):
         return {}
-    from client.overview.standing import standings
+    from plansurvive.client.overview.standing import standings
 
     return await standings(here.client, found)
 

@@ -10,26 +10,26 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from client import draft, runs
-from client.cli import output, review, session
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.options import AsJson
-from client.cli.run import MaxParallel, NewId, Timeout, Workspace
-from client.cli.session import Connected, who
-from client.cli.spans import seconds_of
-from client.edits import plan_file
-from client.live.lengths import seconds
-from client.plan_file import races_among
-from client.requests.llm import require_llm
-from client.requests.workspaces import named
-from client.runs import Started
-from plans.errors import PlanError
-from plans.run import Options
-from plans.views.models import PlanView
-from plans.views.nested.written import written_rows
-from plans.views.safe_text import line
-from runtime.task_queues import serves_this_machine
+from plansurvive.client import draft, runs
+from plansurvive.client.cli import output, review, session
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.edits import plan_file
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.plan_file import races_among
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.runs import Started
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.nested.written import written_rows
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.task_queues import serves_this_machine
 
 NOT_SOUND = 1
 

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from client.cli import output
+from plansurvive.client.cli import output
 
 
 def complete_plan(incomplete: str) -> list[str]:
-    from client.cli.completion import plan_ids  # only where a shell completes
+    from plansurvive.client.cli.completion import plan_ids  # only where a shell completes
 
     return plan_ids(incomplete)
 
 
 def complete_step(ctx: typer.Context, incomplete: str) -> list[str]:
-    from client.cli.completion import step_ids
+    from plansurvive.client.cli.completion import step_ids
 
     plan = ctx.params.get("plan")
     return step_ids(plan, incomplete) if isinstance(plan, str) else []

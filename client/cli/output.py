@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from client.cli.console import SafeConsole
-from client.cli.environment import default, environ
-from plans.errors import InvalidPlan, PlanError
-from plans.views.safe_text import json_text, line, safe
+from plansurvive.client.cli.console import SafeConsole
+from plansurvive.client.cli.environment import default, environ
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.views.safe_text import json_text, line, safe
 
 if TYPE_CHECKING:
-    from plans.model import Problem
+    from plansurvive.plans.model import Problem
 
 INDENT = " " * 4
 PIPE_WIDTH = 240
@@ -72,7 +72,7 @@ def page(text: Text | str) -> None:
 
 def fitted(rows: Sequence[str], margin: int = 0) -> list[str]:
     """Rows of a call as a terminal is wide, less a margin: longer ones continue on the next, marked. Else unchanged."""
-    from plans.views.call_text import folded_rows  # imports all views, which `plan list` does without
+    from plansurvive.plans.views.call_text import folded_rows  # imports all views, which `plan list` does without
 
     console = out() if sys.stdout.isatty() else err()
     return folded_rows(rows, console.width - margin, cell_len) if console.is_terminal else list(rows)

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from client.cli import output, session
-from client.cli.options import AsJson
-from client.cli.session import Connected
-from client.cli.spans import duration
-from client.prune import Pruned
-from client.prune import prune as sweep
-from client.schedules.upkeep import schedule_prune
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.spans import duration
+from plansurvive.client.prune import Pruned
+from plansurvive.client.prune import prune as sweep
+from plansurvive.client.schedules.upkeep import schedule_prune
 
 
 def prune(

@@ -10,18 +10,18 @@ from typing import Annotated, Any
 
 import typer
 
-from client import runs
-from client.cli import output, session
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.options import AsJson, By, Id, complete_step
-from client.cli.session import Connected, who
-from client.ids import plan_id
-from client.requests.workspaces import named
-from client.runs import Started, Summary
-from plans.editing.next_run import Replacement
-from plans.editing.step_places import setting_of
-from plans.errors import PlanError
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.options import AsJson, By, Id, complete_step
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.ids import plan_id
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.runs import Started, Summary
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.editing.step_places import setting_of
+from plansurvive.plans.errors import PlanError
 
 Follow = Annotated[bool, typer.Option("--follow", help="Follow the new run to its end.")]
 From = Annotated[

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from client import runs
-from client.cli import environment, session
-from client.cli.asking import details
-from client.cli.options import Id
-from client.cli.session import Connected, who
-from client.ids import plan_id
-from client.local_tools import known_tools, tools_of
-from client.requests.llm import require_llm_of
-from client.rpc import ask, describe
-from plans.errors import PlanError
-from plans.run import ENDED, Run
-from plans.views.card import Card
-from plans.views.models import PlanView
+from plansurvive.client import runs
+from plansurvive.client.cli import environment, session
+from plansurvive.client.cli.asking import details
+from plansurvive.client.cli.options import Id
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.ids import plan_id
+from plansurvive.client.local_tools import known_tools, tools_of
+from plansurvive.client.requests.llm import require_llm_of
+from plansurvive.client.rpc import ask, describe
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models import PlanView
 
 if TYPE_CHECKING:
-    from client.review.deciding.around import Around
+    from plansurvive.client.review.deciding.around import Around
 
 Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]
 
@@ -32,7 +32,7 @@ def review(plan: Id, web: Web = False) -> None:
     """Review a plan: edit it, begin it, approve its steps. Full screen, with the keyboard."""
     if web:
         session.run(lambda here: runs.show(here.client, plan))  # report an unknown plan here, not in the browser
-        from client.cli.web.command import review as review_on_page
+        from plansurvive.client.cli.web.command import review as review_on_page
 
         review_on_page(environment.settings(), plan_id(plan))
         return
@@ -49,7 +49,7 @@ def on_a_screen() -> bool:
 
 async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
     """Show the screen until the user leaves it. Returns whether the plan left review. Raises PlanNotFound, NoWorker."""
-    from client.review.app import ReviewApp  # slow to import, and most commands do not need it
+    from plansurvive.client.review.app import ReviewApp  # slow to import, and most commands do not need it
 
     view = await runs.show(here.client, plan)
     tools = await tools_of(here.client, plan, here.settings)
@@ -71,8 +71,8 @@ async def _compared(here: Connected, plan: str, item: Card) -> Mapping[str, str]
 
 async def _around(here: Connected, plan: str, view: PlanView, before: Around) -> Around:
     """What pending calls would change in files here, and which steps will ask; the latter once for each version."""
-    from client.requests.asking import asking_of  # as slow to import
-    from client.review.deciding.around import Around
+    from plansurvive.client.requests.asking import asking_of  # as slow to import
+    from plansurvive.client.review.deciding.around import Around
 
     queue = (await describe(here.client, plan)).task_queue if view.pending else None
     found = {item.step_id: await details(here, item, queue) for item in view.pending}

@@ -7,25 +7,25 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from client import runs
-from client.caching.earlier import earlier_run
-from client.cli import environment, output, session, signals
-from client.cli import review as reviewing
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.options import AsJson, File
-from client.cli.session import Connected
-from client.cli.signals import INTERRUPTED
-from client.cli.spans import seconds_of
-from client.draft import drafted
-from client.errors import PlanRefused
-from client.plan_file import load
-from client.requests.plan_request import Flags, Request, prepared
-from client.runs import Started, Summary
-from client.tool_servers.servers import list_again, named_in
-from plans.model import MAX_PARALLEL
-from plans.views.safe_text import line
-from runtime.task_queues import serves_this_machine
+from plansurvive.client import runs
+from plansurvive.client.caching.earlier import earlier_run
+from plansurvive.client.cli import environment, output, session, signals
+from plansurvive.client.cli import review as reviewing
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.options import AsJson, File
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.draft import drafted
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.plan_file import load
+from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.runs import Started, Summary
+from plansurvive.client.tool_servers.servers import list_again, named_in
+from plansurvive.plans.model import MAX_PARALLEL
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Approve every step in advance.")]
@@ -106,7 +106,7 @@ def cache_of(since: str | None, *, no_cache: bool) -> Literal["", "on", "fresh"]
 
 def foretell(request: Request, as_json: bool) -> None:
     """Show what a checked plan would do, instead of starting it."""
-    from client.cli.forecast import show  # lazily: it loads all tools and what they need
+    from plansurvive.client.cli.forecast import show  # lazily: it loads all tools and what they need
 
     show.show(request, as_json=as_json)
 

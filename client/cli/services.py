@@ -12,18 +12,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import environment, output, signals
-from client.cli.options import AsJson
-from client.cli.output import say
-from client.doctor import Finding, Verdict, examine
-from plans.errors import PlanError
-from plans.views.safe_text import safe
-from runtime import server as embedded
-from runtime.background_worker import stop_workers, worker_command
-from runtime.connect import Connection
-from runtime.service import up as foreground
-from runtime.service.install import Service
-from runtime.settings import Settings
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.output import say
+from plansurvive.client.doctor import Finding, Verdict, examine
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime import server as embedded
+from plansurvive.runtime.background_worker import stop_workers, worker_command
+from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.service import up as foreground
+from plansurvive.runtime.service.install import Service
+from plansurvive.runtime.settings import Settings
 
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
 
@@ -51,7 +51,7 @@ def up(install: Install = False, uninstall: Uninstall = False, print_: Print = F
 
 async def _up(settings: Settings, *, page: bool) -> int:
     """Server and worker until they are stopped; `page`: with the web page beside them, in this process."""
-    from client.cli.web.command import beside
+    from plansurvive.client.cli.web.command import beside
 
     beside_them: list[asyncio.Task[None]] = []
 
@@ -76,7 +76,7 @@ def down(as_json: AsJson = False) -> None:
 def worker(context: typer.Context) -> None:
     """Run the steps of plans until stopped. `plan worker --help` lists its flags."""
     if context.args and context.args[0] in ("versions", "ramp", "rollback", "drain"):
-        from client.cli.workers.group import app as versions
+        from plansurvive.client.cli.workers.group import app as versions
 
         code = typer.main.get_command(versions).main(context.args, prog_name="plan worker", standalone_mode=False)
         raise typer.Exit(int(code or 0))

@@ -14,10 +14,10 @@ from typing import TypeVar
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.cli import environment, signals
-from client.cli.output import say
-from client.requests.connected import Connected, with_worker
-from runtime.connect import reach
+from plansurvive.client.cli import environment, signals
+from plansurvive.client.cli.output import say
+from plansurvive.client.requests.connected import Connected, with_worker
+from plansurvive.runtime.connect import reach
 
 __all__ = ["Connected", "look", "run", "who"]
 
@@ -51,7 +51,7 @@ async def _run(
 
 
 async def _has_record(client: Client, plan: str, query: str) -> bool:
-    from client import end_records  # imports all that reads a Run, which `plan list` does not need
+    from plansurvive.client import end_records  # imports all that reads a Run, which `plan list` does not need
 
     try:
         return await end_records.suffices(client, plan, query)

@@ -10,33 +10,33 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from client import runs
-from client.calls import with_values
-from client.cli import output, session
-from client.cli.asking import Details, details
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.follow.follow import exit_code, follow, show_summary
-from client.cli.items.inside import inside_json, inside_text
-from client.cli.items.waiting import pending_rows
-from client.cli.options import AsJson, Id, complete_plan, complete_step
-from client.cli.session import Connected
-from client.ids import plan_id
-from client.large_values import with_large_values
-from client.live.steps import in_words
-from client.plan_file import load
-from client.runs import Pending, Summary
-from plans.definition.parsing import read_plan
-from plans.definition.validation import problems
-from plans.errors import InvalidPlan
-from plans.flow.ids import covers
-from plans.guards.deadline import left
-from plans.model import Plan
-from plans.views.graphs.plan_nodes import plan_nodes
-from plans.views.markdown import Node, dot, mermaid
-from plans.views.progress.next_actions import next_actions
-from plans.views.queries import TEXT_STEPS
-from plans.views.safe_text import line
-from plans.views.summary import summary_markdown
+from plansurvive.client import runs
+from plansurvive.client.calls import with_values
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.asking import Details, details
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.items.inside import inside_json, inside_text
+from plansurvive.client.cli.items.waiting import pending_rows
+from plansurvive.client.cli.options import AsJson, Id, complete_plan, complete_step
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.ids import plan_id
+from plansurvive.client.large_values import with_large_values
+from plansurvive.client.live.steps import in_words
+from plansurvive.client.plan_file import load
+from plansurvive.client.runs import Pending, Summary
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.flow.ids import covers
+from plansurvive.plans.guards.deadline import left
+from plansurvive.plans.model import Plan
+from plansurvive.plans.views.graphs.plan_nodes import plan_nodes
+from plansurvive.plans.views.markdown import Node, dot, mermaid
+from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.queries import TEXT_STEPS
+from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.summary import summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")
 """Problems that a graph would not show."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import typer
 
-from client.requests.time_spans import time_limit, time_span
+from plansurvive.client.requests.time_spans import time_limit, time_span
 
 
 def duration(text: str, option: str) -> timedelta:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from client.cli import output, session
-from client.cli.options import AsJson, Id
-from client.cli.session import Connected
-from client.ids import plan_id
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, Id
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.ids import plan_id
 
 
 def watch_files(plan: Id, as_json: AsJson = False) -> None:
     """Report files that others change to a plan. The plan reads them again before it edits them."""
-    from client.file_watcher import watch_files as watch  # imports watchfiles, which only this command needs
+    from plansurvive.client.file_watcher import (
+        watch_files as watch,  # imports watchfiles, which only this command needs
+    )
 
     async def follow(here: Connected) -> None:
         async for paths in watch(here.client, plan, output.say):

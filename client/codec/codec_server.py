@@ -27,9 +27,9 @@ from temporalio.converter import (
     StorageDriverRetrieveContext,
 )
 
-from client.codec.admission import Admission, Login
-from plans.errors import PlanError
-from runtime.keys.codec import Codec, is_encrypted
+from plansurvive.client.codec.admission import Admission, Login
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.keys.codec import Codec, is_encrypted
 
 HOST = "127.0.0.1"
 PORT = 8234

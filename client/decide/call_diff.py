@@ -17,15 +17,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from activities.tools.text_edit import find_edit
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.contents import check_replaceable, read_head, text_of
-from activities.workspace.text_diff import unified_diff
-from activities.workspace.tree import may_hold_secrets
-from activities.workspace.workspace import Place, Workspace
-from plans.errors import ToolError
-from plans.views.card import Card
-from plans.views.safe_text import exact, line
+from plansurvive.activities.tools.text_edit import find_edit
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.contents import check_replaceable, read_head, text_of
+from plansurvive.activities.workspace.text_diff import unified_diff
+from plansurvive.activities.workspace.tree import may_hold_secrets
+from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import exact, line
 
 COMPARED_BYTES = 400_000
 COMPARED_LINES = 4_000

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from client.decide.shown import EDITED, MARGIN
-from client.differences.plan_diff import FieldChange, field_changes
-from plans.expressions.opaque import scanned
-from plans.expressions.references import find
-from plans.views.call_text import NAME_WIDTH
-from plans.views.card import Card
-from plans.views.safe_text import line
+from plansurvive.client.decide.shown import EDITED, MARGIN
+from plansurvive.client.differences.plan_diff import FieldChange, field_changes
+from plansurvive.plans.expressions.opaque import scanned
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.views.call_text import NAME_WIDTH
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
 
 Item = TypeVar("Item", bound=Card)
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from activities.workspace.allowed import WorkspaceRules
-from client.decide.call_diff import CallDiff, call_diff, path_of
-from client.rpc import ask
-from plans.errors import PlanError
-from plans.file_stamps import Stamp
-from plans.views.card import Card
-from plans.views.safe_text import exact, line
-from runtime.connect import Connection
-from runtime.settings import Settings
-from runtime.task_queues import serves_this_machine
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.client.decide.call_diff import CallDiff, call_diff, path_of
+from plansurvive.client.rpc import ask
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import exact, line
+from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import serves_this_machine
 
 PATIENCE = 3.0
 """Seconds that reading a file may take: it may be on a network that does not answer."""

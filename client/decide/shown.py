@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from client.decide.call_diff import CallDiff, call_diff
-from plans.views.card import Card
+from plansurvive.client.decide.call_diff import CallDiff, call_diff
+from plansurvive.plans.views.card import Card
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from activities.workspace.text_diff import Bounds, unified_diff
-from plans.definition.scopes import walk
-from plans.model import Plan, Step, Value
-from plans.plan_diff import ABSENT, StepDifference, field_differences, step_differences
-from plans.views.safe_text import exact
+from plansurvive.activities.workspace.text_diff import Bounds, unified_diff
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.model import Plan, Step, Value
+from plansurvive.plans.plan_diff import ABSENT, StepDifference, field_differences, step_differences
+from plansurvive.plans.views.safe_text import exact
 
 INLINE = 80
 """Characters of a value that is shown on the line of its field; a longer one gets lines of its own."""

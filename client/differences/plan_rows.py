@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from client.differences.plan_diff import FieldChange, PlanDiff, StepChange
-from plans.views.safe_text import line
+from plansurvive.client.differences.plan_diff import FieldChange, PlanDiff, StepChange
+from plansurvive.plans.views.safe_text import line
 
 MARKS = {"added": "+", "removed": "-", "changed": "~", "moved": "↕"}
 WORDS = {"added": "added", "removed": "removed", "changed": "changed", "moved": "moved"}

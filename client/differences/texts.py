@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from activities.workspace.text_diff import unified_diff
+from plansurvive.activities.workspace.text_diff import unified_diff
 
 
 @dataclass(frozen=True)

@@ -16,13 +16,13 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 from temporalio.workflow import ParentClosePolicy
 
-from client import ids
-from client.start import shown_of
-from plans.children.results import VALUE
-from plans.definition.parsing import read_plan
-from plans.errors import InvalidPlan, PlanError
-from plans.run import Options
-from plans.views.summary import Summary
+from plansurvive.client import ids
+from plansurvive.client.start import shown_of
+from plansurvive.plans.children.results import VALUE
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.summary import Summary
 
 _KIND = "PlanWorkflow"
 

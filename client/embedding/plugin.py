@@ -22,19 +22,19 @@ from temporalio.service import ConnectConfig, ServiceClient
 from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
-from activities.attempt.compact import Compacting
-from activities.offered import make_storage, offered
-from activities.tools.registry import load_tools
-from activities.tools.tool import Tool, no_fault
-from plans.errors import PlanError
-from runtime import search_attributes
-from runtime.connect import compression, storage
-from runtime.keys.of_settings import codec_of
-from runtime.settings import Settings
-from runtime.storage import converter
-from runtime.workflow_runner import SharingRunner, passed_through, with_patience
-from workflows.policies import BEAT
-from workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.activities.attempt.compact import Compacting
+from plansurvive.activities.offered import make_storage, offered
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.activities.tools.tool import Tool, no_fault
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime import search_attributes
+from plansurvive.runtime.connect import compression, storage
+from plansurvive.runtime.keys.of_settings import codec_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import converter
+from plansurvive.runtime.workflow_runner import SharingRunner, passed_through, with_patience
+from plansurvive.workflows.policies import BEAT
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 
 
 class PlansPlugin(SimplePlugin):
@@ -114,12 +114,15 @@ def _with(tools: Mapping[str, Tool], more: Sequence[Tool], replaced: Mapping[str
     return {**tools, **named, **replaced}
 
 
+_OURS = ("plansurvive.client", "plansurvive.runtime")
+
+
 def _runner(found: WorkflowRunner | None) -> WorkflowRunner:
     """The worker's runner, which passes our modules through the sandbox as worker.py does, and starts of plans."""
     found = found or SandboxedWorkflowRunner()
     if not isinstance(found, SandboxedWorkflowRunner):
         return found
-    restrictions = found.restrictions.with_passthrough_modules(*passed_through(WORKFLOWS), "client", "runtime")
+    restrictions = found.restrictions.with_passthrough_modules(*passed_through(WORKFLOWS), *_OURS)
     ours = frozenset(each.__name__ for each in WORKFLOWS)  # our types are named like their classes
     return SharingRunner(restrictions=restrictions, runner_class=found.runner_class, ours=ours)
 

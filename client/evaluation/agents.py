@@ -6,10 +6,10 @@ from typing import Any
 
 from temporalio.bridge.proto.workflow_activation import SignalWorkflow, WorkflowActivationJob
 
-from client.evaluation.answers import Decisions, Key, decisions_of, is_about
-from client.evaluation.record import Done, Record
-from client.evaluation.stage import Stage, Stopped, not_recorded
-from plans.agents.run import AgentRun, agent_view
+from plansurvive.client.evaluation.answers import Decisions, Key, decisions_of, is_about
+from plansurvive.client.evaluation.record import Done, Record
+from plansurvive.client.evaluation.stage import Stage, Stopped, not_recorded
+from plansurvive.plans.agents.run import AgentRun, agent_view
 
 BY_ITSELF = frozenset(("completed", "stalled", "iterations", "tokens", "failed"))
 """Ends that follow from answers and results. Others came from people, a clock or a plan's budget."""

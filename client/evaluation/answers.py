@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from temporalio.api.common.v1 import Payload
 
-from client.evaluation.record import Done, Message, Record
-from plans.activity_io import Facts
-from plans.model import ToolSpec
+from plansurvive.client.evaluation.record import Done, Message, Record
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.model import ToolSpec
 
 ASK = "ask_llm"
 CHECK = "check_plan"

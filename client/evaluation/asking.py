@@ -18,14 +18,14 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from activities.llm.ask_llm import AskLlm
-from client.evaluation.answers import ASK, data_of
-from client.evaluation.played import asked
-from client.evaluation.prices import CostOf, cost, unpriced
-from client.evaluation.record import Done, Record
-from client.evaluation.stage import Reply, Stopped
-from plans.agents.llm_request import LlmRequest
-from plans.budget import Usage, estimate
+from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.client.evaluation.answers import ASK, data_of
+from plansurvive.client.evaluation.played import asked
+from plansurvive.client.evaluation.prices import CostOf, cost, unpriced
+from plansurvive.client.evaluation.record import Done, Record
+from plansurvive.client.evaluation.stage import Reply, Stopped
+from plansurvive.plans.agents.llm_request import LlmRequest
+from plansurvive.plans.budget import Usage, estimate
 
 TRIES = 4
 """Attempts of a request to an endpoint that is busy or down."""

@@ -30,10 +30,10 @@ from temporalio.converter import DataConverter
 from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, WorkflowInstanceDetails
 from temporalio.workflow import Info
 
-from client.evaluation.record import AGENT, PLAN, Record
-from plans.errors import PlanError
-from workflows.agent import AgentWorkflow
-from workflows.plan import PlanWorkflow
+from plansurvive.client.evaluation.record import AGENT, PLAN, Record
+from plansurvive.plans.errors import PlanError
+from plansurvive.workflows.agent import AgentWorkflow
+from plansurvive.workflows.plan import PlanWorkflow
 
 _TYPES: dict[str, type] = {AGENT: AgentWorkflow, PLAN: PlanWorkflow}
 _DEFINITION = "__temporal_workflow_definition"

@@ -9,10 +9,10 @@ from itertools import count
 
 from temporalio.bridge.proto.workflow_activation import DoUpdate, WorkflowActivationJob
 
-from client.evaluation.answers import Key, data_of, review_messages
-from client.evaluation.record import AGENT, PLAN, Done, Record
-from client.evaluation.stage import Stage, Written, not_recorded
-from plans.model import Problem
+from plansurvive.client.evaluation.answers import Key, data_of, review_messages
+from plansurvive.client.evaluation.record import AGENT, PLAN, Done, Record
+from plansurvive.client.evaluation.stage import Stage, Written, not_recorded
+from plansurvive.plans.model import Problem
 
 TOLD = 20
 """Problems of a plan that are reported."""

@@ -17,10 +17,10 @@ from typing import Any
 from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 
-from client.evaluation.answers import ASK, Key, data_of
-from client.evaluation.record import Done, Record
-from plans.budget import Usage
-from plans.model import ToolSpec
+from plansurvive.client.evaluation.answers import ASK, Key, data_of
+from plansurvive.client.evaluation.record import Done, Record
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.model import ToolSpec
 
 
 @dataclass(frozen=True)

@@ -6,25 +6,25 @@ from dataclasses import dataclass, field, replace
 
 from temporalio.converter import DataConverter
 
-from activities.llm.ask_llm import AskLlm
-from activities.llm.model import LanguageModel
-from client.evaluation.agents import BY_ITSELF, AgentPart
-from client.evaluation.answers import ASK, Answers, Decisions, data_of, facts_of
-from client.evaluation.asking import Anew, FromRecord, Spending
-from client.evaluation.instance import PlayFailed
-from client.evaluation.passing_store import PassingStore
-from client.evaluation.plans import PlanPart, is_drafted
-from client.evaluation.played import Asked, Played, asked, of_record
-from client.evaluation.prices import CostOf, unpriced
-from client.evaluation.record import AGENT, PLAN, Record
-from client.evaluation.report import Replayed, compared
-from client.evaluation.stage import Ask, Stage, Stopped
-from client.ids import plan_id
-from plans.errors import PlanError
-from plans.llm.endpoint import CONTEXT_TOKENS
-from plans.llm.prompt_set import PromptSet
-from runtime.storage import StorageError
-from runtime.value_store import INLINE_BYTES, ValueStore
+from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.client.evaluation.agents import BY_ITSELF, AgentPart
+from plansurvive.client.evaluation.answers import ASK, Answers, Decisions, data_of, facts_of
+from plansurvive.client.evaluation.asking import Anew, FromRecord, Spending
+from plansurvive.client.evaluation.instance import PlayFailed
+from plansurvive.client.evaluation.passing_store import PassingStore
+from plansurvive.client.evaluation.plans import PlanPart, is_drafted
+from plansurvive.client.evaluation.played import Asked, Played, asked, of_record
+from plansurvive.client.evaluation.prices import CostOf, unpriced
+from plansurvive.client.evaluation.record import AGENT, PLAN, Record
+from plansurvive.client.evaluation.report import Replayed, compared
+from plansurvive.client.evaluation.stage import Ask, Stage, Stopped
+from plansurvive.client.ids import plan_id
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS
+from plansurvive.plans.llm.prompt_set import PromptSet
+from plansurvive.runtime.storage import StorageError
+from plansurvive.runtime.value_store import INLINE_BYTES, ValueStore
 
 CORRECTION = "correction"
 

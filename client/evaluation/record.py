@@ -20,11 +20,11 @@ from temporalio.common import RawValue
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.end_records import local_result
-from client.errors import PlanNotFound
-from client.ids import workflow_id
-from client.rpc import RPC_TIMEOUT, translated
-from runtime.storage import StorageError
+from plansurvive.client.end_records import local_result
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.rpc import RPC_TIMEOUT, translated
+from plansurvive.runtime.storage import StorageError
 
 AGENT, PLAN = "AgentWorkflow", "PlanWorkflow"
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.evaluation.asking import Spending
-from client.evaluation.playing import Asking, NothingToReplay, Play
-from client.evaluation.record import RecordGone, read
-from client.evaluation.report import Evaluation, Replayed, Unreadable, summed
-from client.ids import workflow_id
-from client.listing import AGENTS_TOO
-from client.rpc import translated
-from runtime.keys.errors import KeyMissing
+from plansurvive.client.evaluation.asking import Spending
+from plansurvive.client.evaluation.playing import Asking, NothingToReplay, Play
+from plansurvive.client.evaluation.record import RecordGone, read
+from plansurvive.client.evaluation.report import Evaluation, Replayed, Unreadable, summed
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.listing import AGENTS_TOO
+from plansurvive.client.rpc import translated
+from plansurvive.runtime.keys.errors import KeyMissing
 
 SIDE_BY_SIDE = 4
 """Replays at a time, unless told otherwise."""

@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from client.differences.plan_diff import PlanDiff, plan_diff, plan_of
-from client.evaluation.answers import Key
-from client.evaluation.played import Asked, Called, Played
-from client.evaluation.prices import CostOf, cost, total
-from plans.model import Value
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff, plan_of
+from plansurvive.client.evaluation.answers import Key
+from plansurvive.client.evaluation.played import Asked, Called, Played
+from plansurvive.client.evaluation.prices import CostOf, cost, total
+from plansurvive.plans.model import Value
 
 MAX_CHANGES = 100
 """Differences that are told one by one; the others are counted."""

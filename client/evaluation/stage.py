@@ -26,10 +26,10 @@ from temporalio.bridge.proto.workflow_activation import (
 )
 from temporalio.converter import DataConverter
 
-from client.evaluation.answers import ASK, CHECK, Answers, Key, data_of, unbound
-from client.evaluation.instance import Instance
-from client.evaluation.played import Played, asked, called
-from client.evaluation.record import Done, Record
+from plansurvive.client.evaluation.answers import ASK, CHECK, Answers, Key, data_of, unbound
+from plansurvive.client.evaluation.instance import Instance
+from plansurvive.client.evaluation.played import Played, asked, called
+from plansurvive.client.evaluation.record import Done, Record
 
 NOT_RECORDED = "NOT_RECORDED"
 """Code of a call that the record has no answer to."""

@@ -9,8 +9,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Literal
 
-from plans.errors import PlanError
-from runtime.templates.find import PROJECT
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.templates.find import PROJECT
 
 SCHEMA = f"{PROJECT}/plan.schema.json"
 """The JSON Schema of plan files, for editors. Ours: written again when it differs, as after an upgrade."""
@@ -42,7 +42,7 @@ def create(directory: Path, schema: dict[str, Any]) -> list[File]:
     `directory` is made if it does not exist. Raises NoProject; files written before the error stay.
     """
     wanted = {
-        **_samples(files("client.first_project") / "files"),
+        **_samples(files("plansurvive.client.first_project") / "files"),
         EDITOR: _json({"yaml.schemas": {f"./{SCHEMA}": [PLAN, "*.plan.yaml"]}}),
         SCHEMA: _json(schema),
     }
@@ -64,7 +64,7 @@ def editor_setting() -> str:
 
 def section_for_agents() -> str:
     """The section about plans for the AGENTS.md of a repository, between its marks."""
-    return (files("client.first_project") / "files" / f"{AGENTS}.txt").read_text("utf-8")
+    return (files("plansurvive.client.first_project") / "files" / f"{AGENTS}.txt").read_text("utf-8")
 
 
 def _written(directory: Path, path: str, text: str) -> State:

@@ -10,29 +10,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from activities.attempt.environment import ToolEnvironment, sandbox_of
-from activities.caching.results import Results
-from activities.lifecycle.load_plan import ChildPlanLoader
-from activities.tools.registry import load_tools
-from activities.tools.tool import Tool, ToolContext
-from activities.workspace.effect_log import Effects
-from activities.workspace.workspace import Workspace
-from client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
-from plans.activity_io import Call
-from plans.caching.entries import Output
-from plans.caching.why import reasons_of
-from plans.children.orders import Source
-from plans.children.state import LoadedPlan, LoadRequest
-from plans.forecast.around import Taken
-from plans.forecast.models import ForeseenChange
-from plans.model import Retry, Step
-from plans.model.caching import CacheNote, CacheOrder
-from plans.views.card import Card
-from runtime.connect import storage
-from runtime.keys.at_rest import AtRest
-from runtime.keys.of_settings import ring_of
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment, sandbox_of
+from plansurvive.activities.caching.results import Results
+from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.caching.entries import Output
+from plansurvive.plans.caching.why import reasons_of
+from plansurvive.plans.children.orders import Source
+from plansurvive.plans.children.state import LoadedPlan, LoadRequest
+from plansurvive.plans.forecast.around import Taken
+from plansurvive.plans.forecast.models import ForeseenChange
+from plansurvive.plans.model import Retry, Step
+from plansurvive.plans.model.caching import CacheNote, CacheOrder
+from plansurvive.plans.views.card import Card
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 
 
 @dataclass

@@ -9,12 +9,12 @@ from statistics import median
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client import end_records
-from client.evaluation.prices import CostOf, cost, total
-from client.listing import list_plans
-from plans.errors import PlanError
-from plans.flow.ids import template_of
-from plans.run import PlanStatus, Run, Status
+from plansurvive.client import end_records
+from plansurvive.client.evaluation.prices import CostOf, cost, total
+from plansurvive.client.listing import list_plans
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.run import PlanStatus, Run, Status
 
 RUNS = 10
 """Earlier runs that are read, the newest first."""

@@ -9,23 +9,23 @@ from typing import TypeVar
 
 from temporalio.client import Client
 
-from client.caching.earlier import earlier_run
-from client.forecast.around import Machine
-from client.forecast.earlier import Earlier, earlier_runs
-from client.forecast.times import needed
-from client.local_tools import known_tools
-from client.requests.plan_request import Request
-from client.requests.workspaces import asking_in
-from plans.activity_io import Facts
-from plans.definition.validation import input_values
-from plans.flow.ids import template_of
-from plans.forecast.models import Forecast, ForeseenStep
-from plans.forecast.walk import Walk
-from plans.model import DEFAULT_PARALLEL
-from plans.run import Run
-from runtime.errors import NotConnected
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.client.caching.earlier import earlier_run
+from plansurvive.client.forecast.around import Machine
+from plansurvive.client.forecast.earlier import Earlier, earlier_runs
+from plansurvive.client.forecast.times import needed
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.requests.plan_request import Request
+from plansurvive.client.requests.workspaces import asking_in
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.validation import input_values
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.forecast.models import Forecast, ForeseenStep
+from plansurvive.plans.forecast.walk import Walk
+from plansurvive.plans.model import DEFAULT_PARALLEL
+from plansurvive.plans.run import Run
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
 
 _Number = TypeVar("_Number", int, float)
 NO_SERVER = "no Temporal server runs, so nothing is known of earlier runs and of workers"

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from plans.forecast.models import ForeseenStep
+from plansurvive.plans.forecast.models import ForeseenStep
 
 
 def needed(

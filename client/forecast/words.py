@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from client.live.lengths import seconds
-from plans.forecast.models import Forecast, ForeseenStep
+from plansurvive.client.live.lengths import seconds
+from plansurvive.plans.forecast.models import Forecast, ForeseenStep
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}
 """By outlook."""

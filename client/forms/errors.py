@@ -6,10 +6,10 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from client.forms.kinds import Schema
-from client.forms.texts import is_reference
-from client.forms.tree import Place
-from plans.definition.bounded_schema import TooMuch, Unbounded, errors
+from plansurvive.client.forms.kinds import Schema
+from plansurvive.client.forms.texts import is_reference
+from plansurvive.client.forms.tree import Place
+from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
 
 MAX_APPLIED = 20_000
 """Keywords, matches and errors of one check."""

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from client.forms.kinds import Schema, properties_of, required_of
-from client.forms.texts import ABSENT
-from client.forms.tree import MAX_DEPTH, Maker, Node
-from plans.views.safe_text import line
+from plansurvive.client.forms.kinds import Schema, properties_of, required_of
+from plansurvive.client.forms.texts import ABSENT
+from plansurvive.client.forms.tree import MAX_DEPTH, Maker, Node
+from plansurvive.plans.views.safe_text import line
 
 _NAMES = {"text": "text", "integer": "whole number", "number": "number", "choice": "choice", "json": "JSON"}
 

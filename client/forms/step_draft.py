@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from client.forms.flat import flat_fields
-from client.forms.kinds import Choice, Kind
-from client.forms.texts import ABSENT, Unreadable
-from client.forms.tree import Node
-from plans.edits import AddStep, Edit, SetField
-from plans.execution.tool_history import shorten
-from plans.model import Step, ToolSpec
-from plans.model.step_fields import On, names
-from plans.plan_diff import same_value
-from plans.views.models import StepView
-from plans.views.safe_text import line, safe
+from plansurvive.client.forms.flat import flat_fields
+from plansurvive.client.forms.kinds import Choice, Kind
+from plansurvive.client.forms.texts import ABSENT, Unreadable
+from plansurvive.client.forms.tree import Node
+from plansurvive.plans.edits import AddStep, Edit, SetField
+from plansurvive.plans.execution.tool_history import shorten
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model.step_fields import On, names
+from plansurvive.plans.plan_diff import same_value
+from plansurvive.plans.views.models import StepView
+from plansurvive.plans.views.safe_text import line, safe
 
 LEAVE, ALWAYS, NEVER = "leave", "always", "never"
 

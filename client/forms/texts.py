@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from client.forms.kinds import Kind
-from plans.definition.parsing import Unreadable as NotAValue
-from plans.definition.parsing import check_depth, check_values
-from plans.views.safe_text import safe
+from plansurvive.client.forms.kinds import Kind
+from plansurvive.plans.definition.parsing import Unreadable as NotAValue
+from plansurvive.plans.definition.parsing import check_depth, check_values
+from plansurvive.plans.views.safe_text import safe
 
 
 class _Absent:

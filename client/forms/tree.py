@@ -12,8 +12,26 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from client.forms.kinds import Choice, FieldKind, Kind, Schema, is_one_of, kind_of, properties_of, required_of
-from client.forms.texts import ABSENT, Unreadable, is_plain, is_reference, json_value, loose_value, number, text_of
+from plansurvive.client.forms.kinds import (
+    Choice,
+    FieldKind,
+    Kind,
+    Schema,
+    is_one_of,
+    kind_of,
+    properties_of,
+    required_of,
+)
+from plansurvive.client.forms.texts import (
+    ABSENT,
+    Unreadable,
+    is_plain,
+    is_reference,
+    json_value,
+    loose_value,
+    number,
+    text_of,
+)
 
 MAX_DEPTH = 4
 MAX_FIELDS = 200

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import yaml
 
-from client.importers.github_actions import workflow as github
-from client.importers.report import Imported, Place, Report
-from client.importers.serverless import workflow as serverless
-from client.plan_file import PlanFile
-from plans.errors import PlanError
+from plansurvive.client.importers.github_actions import workflow as github
+from plansurvive.client.importers.report import Imported, Place, Report
+from plansurvive.client.importers.serverless import workflow as serverless
+from plansurvive.client.plan_file import PlanFile
+from plansurvive.plans.errors import PlanError
 
 Kind = Literal["github", "serverless"]
 MAX_LINES = 50_000

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from plans.expressions.references import literal
+from plansurvive.plans.expressions.references import literal
 
 MAX_EXPRESSION = 1_000
 """Characters of an expression in a plan."""

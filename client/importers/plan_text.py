@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from client.importers.report import Entry, Imported
-from plans.views.safe_text import line
-from runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.client.importers.report import Entry, Imported
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 NOTE = "x-import"
 """Key of a step that stands for a comment until the text is written: numbers of entries in the report."""

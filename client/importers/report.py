@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 MAX_LOSSES = 1_000
 """Most entries of a report; what is beyond is counted."""

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 from temporalio.client import Client
 
-from client.rpc import ask_view
-from plans.errors import PlanError
-from plans.views.models import InnerStep, InsidePage
+from plansurvive.client.rpc import ask_view
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.models import InnerStep, InsidePage
 
 PAGE = 500
 """Steps of one query."""

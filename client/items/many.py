@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 from temporalio.client import Client
 
-from client.children.naming import located
-from client.decisions import Choice
-from client.ids import plan_id
-from client.rpc import ask_view
-from client.updates import update
-from plans.errors import Refused
-from plans.flow.ids import covers, matches, pattern_of
-from plans.views.card import Card
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
-from plans.views.safe_text import quoted
+from plansurvive.client.children.naming import located
+from plansurvive.client.decisions import Choice
+from plansurvive.client.ids import plan_id
+from plansurvive.client.rpc import ask_view
+from plansurvive.client.updates import update
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.flow.ids import covers, matches, pattern_of
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.safe_text import quoted
 
 AT_ONCE = 150
 """Decisions in one message, which has at most 16 KiB."""

@@ -11,9 +11,9 @@ from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRej
 from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.errors import NoWorker
-from client.rpc import translated
-from plans.limits.messages import LISTED, LimitRow, workflow_id
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.rpc import translated
+from plansurvive.plans.limits.messages import LISTED, LimitRow, workflow_id
 
 PATIENCE = 8.0
 """Seconds; a worker that has to replay the limiter first takes less."""

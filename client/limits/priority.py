@@ -10,9 +10,9 @@ import hashlib
 
 from temporalio.common import Priority
 
-from plans.model import Plan
-from plans.model.shares import DEFAULT_PRIORITY, Fairness
-from plans.run import Options
+from plansurvive.plans.model import Plan
+from plansurvive.plans.model.shares import DEFAULT_PRIORITY, Fairness
+from plansurvive.plans.run import Options
 
 MAX_KEY = 64
 """Bytes of a fairness key (Temporal)."""

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 
 from temporalio.client import Client
 
-from client.ids import plan_id
-from client.live.in_flight import LLM, InFlight, in_flight
-from plans.activity_io import Attempt
-from plans.errors import PlanError
-from plans.run import Status
-from plans.views.live import ended_text
-from plans.views.progress.events import EventView, LogLine
+from plansurvive.client.ids import plan_id
+from plansurvive.client.live.in_flight import LLM, InFlight, in_flight
+from plansurvive.plans.activity_io import Attempt
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.views.progress.events import EventView, LogLine
 
 LOOK_SECONDS = 0.5
 """Seconds between two looks at the activities in flight: a retry may follow after one."""

@@ -17,10 +17,10 @@ from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from client.ids import AGENT
-from client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
-from plans.flow.ids import of_call
-from plans.views.live import LiveView, live_of
+from plansurvive.client.ids import AGENT
+from plansurvive.client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
+from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.views.live import LiveView, live_of
 
 MAX_AGENTS = 10
 """Agents of a plan that are asked as well; those of further ones are not."""

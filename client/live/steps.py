@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from client.live.in_flight import InFlight
-from plans.run import Status
-from plans.views.live import LiveView, attempt_text
-from plans.views.models import BriefStep, BriefView
+from plansurvive.client.live.in_flight import InFlight
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.live import LiveView, attempt_text
+from plansurvive.plans.views.models import BriefStep, BriefView
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from client.errors import PlanNotFound
-from client.ids import recorded_id
-from client.rpc import ask, describe, heartbeat_of, memo_of
-from plans.activity_io import logs_of, time_of
-from plans.errors import PlanError
-from plans.flow.ids import covers, of_call
-from plans.run import Status
-from plans.views.live import LiveView, live_of
-from plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import recorded_id
+from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
+from plansurvive.plans.activity_io import logs_of, time_of
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import covers, of_call
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.live import LiveView, live_of
+from plansurvive.plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
 
 GONE = frozenset((PlanNotFound.code, "UNKNOWN_STEP"))
 _LAST = datetime.max.replace(tzinfo=UTC)

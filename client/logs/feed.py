@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 from temporalio.client import Client
 
-from activities.outputs.stored_output import Number, Position, output
-from client.errors import NoWorker
-from client.logs.attempts import Attempts, Known, Shown
-from client.rpc import has_ended
-from plans.activity_io import STDERR, STDOUT
-from plans.errors import PlanError, ToolError
-from runtime.errors import NotConnected
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number, Position, output
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.logs.attempts import Attempts, Known, Shown
+from plansurvive.client.rpc import has_ended
+from plansurvive.plans.activity_io import STDERR, STDOUT
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.value_store import ValueStore
 
 POLL_SECONDS = 0.5
 """Seconds between two looks at a plan that is followed."""

@@ -13,9 +13,9 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
-from client.errors import BadPlanId, PlanNotFound
-from plans.errors import InvalidPlan, PlanError
-from plans.views.safe_text import safe
+from plansurvive.client.errors import BadPlanId, PlanNotFound
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.views.safe_text import safe
 
 LOG = logging.getLogger(__name__)
 MAX_PROBLEMS = 100

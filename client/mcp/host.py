@@ -15,14 +15,14 @@ from typing import Any, TypedDict
 
 from mcp.server.mcpserver import Context
 
-from client.mcp.decisions.rules import Deciding
-from client.requests.connected import Connected, with_worker
-from client.web.live.hub import Hub
-from plans.errors import PlanError
-from plans.execution.messages import Via
-from runtime import server as embedded
-from runtime.connect import Connection, Origin, reach
-from runtime.settings import Settings
+from plansurvive.client.mcp.decisions.rules import Deciding
+from plansurvive.client.requests.connected import Connected, with_worker
+from plansurvive.client.web.live.hub import Hub
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.messages import Via
+from plansurvive.runtime import server as embedded
+from plansurvive.runtime.connect import Connection, Origin, reach
+from plansurvive.runtime.settings import Settings
 
 LOG = logging.getLogger(__name__)
 

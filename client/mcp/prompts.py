@@ -8,10 +8,10 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts.base import Message, UserMessage
 from pydantic import Field
 
-from client.local_tools import known_tools
-from client.mcp.host import Host
-from plans.llm.planning_prompts import planning_system
-from plans.llm.prompt_parts import clean, section
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.mcp.host import Host
+from plansurvive.plans.llm.planning_prompts import planning_system
+from plansurvive.plans.llm.prompt_parts import clean, section
 
 MAX_REQUEST = 20_000
 _USE = """\

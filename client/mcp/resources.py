@@ -11,13 +11,13 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 
-from client import runs
-from client.edits import plan_file
-from client.mcp.host import Host
-from client.mcp.tools.views import shown
-from plans.views.markdown import Node, mermaid
-from plans.views.safe_text import safe
-from plans.views.summary import summary_markdown
+from plansurvive.client import runs
+from plansurvive.client.edits import plan_file
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.tools.views import shown
+from plansurvive.plans.views.markdown import Node, mermaid
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.views.summary import summary_markdown
 
 MAX_CHARACTERS = 500_000
 """Of a resource; a longer one is cut, and says so."""

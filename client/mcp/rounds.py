@@ -16,9 +16,9 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import RequestStateSecurity
 from mcp.server.request_state import AESGCMRequestStateCodec, authenticated_principal
 
-from client.mcp.host import Host
-from runtime.private_files import secret
-from runtime.settings import Settings
+from plansurvive.client.mcp.host import Host
+from plansurvive.runtime.private_files import secret
+from plansurvive.runtime.settings import Settings
 
 KEY_FILE = "mcp-rounds.key"
 """File in the state directory with the key, hexadecimal. Whoever loses it has people asked once more, no worse."""

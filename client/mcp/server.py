@@ -18,15 +18,15 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool
 from pydantic import AnyUrl
 
-from client.mcp import errors, prompts, resources
-from client.mcp.decisions import asking
-from client.mcp.host import Forbidden, Host
-from client.mcp.rounds import sealing
-from client.mcp.tasks.extension import Tasks
-from client.mcp.tasks.listen import TaskNotifications
-from client.mcp.templates.calling import Templates
-from client.mcp.tools import checking, controlling, deciding, editing, files, following, showing, starting
-from plans.errors import PlanError
+from plansurvive.client.mcp import errors, prompts, resources
+from plansurvive.client.mcp.decisions import asking
+from plansurvive.client.mcp.host import Forbidden, Host
+from plansurvive.client.mcp.rounds import sealing
+from plansurvive.client.mcp.tasks.extension import Tasks
+from plansurvive.client.mcp.tasks.listen import TaskNotifications
+from plansurvive.client.mcp.templates.calling import Templates
+from plansurvive.client.mcp.tools import checking, controlling, deciding, editing, files, following, showing, starting
+from plansurvive.plans.errors import PlanError
 
 Register = Callable[[MCPServer[Any], Host], None]
 
@@ -132,6 +132,6 @@ def build(host: Host) -> MCPServer[Any]:
 
 def _version() -> str:
     try:
-        return metadata.version("plans-that-survive")
+        return metadata.version("plansurvive")
     except metadata.PackageNotFoundError:
         return "0"

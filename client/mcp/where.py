@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from client.ids import plan_id, workflow_id
-from client.requests.connected import Connected
-from plans.model import Value
+from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.model import Value
 
 
 class Where(Value):

@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 
 from pydantic import Field
 
-from activities.notify.channels import EXTRA, Channel, is_installed
-from activities.notify.deliver import Notifier
-from activities.notify.failures import NotDelivered
-from activities.notify.targets import Target, Targets, each, file_of, key_bytes, read_targets, secret_of
-from plans.errors import PlanError
-from plans.model import Value
-from plans.model.notify import Event, NotifyRule
-from plans.notify.messages import Item
-from plans.notify.outbox import Delivery, Notice, Subject
-from runtime.settings import SettingError, Settings
+from plansurvive.activities.notify.channels import EXTRA, Channel, is_installed
+from plansurvive.activities.notify.deliver import Notifier
+from plansurvive.activities.notify.failures import NotDelivered
+from plansurvive.activities.notify.targets import Target, Targets, each, file_of, key_bytes, read_targets, secret_of
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
+from plansurvive.plans.model.notify import Event, NotifyRule
+from plansurvive.plans.notify.messages import Item
+from plansurvive.plans.notify.outbox import Delivery, Notice, Subject
+from plansurvive.runtime.settings import SettingError, Settings
 
 TEST = "this is a test; no plan needs anything"
 

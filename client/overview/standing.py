@@ -13,14 +13,14 @@ from pydantic import Field
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.listing import Listed
-from client.rpc import ask_view
-from plans.errors import PlanError
-from plans.model import Value
-from plans.run import PlanStatus
-from plans.views.progress.next_actions import NextAction, next_actions
-from plans.views.summary import AskedStep, Summary
-from runtime.task_queues import listeners
+from plansurvive.client.listing import Listed
+from plansurvive.client.rpc import ask_view
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.progress.next_actions import NextAction, next_actions
+from plansurvive.plans.views.summary import AskedStep, Summary
+from plansurvive.runtime.task_queues import listeners
 
 PATIENCE = 2.0
 """Seconds a plan may take to answer."""

@@ -14,8 +14,8 @@ from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.workflowservice.v1 import DescribeWorkerDeploymentVersionRequest
 from temporalio.client import Client
 
-from runtime.versions.routing import BadVersion, asked, described
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.runtime.versions.routing import BadVersion, asked, described
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 _MISSING = "missing active task queues"
 """Words of the server, at versions 1.27 to 1.29."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.client import Client, WorkflowExecution
 
-from runtime.task_queues import listeners
-from runtime.versions.routing import Known, Routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.runtime.versions.routing import Known, Routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 _PLANS = "WorkflowType = 'PlanWorkflow'"
 _OTHERS = "WorkflowType != 'PlanWorkflow'"

@@ -26,10 +26,10 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from client.releases.all_queues import with_all_queues
-from client.releases.at_versions import AtVersion, at_version, running_at
-from runtime.versions.routing import BadVersion, Known, Routing, asked, described, routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.client.releases.all_queues import with_all_queues
+from plansurvive.client.releases.at_versions import AtVersion, at_version, running_at
+from plansurvive.runtime.versions.routing import BadVersion, Known, Routing, asked, described, routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 WHOLE = 100.0
 MADE_CURRENT = "plans-made-current"

@@ -10,9 +10,9 @@ from contextlib import suppress
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client.releases.at_versions import AtVersion, all_versions
-from runtime.versions.routing import BadVersion, NoVersions, current_of, names, routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.client.releases.at_versions import AtVersion, all_versions
+from plansurvive.runtime.versions.routing import BadVersion, NoVersions, current_of, names, routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 
 async def unserved(client: Client, queue: str) -> list[str]:

@@ -9,14 +9,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from plans.definition.scopes import bodies, path_in, walk, with_bodies
-from plans.definition.will_ask import Asking, Ground, will_ask
-from plans.expressions.references import find
-from plans.files.name_patterns import ProtectedNames
-from plans.flow.undone import is_of_edited
-from plans.model import Step, ToolSpec
-from plans.run import DONE, Run, Status
-from runtime.settings import Settings
+from plansurvive.plans.definition.scopes import bodies, path_in, walk, with_bodies
+from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.plans.flow.undone import is_of_edited
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.runtime.settings import Settings
 
 
 def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> list[Asking]:
@@ -25,8 +25,10 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
     Files are looked for on this machine; if the workspace is not here, every file may be there. Not `first_run`: it
     asks if there is a file then that is known only when it runs.
     """
-    from activities.provenance.shell_writes import written_by_shell  # lazily: most pages need no parser of shells
-    from plans.execution.regeneration import as_it_stands  # `plan check` knows no runs
+    from plansurvive.activities.provenance.shell_writes import (
+        written_by_shell,  # lazily: most pages need no parser of shells
+    )
+    from plansurvive.plans.execution.regeneration import as_it_stands  # `plan check` knows no runs
 
     place = Path(run.facts.workspace or run.options.workspace or run.plan.workspace or "")
     is_here = place.is_absolute() and place.is_dir()

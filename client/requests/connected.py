@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from client.web.served import served
-from runtime.connect import Connection
-from runtime.settings import Settings
-from runtime.task_queues import serves_this_machine
+from plansurvive.client.web.served import served
+from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import serves_this_machine
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ async def with_worker(
     """
     running = None
     if needed:
-        from runtime.background_worker import ensure_worker  # `plan list` does without
+        from plansurvive.runtime.background_worker import ensure_worker  # `plan list` does without
 
         running = await ensure_worker(settings, connection, as_set=starts)
     return Connected(settings, connection, running is not None)

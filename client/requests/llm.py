@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from client.rpc import describe
-from plans.errors import PlanError
-from plans.llm.endpoint import is_loopback
-from runtime.settings import Settings
+from plansurvive.client.rpc import describe
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.llm.endpoint import is_loopback
+from plansurvive.runtime.settings import Settings
 
 
 def require_llm(settings: Settings, *, own_worker: bool) -> None:

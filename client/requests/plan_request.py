@@ -11,22 +11,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from client.children.checking import check_children
-from client.errors import PlanRefused
-from client.limits.priority import fairness_of
-from client.local_tools import known_tools
-from client.plan_file import OF_WORKERS, PlanFile, check, load
-from client.requests.workspaces import checked, directory_of, named
-from plans.definition.scopes import walk
-from plans.definition.validation import errors, input_values
-from plans.errors import PlanError
-from plans.expressions.opaque import PLAN
-from plans.model import Plan, Problem, ToolSpec
-from plans.model.shares import Fairness
-from plans.run import Options
-from plans.server_tools.listed_tools import definitions
-from runtime.home_paths import home_path
-from runtime.settings import Settings
+from plansurvive.client.children.checking import check_children
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.limits.priority import fairness_of
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import OF_WORKERS, PlanFile, check, load
+from plansurvive.client.requests.workspaces import checked, directory_of, named
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import errors, input_values
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.model import Plan, Problem, ToolSpec
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import Options
+from plansurvive.plans.server_tools.listed_tools import definitions
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plans.definition.parsing import MAX_BYTES
-from plans.errors import PlanError
-from runtime.settings import Settings
+from plansurvive.plans.definition.parsing import MAX_BYTES
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.settings import Settings
 
 ENDINGS = (".yaml", ".yml", ".json")
 MAX_FILES = 200

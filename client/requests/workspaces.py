@@ -7,16 +7,16 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from activities.workspace.allowed import REFUSED, WorkspaceRules
-from activities.workspace.file_names import is_shown_as_bytes
-from activities.workspace.paths import shown
-from client.plan_file import PlanFile
-from plans.definition.will_ask import Asking, Ground, will_ask
-from plans.errors import PlanError
-from plans.files.name_patterns import ProtectedNames
-from plans.model import Plan, Problem, ToolSpec
-from runtime.home_paths import home_path
-from runtime.settings import Settings
+from plansurvive.activities.workspace.allowed import REFUSED, WorkspaceRules
+from plansurvive.activities.workspace.file_names import is_shown_as_bytes
+from plansurvive.activities.workspace.paths import shown
+from plansurvive.client.plan_file import PlanFile
+from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.plans.model import Plan, Problem, ToolSpec
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import Settings
 
 
 def named(flag: str | None, settings: Settings, *, local: bool) -> str | None:
@@ -57,7 +57,9 @@ def asking_in(
 
     `unwaived`: what waives nothing in it, beside the settings.
     """
-    from activities.provenance.shell_writes import written_by_shell  # lazily: most commands need no parser of shells
+    from plansurvive.activities.provenance.shell_writes import (
+        written_by_shell,  # lazily: most commands need no parser of shells
+    )
 
     ground = Ground(
         tools=tools,

@@ -14,12 +14,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from client.decide.shown import styles
-from client.review.text_field import Typing
-from plans.model import ToolSpec
-from plans.views.call_text import call_rows, folded_rows, value_rows
-from plans.views.card import Card
-from plans.views.safe_text import line
+from plansurvive.client.decide.shown import styles
+from plansurvive.client.review.text_field import Typing
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.views.call_text import call_rows, folded_rows, value_rows
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
 
 
 class Confirm(ModalScreen[bool]):

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plans.edits import Edit, SetField
-from plans.errors import PlanError
-from plans.execution.apply_edits import STEP_FIELDS
+from plansurvive.plans.edits import Edit, SetField
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.apply_edits import STEP_FIELDS
 
 
 def editor() -> list[str]:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plans.flow.ids import template_of
-from plans.run import Status
-from plans.views.card import Card
-from plans.views.models import BriefStep, PlanView, StepView
-from plans.views.nested.words import folded_line
-from plans.views.safe_text import line, quoted
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models import BriefStep, PlanView, StepView
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.safe_text import line, quoted
 
 UNTOUCHED = ("pending", "blocked", "ready")
 """Statuses of steps that have not started."""

@@ -19,18 +19,18 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from client import runs
-from client.review.deciding.around import NOTHING, Around
-from client.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
-from client.review.nested import shown_steps
-from client.review.rows import change_log, cut, detail, heading, rows
-from client.review.step_form import EditScreen
-from client.runs import PlanView
-from plans.errors import PlanError
-from plans.model import ToolSpec
-from plans.run import ENDED
-from plans.views.models import StepView
-from plans.views.safe_text import safe
+from plansurvive.client import runs
+from plansurvive.client.review.deciding.around import NOTHING, Around
+from plansurvive.client.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
+from plansurvive.client.review.nested import shown_steps
+from plansurvive.client.review.rows import change_log, cut, detail, heading, rows
+from plansurvive.client.review.step_form import EditScreen
+from plansurvive.client.runs import PlanView
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.run import ENDED
+from plansurvive.plans.views.models import StepView
+from plansurvive.plans.views.safe_text import safe
 
 LAG_SECONDS, SHARE = 2.0, 5
 """Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""

@@ -14,19 +14,19 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from client.decide.shown import NOW, coloured
-from client.live.lengths import seconds
-from client.plan_file import races_among
-from client.review.deciding.around import NOTHING, Around
-from client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
-from plans.execution.tool_history import shorten
-from plans.model import Step, ToolSpec
-from plans.model.step_fields import On, aliases, names
-from plans.run import DENIED
-from plans.views.card import Card, Part
-from plans.views.models import PlanView, StepView
-from plans.views.nested.words import what
-from plans.views.safe_text import exact, line, safe
+from plansurvive.client.decide.shown import NOW, coloured
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.plan_file import races_among
+from plansurvive.client.review.deciding.around import NOTHING, Around
+from plansurvive.client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
+from plansurvive.plans.execution.tool_history import shorten
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model.step_fields import On, aliases, names
+from plansurvive.plans.run import DENIED
+from plansurvive.plans.views.card import Card, Part
+from plansurvive.plans.views.models import PlanView, StepView
+from plansurvive.plans.views.nested.words import what
+from plansurvive.plans.views.safe_text import exact, line, safe
 
 MARKS = {
     "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),

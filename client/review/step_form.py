@@ -17,15 +17,15 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Select, Static
 
-from client.forms.step_draft import Draft, Unwritable
-from client.forms.texts import text_of
-from client.forms.tree import Node
-from client.review.rows import news
-from client.review.text_field import Typing
-from plans.edits import Edit
-from plans.errors import InvalidPlan, PlanError
-from plans.views.models import PlanView, StepView
-from plans.views.safe_text import line, safe
+from plansurvive.client.forms.step_draft import Draft, Unwritable
+from plansurvive.client.forms.texts import text_of
+from plansurvive.client.forms.tree import Node
+from plansurvive.client.review.rows import news
+from plansurvive.client.review.text_field import Typing
+from plansurvive.plans.edits import Edit
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.views.models import PlanView, StepView
+from plansurvive.plans.views.safe_text import line, safe
 
 Save = Callable[[list[Edit], int], Awaitable[object]]
 

@@ -18,12 +18,12 @@ from temporalio.client import (
 )
 from temporalio.common import SearchAttributeKey
 
-from client.ids import plan_id
-from client.rpc import RPC_TIMEOUT
-from client.schedules.server import about, described
-from client.schedules.spec import BadSchedule, moment, overlap_of, zone_of
-from plans.model import Value
-from runtime.wait import until
+from plansurvive.client.ids import plan_id
+from plansurvive.client.rpc import RPC_TIMEOUT
+from plansurvive.client.schedules.server import about, described
+from plansurvive.client.schedules.spec import BadSchedule, moment, overlap_of, zone_of
+from plansurvive.plans.model import Value
+from plansurvive.runtime.wait import until
 
 MAX_BACKFILL = 1_000
 """Runs of one backfill: Temporal buffers no more."""

@@ -26,18 +26,18 @@ from temporalio.client import (
 )
 from temporalio.common import Priority, TypedSearchAttributes
 
-from client import ids
-from client.limits.priority import priority_of
-from client.rpc import RPC_TIMEOUT
-from client.schedules.server import KIND, ScheduleExists, about, checked_name, described
-from client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
-from client.start import shown_of
-from plans.definition.parsing import read_plan
-from plans.errors import InvalidPlan
-from plans.model import Plan, Value
-from plans.run import Options, PlanStatus
-from runtime import search_attributes
-from workflows.search_attributes import first
+from plansurvive.client import ids
+from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.rpc import RPC_TIMEOUT
+from plansurvive.client.schedules.server import KIND, ScheduleExists, about, checked_name, described
+from plansurvive.client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
+from plansurvive.client.start import shown_of
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.model import Plan, Value
+from plansurvive.plans.run import Options, PlanStatus
+from plansurvive.runtime import search_attributes
+from plansurvive.workflows.search_attributes import first
 
 
 class Rules(Value):

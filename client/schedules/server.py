@@ -22,12 +22,12 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import ids
-from client.errors import PlanNotFound
-from client.rpc import RPC_TIMEOUT, translated
-from client.schedules.spec import BadSchedule
-from plans.definition.near_names import Hints
-from plans.errors import PlanError
+from plansurvive.client import ids
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.rpc import RPC_TIMEOUT, translated
+from plansurvive.client.schedules.spec import BadSchedule
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.errors import PlanError
 
 KIND = "PlanWorkflow"
 PRUNE = "PruneWorkflow"

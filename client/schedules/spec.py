@@ -20,9 +20,9 @@ from pydantic import Field
 from temporalio.client import ScheduleCalendarSpec, ScheduleIntervalSpec, ScheduleOverlapPolicy, ScheduleRange
 from temporalio.client import ScheduleSpec as Spec
 
-from plans.definition.near_names import Hints
-from plans.errors import PlanError
-from plans.model import Value
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
 
 MIN_EVERY = timedelta(seconds=1)
 """Shortest interval that Temporal accepts."""

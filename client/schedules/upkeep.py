@@ -16,8 +16,8 @@ from temporalio.client import (
     ScheduleUpdate,
 )
 
-from client.schedules.server import PRUNE, about
-from plans.guards.prune_order import PruneOrder
+from plansurvive.client.schedules.server import PRUNE, about
+from plansurvive.plans.guards.prune_order import PruneOrder
 
 
 def name_of(queue: str) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from pydantic import Field
 from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription
 
-from client.listing import Listed, list_plans
-from client.schedules.server import all_of_us, described, memo_of, request_of
-from client.schedules.spec import OVERLAPS
-from client.schedules.words import span, words
-from plans.model import Value
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.schedules.server import all_of_us, described, memo_of, request_of
+from plansurvive.client.schedules.spec import OVERLAPS
+from plansurvive.client.schedules.words import span, words
+from plansurvive.plans.model import Value
 
 NEXT = 5
 """Next times that are shown."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.plan_file import PlanFile
-from plans.errors import PlanError
-from plans.model.template import Template
-from runtime.home_paths import home_path
-from runtime.settings import Settings
-from runtime.templates.find import find_template, project_store, stores, user_store
-from runtime.templates.listing import Listed, listed
-from runtime.templates.store import Store, Version
+from plansurvive.client.plan_file import PlanFile
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model.template import Template
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.templates.find import find_template, project_store, stores, user_store
+from plansurvive.runtime.templates.listing import Listed, listed
+from plansurvive.runtime.templates.store import Store, Version
 
 
 @dataclass(frozen=True)

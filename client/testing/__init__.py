@@ -3,7 +3,7 @@
 `PlanTester` runs plans; `client.testing.fixtures` has it as a fixture of pytest. May import everything but worker.py.
 """
 
-from client.testing.fakes import fake
-from client.testing.tester import Outcome, PlanTester
+from plansurvive.client.testing.fakes import fake
+from plansurvive.client.testing.tester import Outcome, PlanTester
 
 __all__ = ["Outcome", "PlanTester", "fake"]

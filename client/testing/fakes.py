@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from activities.tools.registry import builtin_tools
-from activities.tools.tool import Tool
-from plans.errors import PlanError
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.plans.errors import PlanError
 
 
 @dataclass

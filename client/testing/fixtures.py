@@ -1,4 +1,4 @@
-"""Fixtures of pytest: put `pytest_plugins = ["client.testing.fixtures"]` into your conftest.py."""
+"""Fixtures of pytest: put `pytest_plugins = ["plansurvive.client.testing.fixtures"]` into your conftest.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from client.testing.tester import PlanTester
+from plansurvive.client.testing.tester import PlanTester
 
 
 @pytest.fixture(scope="session")

@@ -17,19 +17,19 @@ from typing import Any, Self, TypeVar
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.tool import Tool
-from client import runs
-from client.embedding.plugin import PlansPlugin
-from client.pending import Pending, pending
-from client.runs import Choice, PlanView, Summary
-from client.testing.fakes import Fake
-from plans.errors import PlanError
-from plans.run import ENDED, Options
-from runtime import daemon
-from runtime.server import HOST, Server, flags, free_ports
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
-from runtime.wait import until
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.client import runs
+from plansurvive.client.embedding.plugin import PlansPlugin
+from plansurvive.client.pending import Pending, pending
+from plansurvive.client.runs import Choice, PlanView, Summary
+from plansurvive.client.testing.fakes import Fake
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import ENDED, Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.runtime.wait import until
 
 Rule = Callable[[Pending], Any]
 """What is decided: True approves, False denies, None leaves it; of a question, the answer."""

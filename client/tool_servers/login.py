@@ -14,17 +14,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
-from plans.errors import PlanError
-from runtime.mcp.references import secret_of
-from runtime.mcp.servers import file_of, read_servers
-from runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
-from runtime.setting_groups.web import is_loopback
-from runtime.settings import Settings
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.mcp.references import secret_of
+from plansurvive.runtime.mcp.servers import file_of, read_servers
+from plansurvive.runtime.mcp.tool_server import REDIRECT, OAuth, ToolServer
+from plansurvive.runtime.setting_groups.web import is_loopback
+from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
     from mcp.shared.auth import AuthorizationCodeResult
 
-    from activities.mcp.tokens import StoredTokens
+    from plansurvive.activities.mcp.tokens import StoredTokens
 
 PATIENCE = 600.0
 """Seconds that a person has to log in."""
@@ -55,11 +55,11 @@ async def _logged_in(
 ) -> int:
     from mcp.client.auth import OAuthClientProvider
 
-    from activities.mcp.connection import Connection
-    from activities.mcp.tokens import StoredTokens, metadata_of
-    from activities.mcp.web import Web
-    from activities.network.address_policy import AddressPolicy
-    from activities.network.own_servers import own_servers
+    from plansurvive.activities.mcp.connection import Connection
+    from plansurvive.activities.mcp.tokens import StoredTokens, metadata_of
+    from plansurvive.activities.mcp.web import Web
+    from plansurvive.activities.network.address_policy import AddressPolicy
+    from plansurvive.activities.network.own_servers import own_servers
 
     secret = secret_of(oauth.client_secret, file_of(settings).parent, os.environ) if oauth.client_secret else ""
     stored = StoredTokens(settings.state_dir, name, server.url)

@@ -12,10 +12,10 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.model import ToolSpec, Value
-from runtime.mcp.listings import is_fresh, read_listings
-from runtime.mcp.servers import read_servers
-from runtime.settings import Settings
+from plansurvive.plans.model import ToolSpec, Value
+from plansurvive.runtime.mcp.listings import is_fresh, read_listings
+from plansurvive.runtime.mcp.servers import read_servers
+from plansurvive.runtime.settings import Settings
 
 MAX_DATA = 200_000
 """Parts of a plan's data that are searched for names of tools."""
@@ -83,9 +83,9 @@ async def list_again(settings: Settings, names: Collection[str]) -> None:
     if not names:
         return
     # lazily: imports all tools and what runs servers, which most commands do not need
-    from activities.mcp.of_settings import tool_servers
-    from activities.mcp.server_tools import ServerTools
-    from activities.tools.registry import load_tools
+    from plansurvive.activities.mcp.of_settings import tool_servers
+    from plansurvive.activities.mcp.server_tools import ServerTools
+    from plansurvive.activities.tools.registry import load_tools
 
     settings.make_state_dir()
     async with tool_servers(settings) as servers:

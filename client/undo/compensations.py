@@ -13,17 +13,17 @@ from datetime import UTC, datetime
 
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from client.errors import PlanExists
-from client.ids import plan_id
-from client.resume import links, unwaived
-from client.rpc import ask
-from client.start import Started, start_run
-from client.undo.files import ended
-from client.undo.latest import undo_plans
-from plans.errors import Refused
-from plans.flow.undo_run import UndoCall, preview, undo_plan_id, undoing
-from plans.flow.undone import undone_child
-from plans.run import Run
+from plansurvive.client.errors import PlanExists
+from plansurvive.client.ids import plan_id
+from plansurvive.client.resume import links, unwaived
+from plansurvive.client.rpc import ask
+from plansurvive.client.start import Started, start_run
+from plansurvive.client.undo.files import ended
+from plansurvive.client.undo.latest import undo_plans
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.flow.undo_run import UndoCall, preview, undo_plan_id, undoing
+from plansurvive.plans.flow.undone import undone_child
+from plansurvive.plans.run import Run
 
 
 async def compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:

@@ -25,16 +25,16 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from client.children.family import Relative, family
-from client.errors import NoWorker
-from client.ids import plan_id
-from client.rpc import RPC_TIMEOUT, describe, translated
-from plans.definition.scopes import walk_step
-from plans.errors import PlanError, Refused
-from plans.files.undo import ChangesReport, ChangesRequest
-from plans.flow.ids import template_of
-from plans.flow.undone import shown_steps
-from plans.run import Run
+from plansurvive.client.children.family import Relative, family
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.ids import plan_id
+from plansurvive.client.rpc import RPC_TIMEOUT, describe, translated
+from plansurvive.plans.definition.scopes import walk_step
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.run import Run
 
 CEILING = timedelta(minutes=30)
 """Execution timeout of the workflow."""

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 
 from temporalio.client import Client, WorkflowExecutionDescription
 
-from client.errors import PlanNotFound
-from client.ids import plan_id
-from client.rpc import ask, describe
-from plans.flow.undo_run import MAX_UNDOS, undo_plan_id, with_undone
-from plans.run import Run
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import plan_id
+from plansurvive.client.rpc import ask, describe
+from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id, with_undone
+from plansurvive.plans.run import Run
 
 
 async def undo_plans(client: Client, plan: str) -> AsyncIterator[tuple[str, WorkflowExecutionDescription]]:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from client.start import Started
-from client.undo.compensations import compensate, compensations
-from client.undo.files import ended, undo
-from plans.files.undo import ChangesReport
-from plans.flow.undo_run import UndoCall
-from plans.views.summary import Summary
+from plansurvive.client.start import Started
+from plansurvive.client.undo.compensations import compensate, compensations
+from plansurvive.client.undo.files import ended, undo
+from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.plans.flow.undo_run import UndoCall
+from plansurvive.plans.views.summary import Summary
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""`python -m client.web`: the page alone, for a container. Settings from the environment, no command line library.
+"""`python -m plansurvive.client.web`: the page alone, for a container.
+
+Settings come from the environment; no library of the command line is needed.
 
 It starts neither a server nor a worker, and says so on the page while there is none.
 """
@@ -11,11 +13,11 @@ import signal
 import sys
 import traceback
 
-from client.web.access import Access
-from client.web.serve import serve
-from plans.errors import PlanError
-from plans.views.safe_text import safe
-from runtime.settings import Settings
+from plansurvive.client.web.access import Access
+from plansurvive.client.web.serve import serve
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime.settings import Settings
 
 
 def _ready(access: Access) -> None:

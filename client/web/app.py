@@ -14,25 +14,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
-from client.mcp.http.endpoint import McpEndpoint, endpoint
-from client.web import assets, one_time
-from client.web.access import Guard
-from client.web.access import pages as login
-from client.web.access.guard import SlowBody
-from client.web.access.oidc.provider import LoginFailed
-from client.web.access.people import Forbidden, unguarded
-from client.web.decisions import routes as decisions
-from client.web.drafts import routes as drafts
-from client.web.graph import routes as graph
-from client.web.library import routes as library
-from client.web.pages import logs, plan, plans, record, step
-from client.web.rendering import error_page
-from client.web.service import Service
-from client.web.start import routes as start
-from plans.errors import InvalidPlan, PlanError, Refused
-from runtime.errors import NotConnected
-from runtime.links import LinkRefused
+from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from plansurvive.client.mcp.http.endpoint import McpEndpoint, endpoint
+from plansurvive.client.web import assets, one_time
+from plansurvive.client.web.access import Guard
+from plansurvive.client.web.access import pages as login
+from plansurvive.client.web.access.guard import SlowBody
+from plansurvive.client.web.access.oidc.provider import LoginFailed
+from plansurvive.client.web.access.people import Forbidden, unguarded
+from plansurvive.client.web.decisions import routes as decisions
+from plansurvive.client.web.drafts import routes as drafts
+from plansurvive.client.web.graph import routes as graph
+from plansurvive.client.web.library import routes as library
+from plansurvive.client.web.pages import logs, plan, plans, record, step
+from plansurvive.client.web.rendering import error_page
+from plansurvive.client.web.service import Service
+from plansurvive.client.web.start import routes as start
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.links import LinkRefused
 
 LOG = logging.getLogger(__name__)
 STATUSES: list[tuple[type[PlanError], int]] = [

@@ -11,10 +11,10 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from client.web.access import csrf_of
-from client.web.access.browser import own_path
-from client.web.service import service_of
-from plans.errors import PlanError
+from plansurvive.client.web.access import csrf_of
+from plansurvive.client.web.access.browser import own_path
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import PlanError
 
 MAX_BYTES = 4_000_000
 """Size of a form: a plan file with its contents."""

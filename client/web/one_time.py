@@ -18,21 +18,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 from temporalio.client import Client
 
-from client import runs
-from client.calls import with_values
-from client.decisions import Choice
-from client.errors import NoWorker
-from client.rpc import describe
-from client.web.access import public
-from client.web.decisions.asked import asked_now, cards_of
-from client.web.decisions.cards import Shown
-from client.web.decisions.inbox import outcome
-from client.web.forms import BadForm, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.errors import Refused
-from runtime.links import Link, LinkRefused, Links
-from runtime.wait import until
+from plansurvive.client import runs
+from plansurvive.client.calls import with_values
+from plansurvive.client.decisions import Choice
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.rpc import describe
+from plansurvive.client.web.access import public
+from plansurvive.client.web.decisions.asked import asked_now, cards_of
+from plansurvive.client.web.decisions.cards import Shown
+from plansurvive.client.web.decisions.inbox import outcome
+from plansurvive.client.web.forms import BadForm, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import Refused
+from plansurvive.runtime.links import Link, LinkRefused, Links
+from plansurvive.runtime.wait import until
 
 MAX_COMMENT = 2_000
 PATIENCE = 10.0

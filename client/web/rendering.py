@@ -18,12 +18,12 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from client.web.access import Role, csrf_of
-from client.web.assets import asset
-from client.web.service import service_of
-from client.web.words import duration, status_mark, status_word
-from plans.errors import PlanError
-from plans.views.safe_text import exact, line, safe
+from plansurvive.client.web.access import Role, csrf_of
+from plansurvive.client.web.assets import asset
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.words import duration, status_mark, status_word
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import exact, line, safe
 
 TEMPLATES = Path(__file__).parent / "templates"
 

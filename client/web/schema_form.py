@@ -16,14 +16,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from client.forms.errors import NEEDED, errors_of
-from client.forms.kinds import Choice, Schema
-from client.forms.shapes import shape_of
-from client.forms.texts import ABSENT, text_of
-from client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading, is_untyped
-from plans.definition.validation import has_type
-from plans.model.rules import Input
-from plans.views.safe_text import exact, line, safe
+from plansurvive.client.forms.errors import NEEDED, errors_of
+from plansurvive.client.forms.kinds import Choice, Schema
+from plansurvive.client.forms.shapes import shape_of
+from plansurvive.client.forms.texts import ABSENT, text_of
+from plansurvive.client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading, is_untyped
+from plansurvive.plans.definition.validation import has_type
+from plansurvive.plans.model.rules import Input
+from plansurvive.plans.views.safe_text import exact, line, safe
 
 MORE = "_more"
 """Name of the buttons that add a row to a list: what one of them sends is drawn again, never accepted."""

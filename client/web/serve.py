@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping
 
 import uvicorn
 
-from client.web.access import Access, access_for
-from client.web.access.choose import check
-from client.web.access.limits import server_options
-from client.web.app import application
-from client.web.service import Service
-from plans.errors import PlanError
-from runtime.connect import Connection
-from runtime.server import HOST
-from runtime.setting_groups.web import split_address
-from runtime.settings import Settings
+from plansurvive.client.web.access import Access, access_for
+from plansurvive.client.web.access.choose import check
+from plansurvive.client.web.access.limits import server_options
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.setting_groups.web import split_address
+from plansurvive.runtime.settings import Settings
 
 PORT = 7243
 """The page's usual port, ten above the Temporal server's."""

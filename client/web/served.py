@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
-from runtime import daemon
-from runtime.settings import Settings
+from plansurvive.runtime import daemon
+from plansurvive.runtime.settings import Settings
 
 FILE = "web.json"
 

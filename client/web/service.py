@@ -14,15 +14,15 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from temporalio.client import Client
 
-from client.listing import list_plans
-from client.web.access import Access
-from client.web.live.hub import Hub
-from client.web.live.watcher import Watcher
-from plans.errors import PlanError
-from plans.run import PlanStatus
-from runtime.connect import Connection, find
-from runtime.errors import NotConnected
-from runtime.settings import Settings
+from plansurvive.client.listing import list_plans
+from plansurvive.client.web.access import Access
+from plansurvive.client.web.live.hub import Hub
+from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import PlanStatus
+from plansurvive.runtime.connect import Connection, find
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.settings import Settings
 
 REMEMBERED = 2.0
 """Seconds for which a failure to connect, or the number of waiting decisions, counts for further requests."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from client.live.lengths import seconds as written
-from plans.views.markdown import MARKS
+from plansurvive.client.live.lengths import seconds as written
+from plansurvive.plans.views.markdown import MARKS
 
 PLAN_MARKS = {
     "draft": "✎", "review": "?", "running": ">", "paused": "‖", "completed": "✓", "failed": "✗", "partial": "◐",

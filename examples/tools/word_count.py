@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from activities.tools.tool import ToolContext, tool
-from activities.workspace.contents import read_text
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.activities.workspace.contents import read_text
 
 
 @tool(effect="pure")

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from plans.definition.parsing import parse_json
-from plans.model import ToolName, Value
+from plansurvive.plans.definition.parsing import parse_json
+from plansurvive.plans.model import ToolName, Value
 
 Confidence = Literal["high", "medium", "low"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.agents.tasks import TaskList
-from plans.expressions.references import literal
-from plans.model import Plan, Step
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.expressions.references import literal
+from plansurvive.plans.model import Plan, Step
 
 TOOL = "agent"
 _OF_THE_LAST = "outputSchema"

@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from plans.execution.resume import base_id
-from plans.model import Value
+from plansurvive.plans.execution.resume import base_id
+from plansurvive.plans.model import Value
 
 MAX_ENTRIES = 50
 VERSION: Literal["1.0"] = "1.0"

@@ -12,11 +12,11 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plans.agents.history import PLAN_TYPE, VERSION, Entry, History, Status
-from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
-from plans.model import Value
-from plans.views.markdown import md
-from plans.views.safe_text import line
+from plansurvive.plans.agents.history import PLAN_TYPE, VERSION, Entry, History, Status
+from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
+from plansurvive.plans.model import Value
+from plansurvive.plans.views.markdown import md
+from plansurvive.plans.views.safe_text import line
 
 RESUMED_BY = "- Resumed by: "
 _OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")

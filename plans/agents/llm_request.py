@@ -25,10 +25,10 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plans.activity_io import Attempt, Logs, Note
-from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.prompting.conversation import Conversation, Messages
-from plans.agents.prompting.prompts import (
+from plansurvive.plans.activity_io import Attempt, Logs, Note
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
+from plansurvive.plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -38,16 +38,16 @@ from plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plans.agents.tasks import TaskList
-from plans.budget import Usage
-from plans.directory import DirectoryIdentity
-from plans.large_value import LargeValue
-from plans.llm.answers import Expected, Parsed
-from plans.llm.json_extraction import json_object
-from plans.llm.planning_prompts import correction_section
-from plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
-from plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
-from plans.model import ToolSpec, Value
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.llm.answers import Expected, Parsed
+from plansurvive.plans.llm.json_extraction import json_object
+from plansurvive.plans.llm.planning_prompts import correction_section
+from plansurvive.plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
+from plansurvive.plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
+from plansurvive.plans.model import ToolSpec, Value
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
 TRUNCATED = "LLM_TRUNCATED"

@@ -13,9 +13,9 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from plans.definition.output_schema import schema_problem
-from plans.flow.ids import slug
-from plans.model import Value
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.flow.ids import slug
+from plansurvive.plans.model import Value
 
 AGENT_PREFIX = "agent-"
 """Beginning of the ids of agents."""

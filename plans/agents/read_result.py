@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plans.agents.answers import ToolUse
-from plans.agents.llm_request import Outcome, as_text
-from plans.agents.run import AgentRun, outcome_of, short_args
-from plans.execution.tool_history import last_output
-from plans.llm.prompt_parts import READ_RESULT
+from plansurvive.plans.agents.answers import ToolUse
+from plansurvive.plans.agents.llm_request import Outcome, as_text
+from plansurvive.plans.agents.run import AgentRun, outcome_of, short_args
+from plansurvive.plans.execution.tool_history import last_output
+from plansurvive.plans.llm.prompt_parts import READ_RESULT
 
 
 def read_on(agent: AgentRun, call: ToolUse) -> Outcome:

@@ -13,17 +13,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.activity_io import WORKER_LOST, Facts
-from plans.agents.answers import Confidence, ToolUse
-from plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
-from plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
-from plans.agents.tasks import Decision, TaskList, TaskStatus
-from plans.definition.output_schema import value_of
-from plans.execution import schedule
-from plans.execution.tool_history import last_output
-from plans.large_value import LargeValue
-from plans.model import Plan, Step, ToolSpec
-from plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
+from plansurvive.plans.activity_io import WORKER_LOST, Facts
+from plansurvive.plans.agents.answers import Confidence, ToolUse
+from plansurvive.plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
+from plansurvive.plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
+from plansurvive.plans.agents.tasks import Decision, TaskList, TaskStatus
+from plansurvive.plans.definition.output_schema import value_of
+from plansurvive.plans.execution import schedule
+from plansurvive.plans.execution.tool_history import last_output
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
 
 KEPT_CHARACTERS = 500
 """Characters of each argument of a tool call that its outcome has, and that are retained at continue-as-new."""

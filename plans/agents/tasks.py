@@ -13,9 +13,9 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from plans.agents.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
-from plans.agents.order import MAX_NUDGES, AgentEnd
-from plans.model import Value
+from plansurvive.plans.agents.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
+from plansurvive.plans.agents.order import MAX_NUDGES, AgentEnd
+from plansurvive.plans.model import Value
 
 PLAN_ACTIONS = "plan_actions"
 """The pseudo-tool with which a model chooses complex mode; leads to a task list and is never executed."""

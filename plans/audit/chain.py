@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from plans.audit.entries import Act, Entry, Signed, digest_of
-from plans.model import Problem
-from plans.signatures import Signature, content_of, is_by
+from plansurvive.plans.audit.entries import Act, Entry, Signed, digest_of
+from plansurvive.plans.model import Problem
+from plansurvive.plans.signatures import Signature, content_of, is_by
 
 FORM = 1
 """Version of the form of records, to which their hashes are bound."""

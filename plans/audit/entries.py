@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 NAME = 200
 """Characters of names that others chose."""

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from plans.audit.entries import Act, short
-from plans.model import Value
+from plansurvive.plans.audit.entries import Act, short
+from plansurvive.plans.model import Value
 
 KEPT = 100
 """Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""

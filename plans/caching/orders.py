@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from plans.caching.refusals import refusal_of, rule_of
-from plans.model import Step, ToolSpec
-from plans.model.caching import CacheOrder
-from plans.run import Run
+from plansurvive.plans.caching.refusals import refusal_of, rule_of
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.plans.run import Run
 
 
 def order_of(run: Run, step: Step, spec: ToolSpec) -> CacheOrder | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plans.model import Step, ToolSpec
-from plans.model.caching import Cache
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model.caching import Cache
 
 NETWORK = "network"
 """The argument with which a call asks for the network."""

@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.caching.orders import asked, refusal
-from plans.errors import Refused
-from plans.expressions.references import find
-from plans.model import Step, Value
-from plans.model.caching import CacheNote, Difference
-from plans.run import Run, Status
-from plans.views.safe_text import line
+from plansurvive.plans.caching.orders import asked, refusal
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import Step, Value
+from plansurvive.plans.model.caching import CacheNote, Difference
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.views.safe_text import line
 
 MAX_STEPS = 50
 """Steps that are told of, the one that was asked about first."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from plans.agents.order import agent_of_step
-from plans.children.state import MAX_ASKED, Asked
-from plans.execution.readiness import ReadinessIndex
-from plans.run import Run, Status
+from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.children.state import MAX_ASKED, Asked
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.run import Run, Status
 
 LOOKED_AT = 200
 """Running steps that are looked at; a plan has at most 100."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from plans.children.orders import SOURCES, inline_data, source_problem
-from plans.definition.checks.calls import CallOf
-from plans.definition.parsing import read_plan
-from plans.expressions.opaque import PLAN, STEPS
-from plans.expressions.references import find
-from plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.children.orders import SOURCES, inline_data, source_problem
+from plansurvive.plans.definition.checks.calls import CallOf
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 
 Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str], Container[str]], list[Problem]]
 """`plans.definition.validation.problems`."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.agents.order import agent_of_step
-from plans.run import Run
-from plans.step_state import StepState
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import StepState
 
 
 class Member(NamedTuple):

@@ -16,24 +16,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.children import starting
-from plans.children.state import OutputsRequest
-from plans.definition.dependencies import dependencies
-from plans.execution import resume
-from plans.execution.schedule import left_out
-from plans.expressions.references import INPUTS
-from plans.flow.batches.outcome import ITEMS
-from plans.flow.batches.part import Batch
-from plans.flow.batches.split import window_of
-from plans.flow.outline import Node, when_of_item
-from plans.flow.progress import tolerated
-from plans.flow.values import Composer
-from plans.large_value import Composed
-from plans.model import DEFAULT_PARALLEL, ForEach, Step
-from plans.model.plan import OfPlan, plan_names
-from plans.run import Run
-from plans.step_state import Change, Result, Status, StepState
-from plans.waiting.events import WAIT_FOR
+from plansurvive.plans.children import starting
+from plansurvive.plans.children.state import OutputsRequest
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.execution import resume
+from plansurvive.plans.execution.schedule import left_out
+from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.flow.batches.outcome import ITEMS
+from plansurvive.plans.flow.batches.part import Batch
+from plansurvive.plans.flow.batches.split import window_of
+from plansurvive.plans.flow.outline import Node, when_of_item
+from plansurvive.plans.flow.progress import tolerated
+from plansurvive.plans.flow.values import Composer
+from plansurvive.plans.large_value import Composed
+from plansurvive.plans.model import DEFAULT_PARALLEL, ForEach, Step
+from plansurvive.plans.model.plan import OfPlan, plan_names
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import Change, Result, Status, StepState
+from plansurvive.plans.waiting.events import WAIT_FOR
 
 
 def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime) -> Run:

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.children.state import ChildPlan, Kind
-from plans.errors import BadReference
-from plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.children.state import ChildPlan, Kind
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.opaque import PLAN, STEPS
 
 CHILDREN = frozenset((AGENT, PLAN))
 """The tools whose steps are child workflows."""

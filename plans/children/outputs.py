@@ -10,13 +10,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plans.children.state import OutputsRequest
-from plans.errors import BadExpression
-from plans.expressions.conditions import roots_of, search
-from plans.expressions.evaluation import Budget
-from plans.expressions.references import INPUTS
-from plans.run import Run
-from plans.step_call import StepValues
+from plansurvive.plans.children.state import OutputsRequest
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import roots_of, search
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import StepValues
 
 INLINE_CHARACTERS = 16_000
 """Longest value, as JSON text, that the workflow keeps itself; longer ones go through an activity into storage."""

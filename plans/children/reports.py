@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.children.asked import asked_of
-from plans.children.files import placed
-from plans.children.state import ChildReport, ParentLink
-from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import files_of_run
-from plans.flow.undone import to_undo
-from plans.run import DONE, ENDED, Run, Status
+from plansurvive.plans.children.asked import asked_of
+from plansurvive.plans.children.files import placed
+from plansurvive.plans.children.state import ChildReport, ParentLink
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.execution.tool_history import files_of_run
+from plansurvive.plans.flow.undone import to_undo
+from plansurvive.plans.run import DONE, ENDED, Run, Status
 
 REPORTS = 10
 """Reports of a child plan that are about progress alone."""

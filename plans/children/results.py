@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.children.outputs import BAD_OUTPUT
-from plans.children.reports import report_of
-from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import files_of_run
-from plans.hosts.moving import left_behind
-from plans.run import PlanStatus, Run, Status
+from plansurvive.plans.children.outputs import BAD_OUTPUT
+from plansurvive.plans.children.reports import report_of
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.execution.tool_history import files_of_run
+from plansurvive.plans.hosts.moving import left_behind
+from plansurvive.plans.run import PlanStatus, Run, Status
 
 KEY = "child"
 """Key in the result of a child plan for what its parent takes over."""

@@ -14,26 +14,26 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.activity_io import Facts
-from plans.agents.reports.accounts import must_ask
-from plans.children.orders import child_id
-from plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
-from plans.definition.parsing import read_plan
-from plans.definition.validation import errors, input_values
-from plans.directory import DirectoryIdentity
-from plans.errors import InvalidPlan, Refused
-from plans.execution import resume
-from plans.execution.file_tracking import stamps_for
-from plans.expressions.opaque import PLAN, STEPS
-from plans.file_stamps import Stamp
-from plans.flow.ids import is_inside
-from plans.flow.undo_run import undoing
-from plans.flow.undone import to_undo
-from plans.guards.deadline import for_child
-from plans.guards.workspace_lock import is_covered
-from plans.model import Plan, Problem, Step
-from plans.notify.news import effective
-from plans.run import Options, Run
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.agents.reports.accounts import must_ask
+from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import errors, input_values
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.execution import resume
+from plansurvive.plans.execution.file_tracking import stamps_for
+from plansurvive.plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.flow.ids import is_inside
+from plansurvive.plans.flow.undo_run import undoing
+from plansurvive.plans.flow.undone import to_undo
+from plansurvive.plans.guards.deadline import for_child
+from plansurvive.plans.guards.workspace_lock import is_covered
+from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.notify.news import effective
+from plansurvive.plans.run import Options, Run
 
 NESTED_TOO_DEEP = "NESTED_TOO_DEEP"
 """Code of a plan step that would run a plan deeper than MAX_NESTING, as one that runs itself does."""

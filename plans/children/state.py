@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plans.directory import DirectoryIdentity
-from plans.large_value import Composed, LargeValue
-from plans.model import Value
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.model import Value
 
 MAX_NESTING = 8
 """Deepest child plan below the plan that a person started: one that runs itself ends here (NESTED_TOO_DEEP)."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.children.state import ChildPlan, ChildReport
-from plans.run import StepState
-from plans.views.card import commands
-from plans.views.safe_text import line
+from plansurvive.plans.children.state import ChildPlan, ChildReport
+from plansurvive.plans.run import StepState
+from plansurvive.plans.views.card import commands
+from plansurvive.plans.views.safe_text import line
 
 COMMANDS = 3
 """Commands in one line of the log."""

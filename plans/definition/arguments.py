@@ -11,12 +11,12 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from plans.definition import bounded_schema
-from plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
-from plans.definition.locations import MAX_FIELD
-from plans.definition.near_names import Hints
-from plans.expressions.references import Reference, find, is_literal
-from plans.model import ToolSpec
+from plansurvive.plans.definition import bounded_schema
+from plansurvive.plans.definition.bounded_schema import MAX_MATCH, TooMuch, Unbounded
+from plansurvive.plans.definition.locations import MAX_FIELD
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.expressions.references import Reference, find, is_literal
+from plansurvive.plans.model import ToolSpec
 
 MAX_APPLIED = 100_000
 """Keywords, matches and errors of one check of a server's schema."""

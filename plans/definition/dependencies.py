@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plans.definition.locations import MAX_FIELD
-from plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
-from plans.expressions.conditions import roots_of
-from plans.expressions.items import roots_of_items
-from plans.expressions.opaque import scanned
-from plans.expressions.references import find
-from plans.model import Step
+from plansurvive.plans.definition.locations import MAX_FIELD
+from plansurvive.plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
+from plansurvive.plans.expressions.conditions import roots_of
+from plansurvive.plans.expressions.items import roots_of_items
+from plansurvive.plans.expressions.opaque import scanned
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import Step
 
 
 def dependencies(step: Step) -> dict[str, bool]:

@@ -16,8 +16,8 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from jsonschema.exceptions import SchemaError
 
-from plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
-from plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
+from plansurvive.plans.definition.parsing import Unreadable, parse_json
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str:

@@ -16,13 +16,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plans.definition.checks.plain_words import in_plain_words
-from plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plans.definition.near_names import Hints
-from plans.definition.scopes import walk
-from plans.expressions.references import strings
-from plans.model import MAX_STEPS, Plan, Problem, Step
-from plans.model.step import NO_TOOL
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.expressions.references import strings
+from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
+from plansurvive.plans.model.step import NO_TOOL
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-from plans.identities import identity
+from plansurvive.plans.identities import identity
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

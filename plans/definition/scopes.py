@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from plans.model import Case, Catch, Plan, Step, Undo
+from plansurvive.plans.model import Case, Catch, Plan, Step, Undo
 
 Owner = TypeVar("Owner", Case, Catch, Undo)
 

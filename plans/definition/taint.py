@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from plans.definition.scopes import bodies
-from plans.expressions.references import INPUTS, find
-from plans.model import Step
+from plansurvive.plans.definition.scopes import bodies
+from plansurvive.plans.expressions.references import INPUTS, find
+from plansurvive.plans.model import Step
 
 MAX_VISITS = 2_000
 """Steps looked at before a request; with more, it counts as depending on content."""

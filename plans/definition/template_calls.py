@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from plans.definition.checks.calls import CallOf
-from plans.definition.near_names import Hints
-from plans.definition.scopes import walk
-from plans.definition.validation import calls_of, has_type
-from plans.errors import PlanError
-from plans.expressions.references import find as references_in
-from plans.model import Input, Plan, Problem
-from plans.model.template import Template
+from plansurvive.plans.definition.checks.calls import CallOf
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import calls_of, has_type
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.expressions.references import find as references_in
+from plansurvive.plans.model import Input, Plan, Problem
+from plansurvive.plans.model.template import Template
 
 TOOL = "plan"
 """The tool whose `template` and `inputs` are checked."""

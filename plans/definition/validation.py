@@ -12,22 +12,22 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from plans.children.check import inline_problems
-from plans.definition.checks.caching import cache_problems
-from plans.definition.checks.calls import CallOf, reference_problems, tool_problems
-from plans.definition.checks.constructs import construct_problems
-from plans.definition.checks.cycles import cycle_problems
-from plans.definition.checks.expressions import expression_problems, output_problems, unreadable
-from plans.definition.checks.meaning import MeaningCheck
-from plans.definition.checks.names import dependency_problems, id_problems, size_problem
-from plans.definition.checks.scope import Plain, Scope
-from plans.definition.checks.values import Values
-from plans.definition.near_names import Hints
-from plans.definition.parsing import MAX_FOUND
-from plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
-from plans.expressions.references import Reference
-from plans.files.owned import owned_problems
-from plans.model import Input, Plan, Problem, Step, ToolSpec
+from plansurvive.plans.children.check import inline_problems
+from plansurvive.plans.definition.checks.caching import cache_problems
+from plansurvive.plans.definition.checks.calls import CallOf, reference_problems, tool_problems
+from plansurvive.plans.definition.checks.constructs import construct_problems
+from plansurvive.plans.definition.checks.cycles import cycle_problems
+from plansurvive.plans.definition.checks.expressions import expression_problems, output_problems, unreadable
+from plansurvive.plans.definition.checks.meaning import MeaningCheck
+from plansurvive.plans.definition.checks.names import dependency_problems, id_problems, size_problem
+from plansurvive.plans.definition.checks.scope import Plain, Scope
+from plansurvive.plans.definition.checks.values import Values
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.parsing import MAX_FOUND
+from plansurvive.plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
+from plansurvive.plans.expressions.references import Reference
+from plansurvive.plans.files.owned import owned_problems
+from plansurvive.plans.model import Input, Plan, Problem, Step, ToolSpec
 
 MAX_PROBLEMS = 200
 """At most this many problems go into history; `plan check` shows all of them."""

@@ -14,14 +14,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import Body, bodies, plan_bodies
-from plans.definition.taint import depends_on_content
-from plans.expressions.references import INPUTS, find, is_literal
-from plans.files.name_patterns import ProtectedNames, is_exposed
-from plans.files.owned import is_owned
-from plans.files.races import ShellWrites, paths_used
-from plans.model import Plan, Step, ToolSpec, Value
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import Body, bodies, plan_bodies
+from plansurvive.plans.definition.taint import depends_on_content
+from plansurvive.plans.expressions.references import INPUTS, find, is_literal
+from plansurvive.plans.files.name_patterns import ProtectedNames, is_exposed
+from plansurvive.plans.files.owned import is_owned
+from plansurvive.plans.files.races import ShellWrites, paths_used
+from plansurvive.plans.model import Plan, Step, ToolSpec, Value
 
 MAX_VISITS = 200_000
 """Steps looked at in search of earlier users of a file; after that a file counts as not seen before."""

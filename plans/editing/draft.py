@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from plans.definition.parsing import read_plan
-from plans.editing.inner_edits import Data, is_inner, place_in, place_of, require_open
-from plans.errors import InvalidPlan, Refused
-from plans.flow.ids import inner_id
-from plans.model import Plan, Step
-from plans.run import Run
-from plans.step_state import SKIPPED, Status
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.editing.inner_edits import Data, is_inner, place_in, place_of, require_open
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import SKIPPED, Status
 
 
 def has_begun(run: Run, step_id: str) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import chain
 
-from plans.definition.scopes import outermost, queues, walk, walk_step
-from plans.errors import Refused, UnknownQueue
-from plans.model import Plan, Step
-from plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.definition.scopes import outermost, queues, walk, walk_step
+from plansurvive.plans.errors import Refused, UnknownQueue
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import ENDED, PlanStatus, Run
 
 
 def check_version(run: Run, expected: int | None) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from plans.definition.dependencies import dependencies
-from plans.definition.validation import body_problems, errors
-from plans.editing.inner_edits import edited_outline, others
-from plans.errors import InvalidPlan, Refused
-from plans.flow.ids import inner_id
-from plans.flow.outline import Node, Outline
-from plans.model import Plan, Problem, Step
-from plans.run import DONE, Run
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.validation import body_problems, errors
+from plansurvive.plans.editing.inner_edits import edited_outline, others
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.run import DONE, Run
 
 _STRUCTURE = ("steps", "switch", "for_each", "repeat", "catch", "finally_", "undo", "output")
 """Fields of a block or loop that cannot change once it has begun, but for the steps inside it."""

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from plans.definition.checks.names import size_problem
-from plans.definition.scopes import CATCH, FINALLY, UNDO
-from plans.errors import InvalidPlan, Refused
-from plans.flow.ids import inner_id
-from plans.flow.outline import Node, Outline
-from plans.model import Plan, Problem, Step
-from plans.run import Run, Status
+from plansurvive.plans.definition.checks.names import size_problem
+from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.run import Run, Status
 
 Data = dict[str, Any]
 

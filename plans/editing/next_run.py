@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from plans.editing.draft import data_of
-from plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
-from plans.errors import InvalidPlan, Refused
-from plans.expressions.json_path import PathError, put
-from plans.flow.again import Again
-from plans.flow.ids import lineage, template_of
-from plans.model import Budget, Plan, Step, Value
-from plans.model.step_fields import On, aliases
-from plans.run import DONE, Run
+from plansurvive.plans.editing.draft import data_of
+from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.expressions.json_path import PathError, put
+from plansurvive.plans.flow.again import Again
+from plansurvive.plans.flow.ids import lineage, template_of
+from plansurvive.plans.model import Budget, Plan, Step, Value
+from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.run import DONE, Run
 
 BUDGET = "budget"
 _SETTABLE = aliases(Step, On.RERUN)

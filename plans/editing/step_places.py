@@ -6,9 +6,9 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from plans.definition.scopes import CATCH, FINALLY, UNDO
-from plans.model import Step
-from plans.model.step_fields import On, aliases
+from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.step_fields import On, aliases
 
 _PARTS = re.compile(r"(?:\[[^\]]*\]|[^.\[])+|\.|\[")
 _OF_PARTS = frozenset(("tool", "args", "steps", "codes"))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plans.definition.checks.names import size_problem
-from plans.definition.scopes import walk_step
-from plans.definition.validation import calls_of
-from plans.flow.ids import MAX_ID, template_of
-from plans.model import MAX_STEPS, Plan, Problem, Step, ToolSpec
-from plans.run import Run
+from plansurvive.plans.definition.checks.names import size_problem
+from plansurvive.plans.definition.scopes import walk_step
+from plansurvive.plans.definition.validation import calls_of
+from plansurvive.plans.flow.ids import MAX_ID, template_of
+from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step, ToolSpec
+from plansurvive.plans.run import Run
 
 MAX_TAKEN = 4 * MAX_STEPS
 """At most so many steps inside blocks and loops may differ from the plan."""

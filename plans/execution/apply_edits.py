@@ -13,22 +13,22 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
-from plans.definition.dependencies import dependencies
-from plans.definition.validation import condition_problems, errors, problems
-from plans.editing.draft import Draft, has_begun
-from plans.editing.edit_limits import check_open, check_queues, check_version
-from plans.editing.inner_checks import check_inside
-from plans.editing.inner_edits import is_inner, override_of, siblings
-from plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
-from plans.errors import InvalidPlan, Refused
-from plans.expressions.json_path import PathError, put
-from plans.flow.outline import Node, Outline
-from plans.model import Plan, Problem, Step
-from plans.model.plan import OfPlan, plan_aliases
-from plans.model.step_fields import On, aliases
-from plans.run import Run, Status
-from plans.waiting.people import is_verified
+from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.validation import condition_problems, errors, problems
+from plansurvive.plans.editing.draft import Draft, has_begun
+from plansurvive.plans.editing.edit_limits import check_open, check_queues, check_version
+from plansurvive.plans.editing.inner_checks import check_inside
+from plansurvive.plans.editing.inner_edits import is_inner, override_of, siblings
+from plansurvive.plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.expressions.json_path import PathError, put
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.model.plan import OfPlan, plan_aliases
+from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.waiting.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))

@@ -12,22 +12,22 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from plans.change_log import logged, of_approver, stands_since
-from plans.definition.dependencies import dependencies
-from plans.definition.validation import call_problems
-from plans.errors import Refused
-from plans.execution.deciding import remembered
-from plans.execution.messages import Decide
-from plans.execution.tool_history import keep_asked, keep_proposed
-from plans.flow.ids import is_inside, lineage, template_of
-from plans.flow.undone import is_of_edited
-from plans.log import LogKind
-from plans.model import ApprovalRule, Step
-from plans.plan_diff import same_value
-from plans.run import DONE, Decision, Run, Status
-from plans.step_call import StepCall, carries, digest_of, upcoming
-from plans.waiting.people import is_verified, who_of
-from plans.waiting.questions import refuse_approval
+from plansurvive.plans.change_log import logged, of_approver, stands_since
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.validation import call_problems
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.deciding import remembered
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
+from plansurvive.plans.flow.ids import is_inside, lineage, template_of
+from plansurvive.plans.flow.undone import is_of_edited
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import ApprovalRule, Step
+from plansurvive.plans.plan_diff import same_value
+from plansurvive.plans.run import DONE, Decision, Run, Status
+from plansurvive.plans.step_call import StepCall, carries, digest_of, upcoming
+from plansurvive.plans.waiting.people import is_verified, who_of
+from plansurvive.plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from plans.activity_io import Note, Return
-from plans.execution.tool_history import note_files, relative
-from plans.expressions.references import Filled
-from plans.file_stamps import NOTES_BYTES, Stamp, note_paths
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import Run
+from plansurvive.plans.activity_io import Note, Return
+from plansurvive.plans.execution.tool_history import note_files, relative
+from plansurvive.plans.expressions.references import Filled
+from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp, note_paths
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
 
 MAX_STAMPS = 2_000
 """Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""

@@ -12,15 +12,15 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from plans.activity_io import PastCall
-from plans.budget import Spent
-from plans.children.state import ChildReport
-from plans.definition.parsing import Unreadable, check_depth, check_values
-from plans.edits import EditPlan, Regenerate
-from plans.errors import Refused, Undecodable
-from plans.model import Value
-from plans.run import ENDED, PlanStatus, Run
-from plans.signatures import Signature
+from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.budget import Spent
+from plansurvive.plans.children.state import ChildReport
+from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_values
+from plansurvive.plans.edits import EditPlan, Regenerate
+from plansurvive.plans.errors import Refused, Undecodable
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.signatures import Signature
 
 MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""

@@ -10,29 +10,29 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.children.orders import CHILDREN, must_load
-from plans.definition.arguments import argument_problems
-from plans.definition.output_schema import schema_problem
-from plans.errors import BadExpression, BadReference
-from plans.execution import approvals
-from plans.execution.messages import Decide
-from plans.execution.readiness import ReadinessIndex
-from plans.expressions.conditions import holds, roots_of
-from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plans.expressions.items import roots_of_items
-from plans.expressions.opaque import PLAN
-from plans.expressions.references import Filled
-from plans.flow.opened import Opened
-from plans.flow.outline import when_of_whole
-from plans.flow.progress import case_of, items_of
-from plans.model import ForEach, Step, ToolSpec
-from plans.run import DENIED, Result, Run
-from plans.server_tools.tool_changes import TOOL_CHANGED, unfit
-from plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
-from plans.waiting import events, questions
-from plans.waiting.events import WAIT_FOR
-from plans.waiting.questions import ASK
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.children.orders import CHILDREN, must_load
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.expressions.conditions import holds, roots_of
+from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
+from plansurvive.plans.expressions.items import roots_of_items
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.expressions.references import Filled
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import when_of_whole
+from plansurvive.plans.flow.progress import case_of, items_of
+from plansurvive.plans.model import ForEach, Step, ToolSpec
+from plansurvive.plans.run import DENIED, Result, Run
+from plansurvive.plans.server_tools.tool_changes import TOOL_CHANGED, unfit
+from plansurvive.plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
+from plansurvive.plans.waiting import events, questions
+from plansurvive.plans.waiting.events import WAIT_FOR
+from plansurvive.plans.waiting.questions import ASK
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from itertools import islice
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import FINALLY, UNDO
-from plans.errors import IllegalMove
-from plans.flow.batches.outcome import has_denied
-from plans.flow.closing_state import Closing
-from plans.flow.containers import Containers
-from plans.flow.outline import Node
-from plans.flow.progress import Further, Progress, Settle
-from plans.model import Step
-from plans.run import DONE, PlanStatus, Run, Status, StepState
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.flow.batches.outcome import has_denied
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.containers import Containers
+from plansurvive.plans.flow.outline import Node
+from plansurvive.plans.flow.progress import Further, Progress, Settle
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState
 
 _NONE: dict[str, bool] = {}
 

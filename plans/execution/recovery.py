@@ -18,20 +18,20 @@ from datetime import datetime
 from heapq import nlargest
 from typing import Any
 
-from plans.definition.scopes import walk_step, with_bodies
-from plans.definition.validation import calls_of
-from plans.editing.inner_edits import siblings
-from plans.edits import AddStep, Edit, EditPlan, SetField
-from plans.errors import InvalidPlan, PlanError
-from plans.execution.apply_edits import Revised, revise
-from plans.llm.answers import Recovery
-from plans.llm.planning_prompts import planning_system, recovery_prompt
-from plans.llm.prompt_parts import Prompt, ToolOutcome
-from plans.llm.shortened import args_line
-from plans.model import Plan, Step, ToolSpec
-from plans.run import DONE, Result, Run
-from plans.secrets import models as secrets
-from plans.step_call import digest_of, upcoming
+from plansurvive.plans.definition.scopes import walk_step, with_bodies
+from plansurvive.plans.definition.validation import calls_of
+from plansurvive.plans.editing.inner_edits import siblings
+from plansurvive.plans.edits import AddStep, Edit, EditPlan, SetField
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.execution.apply_edits import Revised, revise
+from plansurvive.plans.llm.answers import Recovery
+from plansurvive.plans.llm.planning_prompts import planning_system, recovery_prompt
+from plansurvive.plans.llm.prompt_parts import Prompt, ToolOutcome
+from plansurvive.plans.llm.shortened import args_line
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.run import DONE, Result, Run
+from plansurvive.plans.secrets import models as secrets
+from plansurvive.plans.step_call import digest_of, upcoming
 
 PER_STEP = 2
 """Maximum number of recoveries of one step."""

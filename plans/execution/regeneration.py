@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from plans.change_log import Revision, differences
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import bodies, with_bodies
-from plans.editing.draft import has_begun
-from plans.edits import Regenerate
-from plans.execution.apply_edits import Revised
-from plans.model import Plan, Step
-from plans.model.step_fields import Asked, Llm, Offered, names, use_of
-from plans.run import Run
-from plans.waiting.people import is_verified
+from plansurvive.plans.change_log import Revision, differences
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import bodies, with_bodies
+from plansurvive.plans.editing.draft import has_begun
+from plansurvive.plans.edits import Regenerate
+from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model.step_fields import Asked, Llm, Offered, names, use_of
+from plansurvive.plans.run import Run
+from plansurvive.plans.waiting.people import is_verified
 
 _ANSWERED = names(Step, Asked) + tuple(
     name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets

@@ -15,22 +15,22 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from plans.agents.reports.accounts import caught_up
-from plans.definition.dependencies import dependencies
-from plans.editing.next_run import Changed, Replacement, changed
-from plans.errors import Refused
-from plans.execution.approvals import RULE
-from plans.execution.regeneration import as_it_stands
-from plans.execution.schedule import left_out, reset_to_draft
-from plans.execution.tool_history import begun_again
-from plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
-from plans.flow.undone import unclosed, undone_steps
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import DENIED, Decision, Result, Run, Status, StepState
-from plans.server_tools.listed_tools import definitions
-from plans.step_state import SKIPPED
-from plans.waiting import answers
+from plansurvive.plans.agents.reports.accounts import caught_up
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.editing.next_run import Changed, Replacement, changed
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.approvals import RULE
+from plansurvive.plans.execution.regeneration import as_it_stands
+from plansurvive.plans.execution.schedule import left_out, reset_to_draft
+from plansurvive.plans.execution.tool_history import begun_again
+from plansurvive.plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
+from plansurvive.plans.flow.undone import unclosed, undone_steps
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plansurvive.plans.server_tools.listed_tools import definitions
+from plansurvive.plans.step_state import SKIPPED
+from plansurvive.plans.waiting import answers
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""

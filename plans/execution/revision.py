@@ -11,19 +11,19 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from plans.change_log import logged
-from plans.definition.dependencies import dependencies
-from plans.editing.draft import has_begun
-from plans.editing.inner_edits import effect_of, siblings
-from plans.execution import approvals
-from plans.execution.apply_edits import Revised
-from plans.execution.schedule import Schedule
-from plans.log import LogKind
-from plans.model import Plan, Step
-from plans.model.step_fields import On, names
-from plans.run import Run
-from plans.step_state import named
-from plans.waiting import answers
+from plansurvive.plans.change_log import logged
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.editing.draft import has_begun
+from plansurvive.plans.editing.inner_edits import effect_of, siblings
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model.step_fields import On, names
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import named
+from plansurvive.plans.waiting import answers
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""

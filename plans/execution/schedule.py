@@ -20,17 +20,17 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Literal
 
-from plans.errors import IllegalMove
-from plans.execution.readiness import ReadinessIndex
-from plans.flow.again import taken
-from plans.flow.closing_state import Closing
-from plans.flow.containers import MAX_AWAITING
-from plans.flow.opened import Opened
-from plans.log import LogKind
-from plans.model import Plan
-from plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
-from plans.step_state import SKIPPED, Outcome
-from plans.transitions import PLAN_MOVES, STEP_MOVES
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.flow.again import taken
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.containers import MAX_AWAITING
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+from plansurvive.plans.step_state import SKIPPED, Outcome
+from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 

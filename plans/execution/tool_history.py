@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, Logs, PastCall, Return
-from plans.model import Step
-from plans.plan_diff import same_value
-from plans.run import Change, Result, Run, Status, StepState
+from plansurvive.plans.activity_io import MAX_DURATION, PREVIEW_CHARACTERS, Attempt, Logs, PastCall, Return
+from plansurvive.plans.model import Step
+from plansurvive.plans.plan_diff import same_value
+from plansurvive.plans.run import Change, Result, Run, Status, StepState
 
 SMALL = 1_000
 """Values of at most this many characters of JSON text are whole in an event: 1,000 events make one answer."""

@@ -15,8 +15,8 @@ import jmespath
 from jmespath.exceptions import JMESPathError
 from jmespath.functions import Functions
 
-from plans.errors import BadExpression
-from plans.expressions.evaluation import Budget, evaluate
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.evaluation import Budget, evaluate
 
 MAX_CHARACTERS = 1_000
 MAX_DEPTH = 64

@@ -17,7 +17,7 @@ from jmespath.exceptions import JMESPathTypeError
 from jmespath.functions import Functions
 from jmespath.visitor import Options, TreeInterpreter
 
-from plans.errors import BadExpression, BadReference
+from plansurvive.plans.errors import BadExpression, BadReference
 
 UNITS = 1_000_000
 """Budget of a condition, and of all references of one step: under half a second of the two that a workflow task has."""

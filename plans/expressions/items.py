@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.expressions.conditions import roots_of
-from plans.expressions.references import find, in_text
+from plansurvive.plans.expressions.conditions import roots_of
+from plansurvive.plans.expressions.references import find, in_text
 
 
 def list_expression(items: str) -> str:

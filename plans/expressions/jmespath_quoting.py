@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from plans.errors import BadReference
+from plansurvive.plans.errors import BadReference
 
 _QUOTED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 _QUOTES = re.compile("""['"`]""")

@@ -16,8 +16,8 @@ from itertools import count
 from math import inf
 from typing import Any
 
-from plans.errors import BadReference
-from plans.expressions.python_code import parsed
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.python_code import parsed
 
 _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"

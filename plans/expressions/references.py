@@ -18,11 +18,11 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping, 
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import search
-from plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
-from plans.expressions.jmespath_quoting import join_jmespath
-from plans.expressions.quoting import join_python, join_shell
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import search
+from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, TOO_COSTLY, UNITS_IN_ACTIVITY, Budget
+from plansurvive.plans.expressions.jmespath_quoting import join_jmespath
+from plansurvive.plans.expressions.quoting import join_python, join_shell
 
 INPUTS = "inputs"
 """The root name of a plan's inputs."""

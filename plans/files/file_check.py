@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from pydantic import Field
 
-from plans.directory import DirectoryIdentity
-from plans.file_stamps import FileTracker, Stamp
-from plans.model import Value
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.file_stamps import FileTracker, Stamp
+from plansurvive.plans.model import Value
 
 MAX_FILES = 5_000
 """Files compared at most; the most recently seen ones."""

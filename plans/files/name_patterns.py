@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from plans.files.protected_names import CATEGORIES, HARMLESS, Category
+from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS, Category
 
 MAX_PATTERN_CHARACTERS = 200
 _SEPARATOR = re.compile(r"[/\\]")

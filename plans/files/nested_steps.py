@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import bodies, path_in
-from plans.model import Step
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import bodies, path_in
+from plansurvive.plans.model import Step
 
 
 class Placed(NamedTuple):

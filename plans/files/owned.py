@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from plans.files.name_patterns import is_unreadable, translated
-from plans.model import Plan, Problem
+from plansurvive.plans.files.name_patterns import is_unreadable, translated
+from plansurvive.plans.model import Plan, Problem
 
 CODE = "BAD_OWNS"
 

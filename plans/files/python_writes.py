@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from plans.expressions.python_code import parsed
-from plans.files.writing_functions import (
+from plansurvive.plans.expressions.python_code import parsed
+from plansurvive.plans.files.writing_functions import (
     OPENERS,
     OS_WRITE_FLAGS,
     PATH_METHODS,

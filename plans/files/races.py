@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
-from plans.expressions.references import find
-from plans.files.nested_steps import flattened
-from plans.files.python_writes import written_by_python
-from plans.model import Problem, Step
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.files.nested_steps import flattened
+from plansurvive.plans.files.python_writes import written_by_python
+from plansurvive.plans.model import Problem, Step
 
 CODE = "FILE_RACE"
 MAX_RACES = 50

@@ -17,10 +17,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plans.definition.scopes import UNDO
-from plans.flow.ids import covers, lineage
-from plans.model import Queue, Value
-from plans.signatures import Signature
+from plansurvive.plans.definition.scopes import UNDO
+from plansurvive.plans.flow.ids import covers, lineage
+from plansurvive.plans.model import Queue, Value
+from plansurvive.plans.signatures import Signature
 
 FOLDER = "folder"
 UndoCode = Literal["CONFLICT", "NOT_KEPT", "WORKSPACE_MOVED"]

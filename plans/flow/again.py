@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import KEY
-from plans.flow.batches.outcome import has_denied
-from plans.flow.opened import Kept, Opened
-from plans.flow.outline import Node, Outline
-from plans.model import Step
-from plans.run import Run
-from plans.step_state import StepState
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import KEY
+from plansurvive.plans.flow.batches.outcome import has_denied
+from plansurvive.plans.flow.opened import Kept, Opened
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import StepState
 
 
 class Again(NamedTuple):

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plans.execution.resume import was_cut_short
-from plans.execution.schedule import Schedule
-from plans.flow.closing_state import Closing
-from plans.flow.undone import to_undo
-from plans.guards.workspace_lock import waits
-from plans.log import LogKind
-from plans.run import PlanStatus, Run
+from plansurvive.plans.execution.resume import was_cut_short
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.undone import to_undo
+from plansurvive.plans.guards.workspace_lock import waits
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus, Run
 
 ROLLS_BACK = frozenset({PlanStatus.FAILED, PlanStatus.PARTIAL, PlanStatus.CANCELLED})
 """The statuses of a plan that make it roll back."""

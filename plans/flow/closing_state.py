@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plans.step_state import State
+from plansurvive.plans.step_state import State
 
 
 class Closing(State):

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from plans.flow.batches.outcome import failures_in
-from plans.flow.batches.split import is_split, window_of
-from plans.flow.opened import Opened
-from plans.flow.outline import Node, Outline
-from plans.flow.progress import may_begin_more
-from plans.model import DEFAULT_PARALLEL
-from plans.step_state import DONE, Status, StepState
+from plansurvive.plans.flow.batches.outcome import failures_in
+from plansurvive.plans.flow.batches.split import is_split, window_of
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.flow.progress import may_begin_more
+from plansurvive.plans.model import DEFAULT_PARALLEL
+from plansurvive.plans.step_state import DONE, Status, StepState
 
 MAX_AWAITING = 500
 """No further item begins while so many steps await a person: whoever decides is not flooded (FAULTS T13)."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.large_value import Composed, LargeValue
-from plans.model import ForEach, Value
-from plans.step_state import Result, State, StepState
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.model import ForEach, Value
+from plansurvive.plans.step_state import Result, State, StepState
 
 
 class Opened(State):

@@ -12,15 +12,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from plans.definition.scopes import CATCH, ERROR, FINALLY, INDEX, KEY, ROUND, STATUS, UNDO, VALUE, item_names
-from plans.expressions.conditions import roots_of
-from plans.expressions.opaque import PLAN
-from plans.flow.batches.outcome import ITEMS
-from plans.flow.batches.split import batch_key, bounds, is_split
-from plans.flow.closing_state import Closing
-from plans.flow.ids import inner_id, instance_id, round_id
-from plans.flow.opened import Opened
-from plans.model import ForEach, Plan, Step, Undo
+from plansurvive.plans.definition.scopes import (
+    CATCH,
+    ERROR,
+    FINALLY,
+    INDEX,
+    KEY,
+    ROUND,
+    STATUS,
+    UNDO,
+    VALUE,
+    item_names,
+)
+from plansurvive.plans.expressions.conditions import roots_of
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.flow.batches.outcome import ITEMS
+from plansurvive.plans.flow.batches.split import batch_key, bounds, is_split
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.ids import inner_id, instance_id, round_id
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.model import ForEach, Plan, Step, Undo
 
 Kind = Literal["call", "block", "switch", "each", "repeat"]
 

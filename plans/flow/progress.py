@@ -20,20 +20,20 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from plans.definition.scopes import CATCH, FINALLY
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import holds, is_true, search
-from plans.expressions.evaluation import Budget
-from plans.expressions.items import list_expression
-from plans.expressions.references import describe, fill_text
-from plans.flow.batches.outcome import Failures, failures_of
-from plans.flow.batches.split import MAX_BATCHED, begun_items, is_split, units_of
-from plans.flow.ids import inner_id, item_key
-from plans.flow.opened import Opened
-from plans.flow.outline import Node, Outline
-from plans.flow.values import Composer, output_of
-from plans.model import MAX_STEPS, Case, ForEach, Step
-from plans.step_state import DENIED, ITEMS_DENIED, Outcome, Result, Status, StepState
+from plansurvive.plans.definition.scopes import CATCH, FINALLY
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import holds, is_true, search
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.expressions.items import list_expression
+from plansurvive.plans.expressions.references import describe, fill_text
+from plansurvive.plans.flow.batches.outcome import Failures, failures_of
+from plansurvive.plans.flow.batches.split import MAX_BATCHED, begun_items, is_split, units_of
+from plansurvive.plans.flow.ids import inner_id, item_key
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.flow.values import Composer, output_of
+from plansurvive.plans.model import MAX_STEPS, Case, ForEach, Step
+from plansurvive.plans.step_state import DENIED, ITEMS_DENIED, Outcome, Result, Status, StepState
 
 MAX_ITEMS = MAX_STEPS
 """Maximum number of items of one `forEach` in one plan; more run as child plans (`mode: plans`)."""

@@ -11,17 +11,17 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.definition.scopes import FINALLY, UNDO
-from plans.errors import Refused
-from plans.execution.resume import LEFT_OUT, run_id
-from plans.execution.schedule import left_out, reset_to_draft
-from plans.flow.closing_state import Closing
-from plans.flow.undone import to_undo, undo_of, undone_steps
-from plans.log import LogKind
-from plans.model import Value
-from plans.run import PlanStatus, Result, Run, Status
-from plans.step_call import upcoming
-from plans.step_state import StepState
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.resume import LEFT_OUT, run_id
+from plansurvive.plans.execution.schedule import left_out, reset_to_draft
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.undone import to_undo, undo_of, undone_steps
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import PlanStatus, Result, Run, Status
+from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.step_state import StepState
 
 SUFFIX = "-undo"
 MAX_UNDOS = 100

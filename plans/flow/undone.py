@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from plans.definition.scopes import FINALLY, UNDO
-from plans.expressions.opaque import PLAN
-from plans.flow.ids import inner_id, is_inside
-from plans.model import Step
-from plans.run import ENDED, Run
-from plans.step_state import DONE, Result, Status, StepState
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.flow.ids import inner_id, is_inside
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.step_state import DONE, Result, Status, StepState
 
 UndoStatus = Literal["pending", "running", "completed", "failed", "skipped"]
 

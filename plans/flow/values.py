@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plans.definition.scopes import CATCH
-from plans.expressions.conditions import search
-from plans.flow.batches.outcome import list_of
-from plans.flow.batches.split import bounds, is_split
-from plans.flow.ids import inner_id
-from plans.flow.opened import Opened
-from plans.flow.outline import Node, Outline
-from plans.large_value import Composed, Part
-from plans.model import ForEach
-from plans.step_state import Status, StepState
+from plansurvive.plans.definition.scopes import CATCH
+from plansurvive.plans.expressions.conditions import search
+from plansurvive.plans.flow.batches.outcome import list_of
+from plansurvive.plans.flow.batches.split import bounds, is_split
+from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.large_value import Composed, Part
+from plansurvive.plans.model import ForEach
+from plansurvive.plans.step_state import Status, StepState
 
 Place = tuple[str | int, ...]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from plans.children.orders import Source
-from plans.children.state import LoadedPlan
-from plans.forecast.models import ForeseenChange
-from plans.model import Step
-from plans.model.caching import CacheOrder
+from plansurvive.plans.children.orders import Source
+from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.forecast.models import ForeseenChange
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.caching import CacheOrder
 
 
 class Taken(NamedTuple):

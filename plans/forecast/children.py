@@ -6,17 +6,17 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from plans.children import of_items, outputs
-from plans.children.orders import Source, child_id, inline_data, inputs_of, source_of
-from plans.children.results import failure_of
-from plans.children.starting import child_run, place_problems
-from plans.children.state import ChildPlan, LoadedPlan
-from plans.definition.validation import input_values
-from plans.errors import BadExpression, InvalidPlan
-from plans.expressions.conditions import roots_of
-from plans.expressions.evaluation import Budget
-from plans.model import Step
-from plans.run import Run
+from plansurvive.plans.children import of_items, outputs
+from plansurvive.plans.children.orders import Source, child_id, inline_data, inputs_of, source_of
+from plansurvive.plans.children.results import failure_of
+from plansurvive.plans.children.starting import child_run, place_problems
+from plansurvive.plans.children.state import ChildPlan, LoadedPlan
+from plansurvive.plans.definition.validation import input_values
+from plansurvive.plans.errors import BadExpression, InvalidPlan
+from plansurvive.plans.expressions.conditions import roots_of
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
 
 
 class Foreseen(NamedTuple):

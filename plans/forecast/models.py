@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plans.views.models import View
+from plansurvive.plans.views.models import View
 
 Outlook = Literal["run", "cached", "skip", "fail", "blocked", "depends"]
 """run: its tool is called. cached: it takes the result of an earlier run. depends: known only while the plan runs."""

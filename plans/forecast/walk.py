@@ -16,26 +16,26 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from plans.caching.orders import asked, order_of, refusal
-from plans.children.orders import CHILDREN, Source
-from plans.children.state import LoadedPlan
-from plans.errors import BadExpression, PlanError
-from plans.execution.next_action import Call, Delegate, Fail, Open, Skip, Sleep, Wait, Waits, next_action
-from plans.execution.schedule import Schedule
-from plans.expressions.conditions import roots_of
-from plans.expressions.items import roots_of_items
-from plans.expressions.opaque import PLAN, scanned
-from plans.expressions.references import find
-from plans.flow.closing import advance
-from plans.flow.opened import Opened
-from plans.flow.outline import Node, when_of_whole
-from plans.flow.progress import Further, Settle
-from plans.forecast.around import Around, Taken
-from plans.forecast.children import Foreseen, child_of, foreseen
-from plans.forecast.models import ForeseenStep, Outlook
-from plans.model import Step
-from plans.run import Result, Run, Status
-from plans.step_state import SKIPPED, Outcome
+from plansurvive.plans.caching.orders import asked, order_of, refusal
+from plansurvive.plans.children.orders import CHILDREN, Source
+from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.errors import BadExpression, PlanError
+from plansurvive.plans.execution.next_action import Call, Delegate, Fail, Open, Skip, Sleep, Wait, Waits, next_action
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.conditions import roots_of
+from plansurvive.plans.expressions.items import roots_of_items
+from plansurvive.plans.expressions.opaque import PLAN, scanned
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.flow.closing import advance
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import Node, when_of_whole
+from plansurvive.plans.flow.progress import Further, Settle
+from plansurvive.plans.forecast.around import Around, Taken
+from plansurvive.plans.forecast.children import Foreseen, child_of, foreseen
+from plansurvive.plans.forecast.models import ForeseenStep, Outlook
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.step_state import SKIPPED, Outcome
 
 MAX_STEPS = 5_000
 """Steps that are looked at, those inside loops included."""

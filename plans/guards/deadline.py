@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from plans.log import LogKind
-from plans.run import ENDED, Run
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import ENDED, Run
 
 PLAN_TIMEOUT = "PLAN_TIMEOUT"
 """Code of a plan that its deadline has ended; its steps that were running are `CANCELLED`."""

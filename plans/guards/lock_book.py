@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plans.guards.lock_state import LockNews, LockRelease, LockRequest
-from plans.model import Value
-from plans.step_state import State
+from plansurvive.plans.guards.lock_state import LockNews, LockRelease, LockRequest
+from plansurvive.plans.model import Value
+from plansurvive.plans.step_state import State
 
 MOST = 2_000
 """Plans that may wait; others ask again later."""

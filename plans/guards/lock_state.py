@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 NAME = 1_000
 """Characters of a workflow id."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 
 class PruneOrder(Value):

@@ -13,9 +13,9 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from plans.guards.lock_state import LockNews, LockState
-from plans.log import LogKind
-from plans.run import Run
+from plansurvive.plans.guards.lock_state import LockNews, LockState
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
 
 PREFIX = "workspace-"
 """Of the ids of the workflows that keep locks."""

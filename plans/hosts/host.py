@@ -12,8 +12,8 @@ from datetime import timedelta
 
 from pydantic import Field
 
-from plans.directory import DirectoryIdentity
-from plans.model import Value
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.model import Value
 
 UNSUPPORTED = "HOST_UNSUPPORTED"
 """Code of a step that cannot run where workers have workspaces of their own."""

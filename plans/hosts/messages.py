@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plans.hosts.host import Checkpoint, Host
-from plans.model import Value
+from plansurvive.plans.hosts.host import Checkpoint, Host
+from plansurvive.plans.model import Value
 
 TOKEN = 100
 """Most characters of a token."""

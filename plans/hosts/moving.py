@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.hosts.host import Host
+from plansurvive.plans.hosts.host import Host
 
 
 def left_behind(host: Host | None) -> dict[str, Any]:

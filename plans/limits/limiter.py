@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from plans.limits.messages import LEASE, Answer, Ask, Claim, Ended, Exchange, LimitRow, Reply
-from plans.limits.rates import Rate
-from plans.limits.usage import Usage
+from plansurvive.plans.limits.messages import LEASE, Answer, Ask, Claim, Ended, Exchange, LimitRow, Reply
+from plansurvive.plans.limits.rates import Rate
+from plansurvive.plans.limits.usage import Usage
 
 PATIENCE = 5_000
 """Milliseconds after its time that a call that does not ask again keeps its place."""

@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from plans.limits.rates import MAX_AMOUNT, MAX_WINDOW
-from plans.model import Value
+from plansurvive.plans.limits.rates import MAX_AMOUNT, MAX_WINDOW
+from plansurvive.plans.model import Value
 
 WORKFLOW = "LimitsWorkflow"
 EXCHANGE = "exchange"

@@ -16,15 +16,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-from plans.agents.tasks import MAX_TASKS, TaskList
-from plans.definition.arguments import argument_problems
-from plans.definition.near_names import Hints
-from plans.definition.parsing import MAX_ARGS_BYTES, read_plan
-from plans.definition.scopes import walk
-from plans.llm.json_extraction import AnswerProblem, json_object
-from plans.llm.own_fields import own_args, own_fields
-from plans.llm.schemas import (
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
+from plansurvive.plans.agents.tasks import MAX_TASKS, TaskList
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.parsing import MAX_ARGS_BYTES, read_plan
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
+from plansurvive.plans.llm.own_fields import own_args, own_fields
+from plansurvive.plans.llm.schemas import (
     Schema,
     complex_schema,
     decomposition_schema,
@@ -33,8 +33,8 @@ from plans.llm.schemas import (
     recovery_schema,
     simple_schema,
 )
-from plans.model import Plan, Step, ToolSpec, Value
-from plans.server_tools.chosen_tools import Offered
+from plansurvive.plans.model import Plan, Step, ToolSpec, Value
+from plansurvive.plans.server_tools.chosen_tools import Offered
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from plans.definition.validation import condition_problems, errors, problems
-from plans.execution.regeneration import fitted
-from plans.llm.answers import PlanAnswer
-from plans.llm.json_extraction import AnswerProblem
-from plans.model import Plan, Problem, Value
-from plans.run import Run
-from plans.secrets.models import tools_for_models
+from plansurvive.plans.definition.validation import condition_problems, errors, problems
+from plansurvive.plans.execution.regeneration import fitted
+from plansurvive.plans.llm.answers import PlanAnswer
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.model import Plan, Problem, Value
+from plansurvive.plans.run import Run
+from plansurvive.plans.secrets.models import tools_for_models
 
 
 class Draft(Value):

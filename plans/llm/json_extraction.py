@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.definition.parsing import Unreadable, parse_json
-from plans.model import Value
+from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.model import Value
 
 MAX_PROBLEMS = 50
 """Maximum number of problems listed per answer; further ones are only counted."""

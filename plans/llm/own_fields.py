@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from plans.definition.parsing import Unreadable, parse_json
-from plans.llm.schemas import loosened
-from plans.model import Plan, Step, ToolSpec
-from plans.model.plan import OfPlan, plan_names
-from plans.model.step_fields import Llm, aliases, names
+from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.llm.schemas import loosened
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.model.plan import OfPlan, plan_names
+from plansurvive.plans.model.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 

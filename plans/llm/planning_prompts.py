@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from plans.llm.control_flow import control_flow
-from plans.llm.prompt_parts import (
+from plansurvive.plans.llm.control_flow import control_flow
+from plansurvive.plans.llm.prompt_parts import (
     DATA_RULE,
     Guide,
     Prompt,
@@ -26,9 +26,9 @@ from plans.llm.prompt_parts import (
     section,
     tools_text,
 )
-from plans.llm.shortened import json_line
-from plans.model import Plan, Step, ToolSpec
-from plans.model.step_fields import asked
+from plansurvive.plans.llm.shortened import json_line
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.model.step_fields import asked
 
 SNAPSHOT_CHARACTERS = 60_000
 ANSWER_CHARACTERS = 20_000

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.errors import PlanError
-from plans.llm.prompt_parts import clean
-from plans.model import Value
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.llm.prompt_parts import clean
+from plansurvive.plans.model import Value
 
 MAX_CHARACTERS = 20_000
 """Of one part."""

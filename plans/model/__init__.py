@@ -4,13 +4,13 @@ Every value is frozen and serialises to the camelCase JSON of plan files; snake_
 seed 004). The state of a run is in `plans.run`. An unknown field is an error, so a misspelt one is never ignored.
 """
 
-from plans.model.control_flow import ForEach, Repeat
-from plans.model.plan import Plan, Problem
-from plans.model.rules import ApprovalRule, Budget, Defaults, Input, OnFailure, Retry
-from plans.model.secret_use import SecretUse
-from plans.model.step import Case, Catch, Step, Undo
-from plans.model.tool_spec import ToolSpec
-from plans.model.values import (
+from plansurvive.plans.model.control_flow import ForEach, Repeat
+from plansurvive.plans.model.plan import Plan, Problem
+from plansurvive.plans.model.rules import ApprovalRule, Budget, Defaults, Input, OnFailure, Retry
+from plansurvive.plans.model.secret_use import SecretUse
+from plansurvive.plans.model.step import Case, Catch, Step, Undo
+from plansurvive.plans.model.tool_spec import ToolSpec
+from plansurvive.plans.model.values import (
     DEFAULT_PARALLEL,
     MAX_PARALLEL,
     MAX_STEPS,

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
 
-from plans.model.values import Value
+from plansurvive.plans.model.values import Value
 
 MAX_DIFFERENCES = 10
 """Differences reported for a step that ran; the rest are only counted."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, StepId, Value
+from plansurvive.plans.model.values import MAX_PARALLEL, MAX_STEPS, StepId, Value
 
 MAX_ROUNDS = 10_000
 """Maximum number of rounds of a `repeat`."""

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, GetJsonSchemaHandle
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from plans.model.values import Value
+from plansurvive.plans.model.values import Value
 
 Event = Literal["awaiting", "budget", "failed", "partial", "completed", "cancelled"]
 """What a person can be told: that a decision waits, that an LLM budget is (nearly) used up, and how a plan ended."""

@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from plans.model.control_flow import Expression
-from plans.model.notify import Notify
-from plans.model.rules import Budget, Defaults, Input
-from plans.model.shares import Fairness, Priority
-from plans.model.step import Step
-from plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
+from plansurvive.plans.model.control_flow import Expression
+from plansurvive.plans.model.notify import Notify
+from plansurvive.plans.model.rules import Budget, Defaults, Input
+from plansurvive.plans.model.shares import Fairness, Priority
+from plansurvive.plans.model.step import Step
+from plansurvive.plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
 
 
 class OfPlan(Flag):

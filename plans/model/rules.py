@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model.values import Seconds, Value
+from plansurvive.plans.model.values import Seconds, Value
 
 
 class Retry(Value):

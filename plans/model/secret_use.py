@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from plans.model.values import Value
+from plansurvive.plans.model.values import Value
 
 
 class SecretUse(Value):

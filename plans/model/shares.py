@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from plans.model.values import Value
+from plansurvive.plans.model.values import Value
 
 DEFAULT_PRIORITY = 3
 Priority = Annotated[int, Field(ge=1, le=5, strict=True)]

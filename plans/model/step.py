@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from plans.model.caching import Cache
-from plans.model.control_flow import Expression, ForEach, Repeat
-from plans.model.rules import ApprovalRule, OnFailure, Retry
-from plans.model.step_fields import Asked, Llm, Offered, On, Use
-from plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
+from plansurvive.plans.model.caching import Cache
+from plansurvive.plans.model.control_flow import Expression, ForEach, Repeat
+from plansurvive.plans.model.rules import ApprovalRule, OnFailure, Retry
+from plansurvive.plans.model.step_fields import Asked, Llm, Offered, On, Use
+from plansurvive.plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
 
 NO_TOOL = "step_without_tool"
 """Type of the error of a step that has none of tool, steps and switch, or several of them."""

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from plans.model.rules import Input
-from plans.model.values import Value
+from plansurvive.plans.model.rules import Input
+from plansurvive.plans.model.values import Value
 
 SHORT = 12
 """Characters of a hash that people are shown."""

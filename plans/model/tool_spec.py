@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from plans.definition.receivers import receives
-from plans.model.rules import Retry
-from plans.model.secret_use import SecretUse
-from plans.model.values import ToolName, Value
+from plansurvive.plans.definition.receivers import receives
+from plansurvive.plans.model.rules import Retry
+from plansurvive.plans.model.secret_use import SecretUse
+from plansurvive.plans.model.values import ToolName, Value
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from plans.notify.messages import Item, command_of, digest_of, title_of
-from plans.notify.outbox import Delivery
+from plansurvive.plans.notify.messages import Item, command_of, digest_of, title_of
+from plansurvive.plans.notify.outbox import Delivery
 
 TYPE = "org.plans-that-survive"
 """Prefix of the type: `org.plans-that-survive.awaiting`, `.awaiting.reminder`, `.failed`, ..."""

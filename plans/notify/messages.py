@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from plans.flow.ids import pattern_of
-from plans.notify.news import REVIEW
-from plans.notify.outbox import Delivery, Notice
-from plans.views.call_text import call_rows, value_rows
-from plans.views.card import QUESTION, Card, command, wanted
-from plans.views.safe_text import line
+from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.notify.news import REVIEW
+from plansurvive.plans.notify.outbox import Delivery, Notice
+from plansurvive.plans.views.call_text import call_rows, value_rows
+from plansurvive.plans.views.card import QUESTION, Card, command, wanted
+from plansurvive.plans.views.safe_text import line
 
 Markup = Literal["text", "markdown", "html"]
 LISTED = 20

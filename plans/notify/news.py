@@ -14,11 +14,11 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
 
-from plans.log import LogKind
-from plans.model import PlanId, Value
-from plans.model.notify import WAITING, Event, NotifyRule
-from plans.run import ENDED, PlanStatus, Run
-from plans.step_state import Status, StepState
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import PlanId, Value
+from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
+from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.step_state import Status, StepState
 
 AT_ONCE = 100
 """Decisions in one piece of news; the others follow in the next ones."""

@@ -13,10 +13,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, Field
 
-from plans.model import Value
-from plans.model.notify import Event, NotifyRule
-from plans.notify.news import News, Waiting
-from plans.step_state import State
+from plansurvive.plans.model import Value
+from plansurvive.plans.model.notify import Event, NotifyRule
+from plansurvive.plans.notify.news import News, Waiting
+from plansurvive.plans.step_state import State
 
 WINDOW = timedelta(seconds=1)
 """How long the first message waits for others of its kind."""

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from plans.definition.near_names import Hints
-from plans.definition.receivers import receives
-from plans.errors import BadReference
-from plans.expressions.references import Place, in_text, strings
-from plans.model import ToolSpec
-from plans.secrets.models import for_models
-from plans.secrets.naming import SECRET, misuse, names_in, places_of
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.receivers import receives
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import Place, in_text, strings
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.secrets.models import for_models
+from plansurvive.plans.secrets.naming import SECRET, misuse, names_in, places_of
 
 UNKNOWN, REFUSED, MISPLACED = "UNKNOWN_SECRET", "SECRET_REFUSED", "SECRET_MISPLACED"
 ANY_HOST = "*"

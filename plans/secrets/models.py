@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from plans.definition.scopes import walk
-from plans.model import Plan, ToolSpec
-from plans.secrets.naming import places_of
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.model import Plan, ToolSpec
+from plansurvive.plans.secrets.naming import places_of
 
 
 def for_models(spec: ToolSpec, named: Iterable[str] = ()) -> ToolSpec:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from plans.expressions.references import Place, Reference, in_text, strings
+from plansurvive.plans.expressions.references import Place, Reference, in_text, strings
 
 SECRET = "secret"  # noqa: S105 - the word that plans write
 """The root name of secrets."""

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from plans.model import ToolSpec
+from plansurvive.plans.model import ToolSpec
 
 MAX_WHOLE = 48_000
 """Characters of all tools that are shown in full."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote
 
-from plans.definition.bounded_schema import (
+from plansurvive.plans.definition.bounded_schema import (
     HOLDING_LIST,
     HOLDING_NAMED,
     HOLDING_ONE,
@@ -23,8 +23,8 @@ from plans.definition.bounded_schema import (
     matchers_of,
     size_problem,
 )
-from plans.definition.output_schema import schema_problem
-from plans.views.safe_text import safe
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.views.safe_text import safe
 
 MAX_CHARACTERS = 32 * 1024
 """Maximum length of one schema, in characters of JSON, before and after its references were followed."""

@@ -17,9 +17,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.model import ToolSpec, Value
-from plans.server_tools.foreign_schema import Unusable, known_fields, usable
-from plans.views.safe_text import safe
+from plansurvive.plans.model import ToolSpec, Value
+from plansurvive.plans.server_tools.foreign_schema import Unusable, known_fields, usable
+from plansurvive.plans.views.safe_text import safe
 
 MAX_TOOLS = 500
 """Tools of one server."""

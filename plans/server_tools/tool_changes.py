@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from plans.change_log import MAX_CHARACTERS, Revision, logged
-from plans.definition.arguments import argument_problems
-from plans.log import LogKind
-from plans.model import Step, ToolSpec
-from plans.run import Run
-from plans.views.safe_text import line
+from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, logged
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.safe_text import line
 
 TOOL_CHANGED = "TOOL_CHANGED"
 """Code of an attempt whose worker found another definition than the plan was checked with; nothing was called."""

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from plans.views.models import BriefStep
+from plansurvive.plans.views.models import BriefStep
 
 Rank = tuple[int, float]
 """Sort key of that priority; the lowest is chosen first."""

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from plans.agents.tasks import TaskList
-from plans.execution.messages import AgentProgress
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import Run, Status, StepState
-from plans.views.models import TaskView
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.execution.messages import AgentProgress
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.views.models import TaskView
 
 OBJECTIVE_BYTES = 140
 """Maximum length of an objective in a message, in bytes: fifty of them must fit."""

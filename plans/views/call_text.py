@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from plans.views.card import Card
-from plans.views.safe_text import exact, exact_name
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import exact, exact_name
 
 NAME_WIDTH = 12
 """Columns of the names of arguments."""

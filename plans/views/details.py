@@ -6,18 +6,18 @@ import json
 from collections import Counter
 from datetime import datetime
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.agents.order import agent_of_step
-from plans.children.view import rows as child_rows
-from plans.flow.undone import shown_steps
-from plans.guards.deadline import awaited
-from plans.model import Step
-from plans.run import Decision, Result, Run, Status, StepState
-from plans.views.nested.counting import STATUS_WORDS, status_word
-from plans.views.nested.values import value_of
-from plans.views.safe_text import line, quoted
-from plans.views.views import created
-from plans.waiting.records import Answer
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.children.view import rows as child_rows
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.guards.deadline import awaited
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Decision, Result, Run, Status, StepState
+from plansurvive.plans.views.nested.counting import STATUS_WORDS, status_word
+from plansurvive.plans.views.nested.values import value_of
+from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.views.views import created
+from plansurvive.plans.waiting.records import Answer
 
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from plans.activity_io import EndRecord, SummaryFile
-from plans.run import Run
-from plans.views.queries import TEXT_STEPS
-from plans.views.summary import summary_markdown, summary_of
-from plans.views.text import text
+from plansurvive.plans.activity_io import EndRecord, SummaryFile
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.queries import TEXT_STEPS
+from plansurvive.plans.views.summary import summary_markdown, summary_of
+from plansurvive.plans.views.text import text
 
 LISTED = 500
 """SUMMARY.md lists the steps of a plan of at most this many."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plans.activity_io import WORKER_LOST, Attempt
-from plans.model import Value
+from plansurvive.plans.activity_io import WORKER_LOST, Attempt
+from plansurvive.plans.model import Value
 
 MAX_LINE = 200
 """Maximum length of a line of progress, as of `ToolContext.progress`."""

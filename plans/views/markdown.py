@@ -10,23 +10,23 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plans.children.asked import below
-from plans.children.view import in_words
-from plans.definition.scopes import UNDO
-from plans.execution.readiness import ReadinessIndex
-from plans.flow.undone import shown_steps
-from plans.model import Plan
-from plans.run import PlanStatus, Run, Status
-from plans.views.agent_progress import position, tasks_of
-from plans.views.call_text import call_rows
-from plans.views.models import StepView
-from plans.views.nested.counting import status_word
-from plans.views.nested.listing import root_of
-from plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
-from plans.views.nested.words import folded_line, what
-from plans.views.pending import card
-from plans.views.progress.closing import UNDO_WORDS, undo_text
-from plans.views.safe_text import line
+from plansurvive.plans.children.asked import below
+from plansurvive.plans.children.view import in_words
+from plansurvive.plans.definition.scopes import UNDO
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import PlanStatus, Run, Status
+from plansurvive.plans.views.agent_progress import position, tasks_of
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.models import StepView
+from plansurvive.plans.views.nested.counting import status_word
+from plansurvive.plans.views.nested.listing import root_of
+from plansurvive.plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
+from plansurvive.plans.views.nested.words import folded_line, what
+from plansurvive.plans.views.pending import card
+from plansurvive.plans.views.progress.closing import UNDO_WORDS, undo_text
+from plansurvive.plans.views.safe_text import line
 
 MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
 """Marks of the text display; a ready step that awaits no decision is shown without one."""

@@ -6,19 +6,19 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from plans.execution import approvals
-from plans.execution.deciding import reasons
-from plans.expressions.opaque import scanned
-from plans.expressions.references import find
-from plans.flow.ids import pattern_of
-from plans.large_value import LargeValue
-from plans.model import Step
-from plans.run import Run
-from plans.step_call import StepCall, digest_of, upcoming
-from plans.views.card import QUESTION, Card
-from plans.views.nested.listing import item_text
-from plans.waiting import answers
-from plans.waiting.questions import ASK
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.deciding import reasons
+from plansurvive.plans.expressions.opaque import scanned
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.views.card import QUESTION, Card
+from plansurvive.plans.views.nested.listing import item_text
+from plansurvive.plans.waiting import answers
+from plansurvive.plans.waiting.questions import ASK
 
 LISTED = 200
 """Pending decisions inside loops that a view has with their calls; further ones are counted."""

@@ -9,18 +9,27 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from plans.execution import file_tracking
-from plans.execution.messages import BriefAsked, FilesAsked, InsideAsked, LogsAsked, Shown, Since, StepAsked, read
-from plans.execution.readiness import ReadinessIndex
-from plans.run import Run
-from plans.views import text as display
-from plans.views import views
-from plans.views.nested import page as nested
-from plans.views.pending import call_view
-from plans.views.progress import changed
-from plans.views.progress import events as progress
-from plans.views.progress.logs import logs_page
-from plans.views.summary import summary_of
+from plansurvive.plans.execution import file_tracking
+from plansurvive.plans.execution.messages import (
+    BriefAsked,
+    FilesAsked,
+    InsideAsked,
+    LogsAsked,
+    Shown,
+    Since,
+    StepAsked,
+    read,
+)
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.run import Run
+from plansurvive.plans.views import text as display
+from plansurvive.plans.views import views
+from plansurvive.plans.views.nested import page as nested
+from plansurvive.plans.views.pending import call_view
+from plansurvive.plans.views.progress import changed
+from plansurvive.plans.views.progress import events as progress
+from plansurvive.plans.views.progress.logs import logs_page
+from plansurvive.plans.views.summary import summary_of
 
 TEXT_STEPS = 100
 """Number of steps in the text of a big plan, unless the client asks for more."""

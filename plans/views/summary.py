@@ -12,21 +12,21 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.children.asked import asked_below
-from plans.definition.scopes import FINALLY
-from plans.execution.approvals import DENIED
-from plans.flow.undone import outcomes, shown_steps
-from plans.guards.deadline import awaited
-from plans.model import Step, Value
-from plans.run import ENDED, PlanStatus, Run, Status, StepState
-from plans.views.markdown import code, md
-from plans.views.models import TokensView, View
-from plans.views.models.nested import InsideView
-from plans.views.nested.counting import Census
-from plans.views.nested.listing import is_cause
-from plans.views.nested.words import folded_line
-from plans.views.pending import ASKING
-from plans.views.views import counts, created, duration, tokens
+from plansurvive.plans.children.asked import asked_below
+from plansurvive.plans.definition.scopes import FINALLY
+from plansurvive.plans.execution.approvals import DENIED
+from plansurvive.plans.flow.undone import outcomes, shown_steps
+from plansurvive.plans.guards.deadline import awaited
+from plansurvive.plans.model import Step, Value
+from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
+from plansurvive.plans.views.markdown import code, md
+from plansurvive.plans.views.models import TokensView, View
+from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.nested.counting import Census
+from plansurvive.plans.views.nested.listing import is_cause
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.pending import ASKING
+from plansurvive.plans.views.views import counts, created, duration, tokens
 
 
 class Failure(Value):

@@ -11,27 +11,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Any
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.execution.readiness import needed
-from plans.execution.tool_history import was_called
-from plans.files.undo import one_of
-from plans.flow.undone import shown_steps
-from plans.model import Step
-from plans.run import Run, Status, StepState
-from plans.views import details
-from plans.views.abridged import folded as counted
-from plans.views.abridged import foremost, rank
-from plans.views.agent_progress import MARKS as TASK_MARKS
-from plans.views.agent_progress import notes_of, tasks_of
-from plans.views.call_text import CALL_CHARACTERS, call_rows
-from plans.views.live import ended_text
-from plans.views.markdown import MARKS
-from plans.views.nested.counting import Census
-from plans.views.nested.listing import troubled
-from plans.views.nested.rows import files_rows, folded, nested_rows
-from plans.views.pending import ASKING, card
-from plans.views.progress.closing import undo_text
-from plans.views.safe_text import line, quoted
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.execution.readiness import needed
+from plansurvive.plans.execution.tool_history import was_called
+from plansurvive.plans.files.undo import one_of
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.views import details
+from plansurvive.plans.views.abridged import folded as counted
+from plansurvive.plans.views.abridged import foremost, rank
+from plansurvive.plans.views.agent_progress import MARKS as TASK_MARKS
+from plansurvive.plans.views.agent_progress import notes_of, tasks_of
+from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
+from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.views.markdown import MARKS
+from plansurvive.plans.views.nested.counting import Census
+from plansurvive.plans.views.nested.listing import troubled
+from plansurvive.plans.views.nested.rows import files_rows, folded, nested_rows
+from plansurvive.plans.views.pending import ASKING, card
+from plansurvive.plans.views.progress.closing import undo_text
+from plansurvive.plans.views.safe_text import line, quoted
 
 ATTEMPTS = 5
 """Maximum number of a step's retried attempts that are listed."""

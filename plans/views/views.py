@@ -14,27 +14,27 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from plans.activity_io import PastCall
-from plans.change_log import Revision
-from plans.children.view import child_view
-from plans.execution import approvals
-from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import last_record
-from plans.flow.undone import shown_steps, undone
-from plans.model import Step
-from plans.model.plan import OfPlan, plan_names
-from plans.run import Decision, Result, Run, Status, StepState
-from plans.step_call import carries
-from plans.views.agent_progress import notes_of, tasks_of
-from plans.views.nested.below import agent_asks
-from plans.views.nested.counting import STATUS_WORDS, status_word
-from plans.views.nested.records import by_index, calls_by_index, shared_by_index
-from plans.views.nested.values import result_with_value
-from plans.views.nested.views import inside_views, with_inside
-from plans.views.pending import iso, more_pending, pending
-from plans.views.progress.changed import may_differ
-from plans.views.progress.closing import closing_view, undo_view
-from plans.views.progress.events import asks, result_view, taken_view
+from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.children.view import child_view
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.execution.tool_history import last_record
+from plansurvive.plans.flow.undone import shown_steps, undone
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.plan import OfPlan, plan_names
+from plansurvive.plans.run import Decision, Result, Run, Status, StepState
+from plansurvive.plans.step_call import carries
+from plansurvive.plans.views.agent_progress import notes_of, tasks_of
+from plansurvive.plans.views.nested.below import agent_asks
+from plansurvive.plans.views.nested.counting import STATUS_WORDS, status_word
+from plansurvive.plans.views.nested.records import by_index, calls_by_index, shared_by_index
+from plansurvive.plans.views.nested.values import result_with_value
+from plansurvive.plans.views.nested.views import inside_views, with_inside
+from plansurvive.plans.views.pending import iso, more_pending, pending
+from plansurvive.plans.views.progress.changed import may_differ
+from plansurvive.plans.views.progress.closing import closing_view, undo_view
+from plansurvive.plans.views.progress.events import asks, result_view, taken_view
 
 _IF_SET = plan_names(OfPlan.SPARSE)
 

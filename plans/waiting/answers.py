@@ -11,19 +11,19 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from plans.errors import Refused
-from plans.execution import approvals
-from plans.execution.readiness import ReadinessIndex
-from plans.execution.tool_history import keep_asked
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import DONE, Run, Status
-from plans.step_call import StepCall, digest_of, upcoming
-from plans.waiting import questions
-from plans.waiting.messages import AnswerQuestion
-from plans.waiting.people import is_verified
-from plans.waiting.questions import ASK
-from plans.waiting.records import Answer
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.execution.tool_history import keep_asked
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.waiting import questions
+from plansurvive.plans.waiting.messages import AnswerQuestion
+from plansurvive.plans.waiting.people import is_verified
+from plansurvive.plans.waiting.questions import ASK
+from plansurvive.plans.waiting.records import Answer
 
 ANSWER_TIMEOUT = "ANSWER_TIMEOUT"
 _SHOWN = 200

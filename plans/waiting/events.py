@@ -17,17 +17,17 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import compiled, is_true, search
-from plans.expressions.evaluation import Budget
-from plans.expressions.references import find, sample
-from plans.log import LogKind
-from plans.run import Run
-from plans.waiting.people import is_verified
-from plans.waiting.records import EVENT_NAME, Event
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import compiled, is_true, search
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.expressions.references import find, sample
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.plans.waiting.people import is_verified
+from plansurvive.plans.waiting.records import EVENT_NAME, Event
 
 if TYPE_CHECKING:
-    from plans.waiting.messages import SendEvent  # `plan check` needs no messages
+    from plansurvive.plans.waiting.messages import SendEvent  # `plan check` needs no messages
 
 WAIT_FOR = "wait_for"
 """Name of the tool."""

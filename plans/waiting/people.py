@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from plans.run import Run
-from plans.step_state import named
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_state import named
 
 
 class Spoken(Protocol):

@@ -15,13 +15,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from plans.definition.bounded_schema import TooMuch, Unbounded, errors
-from plans.definition.output_schema import schema_problem
-from plans.definition.parsing import Unreadable, parse_json
-from plans.errors import Refused
-from plans.expressions.references import find
-from plans.model import Step
-from plans.run import Run
+from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
 
 ASK = "ask"
 """Name of the tool."""

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model import Value
-from plans.step_state import State, named
+from plansurvive.plans.model import Value
+from plansurvive.plans.step_state import State, named
 
 EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
 """Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""

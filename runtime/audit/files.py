@@ -17,15 +17,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans.audit.chain import FORM, broken, forged, head
-from plans.audit.entries import Entry
-from plans.errors import PlanError
-from plans.model import Problem
-from plans.signatures import Signature, content_of, is_by
-from runtime.atomic_file import write_whole
-from runtime.audit.history import Record
-from runtime.settings import Settings
-from runtime.signing import private_key
+from plansurvive.plans.audit.chain import FORM, broken, forged, head
+from plansurvive.plans.audit.entries import Entry
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Problem
+from plansurvive.plans.signatures import Signature, content_of, is_by
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.audit.history import Record
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import private_key
 
 SEAL = "audit"
 """Kind of the signature of a record's end."""

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.audit.chain import chained, origin
-from plans.audit.entries import Act, Entry
-from plans.audit.receipts import Sent
-from runtime.audit.events import Reader
+from plansurvive.plans.audit.chain import chained, origin
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.audit.receipts import Sent
+from plansurvive.runtime.audit.events import Reader
 
 RPC_TIMEOUT = timedelta(seconds=10)
 """Deadline of an RPC."""

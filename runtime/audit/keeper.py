@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.errors import PlanError
-from runtime.audit import files, history
-from runtime.settings import Settings
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.audit import files, history
+from plansurvive.runtime.settings import Settings
 
 LOG = logging.getLogger(__name__)
 EVERY = 30.0

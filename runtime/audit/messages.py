@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plans.audit.entries import Signed, digest_of, short
-from plans.signatures import ADDED, FIELD, SCHEDULE, START, message_digest, schedule_of, signature_of
+from plansurvive.plans.audit.entries import Signed, digest_of, short
+from plansurvive.plans.signatures import ADDED, FIELD, SCHEDULE, START, message_digest, schedule_of, signature_of
 
 KINDS = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",

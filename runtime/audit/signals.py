@@ -10,8 +10,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from plans.audit.entries import Act
-from plans.audit.receipts import DECIDES, UNCOUNTED, Receipts, Sent, closed, outcomes, read
+from plansurvive.plans.audit.entries import Act
+from plansurvive.plans.audit.receipts import DECIDES, UNCOUNTED, Receipts, Sent, closed, outcomes, read
 
 RECORDED = "record_end"
 """The local activity that records the end of a plan."""

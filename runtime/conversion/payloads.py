@@ -11,7 +11,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import CompositePayloadConverter, EncodingPayloadConverter
 
-from plans.errors import Undecodable
+from plansurvive.plans.errors import Undecodable
 
 UNDECODABLE = b"plans/undecodable"
 """Encoding of the payload that takes the place of one that cannot be retrieved or decrypted."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runtime.atomic_file import write_whole
-from runtime.keys.ring import Key, new_key, parse, written
-from runtime.keys.source import FileSource
-from runtime.wait import locked
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.keys.ring import Key, new_key, parse, written
+from plansurvive.runtime.keys.source import FileSource
+from plansurvive.runtime.wait import locked
 
 AHEAD = timedelta(seconds=60)
 """How long every process has to notice a new key before the first one encrypts with it."""

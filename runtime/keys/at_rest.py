@@ -11,9 +11,9 @@ import hashlib
 import hmac
 from collections.abc import Iterator
 
-from runtime.keys.errors import KeyMissing
-from runtime.keys.live import LiveRing
-from runtime.keys.ring import Key
+from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.runtime.keys.ring import Key
 
 _MARK = "~"
 """Begins an encrypted text; JSON never begins with it."""
@@ -31,7 +31,7 @@ class AtRest:
         if self._ring is None:
             return digest, content
         key = self._ring.current()
-        from runtime.keys.cipher import encrypted  # lazily: `plan check` does without
+        from plansurvive.runtime.keys.cipher import encrypted  # lazily: `plan check` does without
 
         return _name(key, digest), encrypted(key, _CONTENT, content, same=True)
 
@@ -45,7 +45,7 @@ class AtRest:
         """The content of a file that was found under one of its names. Raises Unauthentic."""
         if key is None:
             return data
-        from runtime.keys.cipher import decrypted  # lazily, as above
+        from plansurvive.runtime.keys.cipher import decrypted  # lazily, as above
 
         return decrypted(key, _CONTENT, data)
 
@@ -53,7 +53,7 @@ class AtRest:
         """A text as it is stored in a database."""
         if self._ring is None:
             return plain
-        from runtime.keys.cipher import encrypted  # lazily, as above
+        from plansurvive.runtime.keys.cipher import encrypted  # lazily, as above
 
         key = self._ring.current()
         return f"{_MARK}{key.id} {base64.b64encode(encrypted(key, _TEXT, plain.encode())).decode()}"
@@ -65,7 +65,7 @@ class AtRest:
         name, _, data = text.removeprefix(_MARK).partition(" ")
         if self._ring is None:
             raise KeyMissing.of(name, "", 0)
-        from runtime.keys.cipher import decrypted  # lazily, as above
+        from plansurvive.runtime.keys.cipher import decrypted  # lazily, as above
 
         return decrypted(self._ring.key(name), _TEXT, base64.b64decode(data)).decode()
 

@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import PayloadCodec
 
-from runtime.keys.cipher import decrypted, encrypted
-from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from runtime.keys.live import LiveRing
+from plansurvive.runtime.keys.cipher import decrypted, encrypted
+from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
+from plansurvive.runtime.keys.live import LiveRing
 
 ENCRYPTED = b"plans/encrypted"
 """Encoding of an encrypted payload. Not the usual `binary/encrypted`: other programs mean theirs by that."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from plans.errors import PlanError
+from plansurvive.plans.errors import PlanError
 
 
 class KeyMissing(PlanError):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from runtime.keys.codec import Codec
-from runtime.keys.live import LiveRing
-from runtime.keys.ring import BadRing
-from runtime.keys.source import source_of
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.keys.codec import Codec
+from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.runtime.keys.ring import BadRing
+from plansurvive.runtime.keys.source import source_of
+from plansurvive.runtime.settings import SettingError, Settings
 
 SETTING = "PLANS_KEYS"
 

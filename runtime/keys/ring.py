@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 
-from plans.errors import PlanError
+from plansurvive.plans.errors import PlanError
 
 KEY_BYTES = 32
 MAX_BYTES = 1024 * 1024

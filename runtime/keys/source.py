@@ -13,8 +13,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.keys.ring import MAX_BYTES, BadRing, KeyRing, parse
-from runtime.setting_groups.keys import COMMAND
+from plansurvive.runtime.keys.ring import MAX_BYTES, BadRing, KeyRing, parse
+from plansurvive.runtime.setting_groups.keys import COMMAND
 
 COMMAND_SECONDS = 20.0
 """Longest time that the command may take."""

@@ -29,12 +29,12 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
-from plans.definition.checks.plain_words import in_plain_words
-from plans.definition.near_names import Hints
-from plans.limits.rates import Rate, rate_of
-from plans.model import Value
-from runtime.settings import SettingError, Settings
-from runtime.toml_file import read_toml, refusal
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.limits.rates import Rate, rate_of
+from plansurvive.plans.model import Value
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml, refusal
 
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""

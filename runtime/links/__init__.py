@@ -4,7 +4,7 @@
 `runtime`. Workers issue links, the web page honours them; both have the state directory's key.
 """
 
-from runtime.links.links import Links
-from runtime.links.token import Link, LinkRefused
+from plansurvive.runtime.links.links import Links
+from plansurvive.runtime.links.token import Link, LinkRefused
 
 __all__ = ["Link", "LinkRefused", "Links"]

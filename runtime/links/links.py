@@ -11,11 +11,11 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
-from runtime.links import token as tokens
-from runtime.links.token import Link, LinkRefused
-from runtime.links.used import UsedLinks
-from runtime.private_files import secret
-from runtime.settings import Settings
+from plansurvive.runtime.links import token as tokens
+from plansurvive.runtime.links.token import Link, LinkRefused
+from plansurvive.runtime.links.used import UsedLinks
+from plansurvive.runtime.private_files import secret
+from plansurvive.runtime.settings import Settings
 
 KEY = "links.key"
 """File in the state directory that holds the key, hexadecimal. Whoever can read it can decide."""

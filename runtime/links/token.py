@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 
 from pydantic import Field, ValidationError
 
-from plans.errors import PlanError
-from plans.execution.messages import Digest
-from plans.model import Value
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.messages import Digest
+from plansurvive.plans.model import Value
 
 MAX_CHARACTERS = 8_000
 """Of a token; a longer one is refused unread. The longest step id and address need less than half of it."""

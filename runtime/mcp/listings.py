@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from plans.server_tools.listed_tools import Listing, Terms
-from runtime.atomic_file import write_whole
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.plans.server_tools.listed_tools import Listing, Terms
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.mcp.tool_server import ToolServer
 
 FOLDER = "tool-servers"
 """Directory of the listings, in the state directory."""

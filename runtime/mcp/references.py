@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl
 
-from plans.errors import PlanError
-from runtime.home_paths import home_path
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.home_paths import home_path
 
 MAX_BYTES = 65_536
 """Maximum length of a secret."""

@@ -27,14 +27,14 @@ from typing import Any
 
 from pydantic import Field, SecretStr, ValidationError
 
-from plans.definition.checks.plain_words import in_plain_words
-from plans.definition.near_names import Hints
-from plans.errors import PlanError
-from plans.model import Value
-from runtime.mcp.references import secret_of
-from runtime.mcp.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
-from runtime.settings import SettingError, Settings
-from runtime.toml_file import read_toml, refusal
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
+from plansurvive.runtime.mcp.references import secret_of
+from plansurvive.runtime.mcp.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml, refusal
 
 FILE = "mcp.toml"
 """Name of the file in the state directory, unless PLANS_MCP names another."""

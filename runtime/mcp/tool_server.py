@@ -12,10 +12,10 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, StringConstraints
 
-from plans.model import Value
-from runtime.home_paths import home_path
-from runtime.mcp.references import in_url, looks_secret
-from runtime.setting_groups.web import is_loopback
+from plansurvive.plans.model import Value
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.mcp.references import in_url, looks_secret
+from plansurvive.runtime.setting_groups.web import is_loopback
 
 MAX_SERVERS = 100
 SERVER = r"^[a-z][a-z0-9_-]{0,39}$"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
-from runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 
 def text_of(content: bytes) -> str:

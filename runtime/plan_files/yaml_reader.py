@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from plans.definition.parsing import MAX_BYTES, MAX_DEPTH, Unreadable, check_values
+from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_DEPTH, Unreadable, check_values
 
 MAX_VALUES = 1_000_000
 """Maximum values in a plan, aliases expanded."""

@@ -22,13 +22,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from plans.definition.checks.plain_words import in_plain_words
-from plans.definition.receivers import Receiver
-from plans.model import SecretUse, ToolName, ToolSpec, Value
-from plans.secrets.calls import ANY_HOST
-from plans.secrets.naming import NAME
-from runtime.settings import SettingError, Settings
-from runtime.toml_file import read_toml, refusal
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.receivers import Receiver
+from plansurvive.plans.model import SecretUse, ToolName, ToolSpec, Value
+from plansurvive.plans.secrets.calls import ANY_HOST
+from plansurvive.plans.secrets.naming import NAME
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml, refusal
 
 FILE = "secrets.toml"
 """Name of the file in the state directory, unless PLANS_SECRETS names another."""

@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from plans.errors import ToolError
-from plans.model import ToolSpec
-from plans.secrets.calls import REFUSED
-from runtime.secrets.file import COMMAND, Entry, allowed, file_of, read_entries
-from runtime.secrets.sources import value_of
-from runtime.settings import Settings
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.secrets.calls import REFUSED
+from plansurvive.runtime.secrets.file import COMMAND, Entry, allowed, file_of, read_entries
+from plansurvive.runtime.secrets.sources import value_of
+from plansurvive.runtime.settings import Settings
 
 COMMAND_FRESH = 30.0
 """Seconds for which what a command printed is used again."""

@@ -22,9 +22,9 @@ from typing import Any
 
 from temporalio.service import KeepAliveConfig, RPCError, RPCStatusCode, ServiceClient
 
-from plans.errors import PlanError
-from runtime.server import Server
-from runtime.wait import until
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.wait import until
 
 EVERY = 0.5
 """Seconds between two looks at the PID file while a request is pending."""

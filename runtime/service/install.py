@@ -20,12 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runtime.atomic_file import write_whole
-from runtime.background_worker import ROOT
-from runtime.private_files import make_private
-from runtime.service import up
-from runtime.service.unit import LABEL, ServiceRefused, Unit, launchd_text, systemd_text, variables_of, variables_text
-from runtime.settings import Settings
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.code_place import IMPORTED_FROM
+from plansurvive.runtime.private_files import make_private
+from plansurvive.runtime.service import up
+from plansurvive.runtime.service.unit import (
+    LABEL,
+    ServiceRefused,
+    Unit,
+    launchd_text,
+    systemd_text,
+    variables_of,
+    variables_text,
+)
+from plansurvive.runtime.settings import Settings
 
 SYSTEMD = "plans.service"
 VARIABLES = "service.env"
@@ -58,9 +66,9 @@ class Service:
 
     def text(self) -> str:
         """The unit or property list. Raises ServiceRefused if it cannot be written down."""
-        command = [sys.executable, "-m", "client", "up"]
+        command = [sys.executable, "-m", "plansurvive.client", "up"]
         log = self._settings.state_dir / "up.log"
-        unit = Unit(command, ROOT, self.variables, log, self._settings.grace)
+        unit = Unit(command, IMPORTED_FROM, self.variables, log, self._settings.grace)
         return systemd_text(unit) if self.kind == "systemd" else launchd_text(unit)
 
     def given(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from plans.errors import PlanError
+from plansurvive.plans.errors import PlanError
 
 LABEL = "plans-that-survive"
 """The name of the service for launchd; the file name of its property list."""
@@ -41,7 +41,7 @@ class Unit:
     command: Sequence[str]
     """A program with an absolute path, and its arguments."""
     directory: Path
-    """The working directory, from which `python -m client` is found."""
+    """The working directory, from which `python -m plansurvive.client` is found."""
     variables: Path
     """The file with its environment."""
     log: Path

@@ -11,13 +11,13 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from plans.errors import PlanError
-from runtime import daemon
-from runtime import server as embedded
-from runtime.background_worker import code_version, stop_workers, worker_command, worker_environ
-from runtime.connect import Connection, Origin, reach
-from runtime.settings import Settings
-from runtime.worker_pool import Processes
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime import daemon
+from plansurvive.runtime import server as embedded
+from plansurvive.runtime.background_worker import code_version, stop_workers, worker_command, worker_environ
+from plansurvive.runtime.connect import Connection, Origin, reach
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.worker_pool import Processes
 
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 10.0

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 from pydantic.functional_validators import AfterValidator
 
-from runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path
 
 
 def _directory(path: Path) -> Path:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, field_validator
 from pydantic.functional_validators import AfterValidator
 
-from runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path
 
 COMMAND = "command:"
 

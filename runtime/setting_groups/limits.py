@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, field_validator
 
-from runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path
 
 
 class LimitSettings(BaseModel):

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator
 from pydantic.functional_validators import AfterValidator
 
-from runtime.setting_groups.web import split_address
+from plansurvive.runtime.setting_groups.web import split_address
 
 _PRICE = re.compile(r"(\S{1,200})=(\d{1,9}(?:\.\d{1,9})?)/(\d{1,9}(?:\.\d{1,9})?)")
 

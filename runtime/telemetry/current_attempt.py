@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from plans.telemetry.trace_context import TraceContext
+from plansurvive.plans.telemetry.trace_context import TraceContext
 
 
 class Attempted(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from runtime.telemetry.current_attempt import CURRENT
+from plansurvive.runtime.telemetry.current_attempt import CURRENT
 
 LINE = 8_000
 """Characters of a message or traceback in one line."""
@@ -58,7 +58,7 @@ def install(level: str, mask: Callable[[str], str], stream: TextIO | None = None
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
     OWN.setLevel(level.upper())
-    for name in ("temporalio", "activities", "runtime", "workflows"):
+    for name in ("temporalio", "plansurvive"):
         logging.getLogger(name).setLevel(level.upper())
     if level in ("error", "debug"):
         root.setLevel(level.upper())

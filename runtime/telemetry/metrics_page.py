@@ -13,9 +13,9 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from runtime.atomic_file import write_whole
-from runtime.setting_groups.web import split_address
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.setting_groups.web import split_address
+from plansurvive.runtime.settings import SettingError, Settings
 
 SECONDS = 5.0
 """Longest that a child or a scraper may take."""

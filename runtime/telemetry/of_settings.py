@@ -10,10 +10,10 @@ from urllib.parse import unquote
 
 from pydantic import SecretStr
 
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
-    from runtime.telemetry.span_export import SpanExport
+    from plansurvive.runtime.telemetry.span_export import SpanExport
 
 HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 """Variables that may hold the key of a collector."""
@@ -23,7 +23,7 @@ def carriers(settings: Settings) -> list[Any]:
     """The interceptors of a client, which its workers take over: one that carries traces, if they are on."""
     if not settings.otel:
         return []
-    from runtime.telemetry.propagation import CarriesTrace
+    from plansurvive.runtime.telemetry.propagation import CarriesTrace
 
     return [CarriesTrace(lambda: exporter().samples)]
 
@@ -32,9 +32,9 @@ def carriers(settings: Settings) -> list[Any]:
 def exporter() -> SpanExport:
     """The exporter of this process. Raises SettingError if the library is missing, or an OTEL_ variable unusable."""
     try:
-        from runtime.telemetry.span_export import SpanExport
+        from plansurvive.runtime.telemetry.span_export import SpanExport
     except ImportError as error:
-        install = "pip install plans-that-survive[telemetry]"
+        install = "pip install plansurvive[telemetry]"
         text = f"the library is not installed ({error.name}); install the extra: {install}"
         raise SettingError({"PLANS_OTEL": text}) from None
     try:
@@ -58,6 +58,6 @@ def collector_secrets(environ: Mapping[str, str]) -> Iterator[SecretStr]:
 
 def _version() -> str:
     try:
-        return version("plans-that-survive")
+        return version("plansurvive")
     except PackageNotFoundError:  # run from its sources
         return ""

@@ -22,17 +22,17 @@ from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.errors import PlanError
-from plans.model import Value
-from runtime import namespaces
-from runtime.keys.errors import KeyMissing, Unauthentic
-from runtime.keys.live import LiveRing
-from runtime.keys.of_settings import ring_of
-from runtime.keys.plain_texts import plain_texts
-from runtime.settings import Settings
-from runtime.upkeep.held import aside_of, put_back, restore
-from runtime.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
-from runtime.upkeep.results import unused
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
+from plansurvive.runtime import namespaces
+from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.upkeep.held import aside_of, put_back, restore
+from plansurvive.runtime.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
+from plansurvive.runtime.upkeep.results import unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""

@@ -19,8 +19,8 @@ from pathlib import Path
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from runtime import schedule_book, scratch
-from runtime.settings import Settings
+from plansurvive.runtime import schedule_book, scratch
+from plansurvive.runtime.settings import Settings
 
 RPC_TIMEOUT = timedelta(seconds=10)
 LOGS = ("*.old.log",)

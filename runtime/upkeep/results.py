@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 FOLDERS = ("entries", "contents", "last", "plans")
 """Of the directory `cache`. Its key stays: without it, all that is kept is lost."""

@@ -8,9 +8,9 @@ from contextlib import suppress
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from runtime.settings import Settings
-from runtime.versions.routing import current_of, require
-from runtime.versions.version import Version
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.versions.routing import current_of, require
+from plansurvive.runtime.versions.version import Version
 
 
 async def joined(settings: Settings, client: Client) -> Version | None:

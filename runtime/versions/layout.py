@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from plans.errors import PlanError
-from runtime.atomic_file import write_whole
-from runtime.wait import locked
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.wait import locked
 
 MARKER = "layout.json"
 LOCK_SECONDS = 60.0

@@ -25,8 +25,8 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.errors import PlanError
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 T = TypeVar("T")
 _LACKING = (RPCStatusCode.UNIMPLEMENTED, RPCStatusCode.PERMISSION_DENIED)

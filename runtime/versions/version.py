@@ -20,7 +20,8 @@ from pathlib import Path
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import WorkerDeploymentConfig
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from plansurvive.runtime.code_place import CODE
+
 PACKAGES = ("plans", "runtime", "activities", "workflows")
 LIBRARIES = ("temporalio", "pydantic", "jmespath", "jsonschema")
 """Libraries whose code decides what a workflow does next."""
@@ -69,7 +70,7 @@ def deployment_of(version: Version | None) -> WorkerDeploymentConfig | None:
 
 
 @cache
-def build_of_code(tools: tuple[str, ...] = (), root: Path = ROOT) -> str:
+def build_of_code(tools: tuple[str, ...] = (), root: Path = CODE) -> str:
     """The hash, 12 digits, of the code of a worker: ours, the user's own tools that are files, and libraries."""
     digest = hashlib.sha256()
     for file in _code(root):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from scripts.pictures.page import DESK, PHONE, served, shoot
 from scripts.pictures.terminal import Terminal
 
@@ -43,7 +43,7 @@ def _user(directory: Path) -> dict[str, str]:
     """The environment of a user who has the project installed; the workspace has something to do in it."""
     programs = directory / "bin"
     programs.mkdir()
-    (programs / "plan").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m client "$@"\n')
+    (programs / "plan").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m plansurvive.client "$@"\n')
     (programs / "plan").chmod(0o755)
     work = directory / "weather"
     shutil.copytree(ROOT / "examples/map-files/stations", work / "stations")

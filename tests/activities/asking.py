@@ -12,14 +12,14 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.llm.ask_llm import AskLlm
-from activities.llm.model import LanguageModel
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
-from plans.model import Retry, ToolSpec
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 
 QUICKLY = Retry(attempts=3, delay=0.01, factor=1.0)
 CANARY = "sk-canary-4711-do-not-show"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plans.agents.llm_request import LlmAnswer, LlmRequest, Snapshot, SnapshotRequest
-    from workflows import policies
+    from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest, Snapshot, SnapshotRequest
+    from plansurvive.workflows import policies
 
 
 @workflow.defn

@@ -12,16 +12,16 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.run import tool_activity
-from activities.tools.registry import builtin_tools
-from activities.tools.tool import Tool, ToolContext
-from activities.workspace.effect_log import Effects
-from activities.workspace.workspace import Workspace
-from plans.activity_io import Call, Return
-from plans.file_stamps import Stamp
-from plans.model import Retry
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.model import Retry
+from plansurvive.runtime.value_store import ValueStore
 
 
 @dataclass(frozen=True)

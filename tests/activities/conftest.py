@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.workspace.effect_log import Effects
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 
 

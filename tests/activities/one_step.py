@@ -11,14 +11,14 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import RetryPolicy
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.run import tool_activity
-from activities.tools.tool import Tool
-from activities.workspace.effect_log import Effects
-from plans.activity_io import Call, Return
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.tools.tool import Tool
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.runtime.value_store import ValueStore
+from plansurvive.workflows.limits.keeper import LimitsWorkflow
 from tests.driving import CEILING
-from workflows.limits.keeper import LimitsWorkflow
 
 
 @workflow.defn

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from activities.tools.http import MAX_RESPONSE_BYTES
+from plansurvive.activities.tools.http import MAX_RESPONSE_BYTES
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from temporalio.service import RPCError
 
-from plans.run import ENDED
+from plansurvive.plans.run import ENDED
 from tests.alerts.conftest import Stand
 from tests.chaos.conftest import WorkerProcess
 from tests.deploy.test_alerts import rules

@@ -19,15 +19,15 @@ from typing import Any
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.environment import environment_of
-from activities.attempt.run import tool_activity
-from activities.tools.registry import builtin_tools
-from activities.workspace.effect_log import EFFECTS, Effects
-from plans.activity_io import Call
-from plans.model import Retry
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import environment_of
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.activities.workspace.effect_log import EFFECTS, Effects
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.model import Retry
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 
 TIMEOUT = 60.0
 

@@ -20,7 +20,8 @@ from tests.attacks.attack import Case, User
 from tests.attacks.ground import ORDINARY, PATH, Ground, as_user, place
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-OURS = ("activities", "plans", "runtime", "tests/attacks")
+OURS = ("plansurvive", "activities", "plans", "runtime", "tests/attacks")
+IGNORED = shutil.ignore_patterns("__pycache__")
 WORKER_KEY = "canary-of-the-worker-0d9c1f"
 """The LLM's key in the worker's environment."""
 
@@ -121,5 +122,5 @@ def _code(uid: int, copied: Path) -> Iterator[Path]:
             continue
         to = copied / folder.name
         for name in names or [""]:
-            shutil.copytree(folder / name, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(folder / name, to / name, symlinks=True, ignore=IGNORED)
         yield to

@@ -15,8 +15,8 @@ from benchmarks.comparison.contender import Contender
 from benchmarks.comparison.contenders import ENTRIES, Entry
 from benchmarks.comparison.kills import killed, steps_with
 from benchmarks.comparison.ledgers import Judged, judge
-from plans.definition.parsing import read_plan
-from plans.model import Plan
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.model import Plan
 
 STEPS = ["a", "b", "c", "d"]
 BEFORE = ["start a", "start b", "end a", "start c"]

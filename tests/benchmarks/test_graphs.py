@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import graphs
 from benchmarks.graphs import Steps
-from plans.definition.parsing import read_plan
-from plans.model import Plan
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.model import Plan
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from benchmarks import real_dags
 from benchmarks.real_dags import find, ledger_faults
 from benchmarks.wf_format import TaskGraph, Unreadable, read
-from plans.definition.parsing import read_plan
-from plans.model import MAX_STEPS, Plan
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.model import MAX_STEPS, Plan
 
 
 def instance(parents: dict[str, list[str]], **more: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pytest
 import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from runtime.server import HOST, flags, free_ports, listens
+from plansurvive.runtime.server import HOST, flags, free_ports, listens
 from tests.driving import Plans
 from tests.waiting import connected, until
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 
 from temporalio import activity
 
-from runtime.settings import Settings
-from worker import serve
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import serve
 
 POINTS = ("before_lock", "before_effect", "after_temporary", "after_intent", "after_swap", "after_effect", "after_done")
 """In the order in which a change of a file passes them."""

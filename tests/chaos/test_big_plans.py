@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from client import runs
-from plans.run import Options
-from runtime.server import HOST
-from runtime.storage import LocalDirectory, converter
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.storage import LocalDirectory, converter
 from tests.chaos.conftest import KILLS, Chaos
 from tests.waiting import connected, until
 

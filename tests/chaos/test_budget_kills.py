@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from client import resume
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from plansurvive.client import resume
 from tests.chaos.conftest import KILLS, Chaos
 from tests.driving import Started, View
 from tests.waiting import until

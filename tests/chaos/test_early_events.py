@@ -13,9 +13,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.chaos.conftest import Chaos
 from tests.driving import Started, step, terminated
-from workflows.registration.workflow_types import WORKFLOWS
 
 ROUND_TRIPS = 30
 """Requests after which one that was sent before them has reached the server."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.guards.workspace_lock import key_of
+from plansurvive.plans.guards.workspace_lock import key_of
 from tests.chaos.conftest import Chaos
 from tests.driving import WAITS, work
 from tests.waiting import until

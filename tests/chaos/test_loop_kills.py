@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from client.resume import rerun
-from runtime.connect import connect
-from runtime.server import HOST
-from runtime.settings import Settings
+from plansurvive.client.resume import rerun
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.chaos.conftest import KILLS, Chaos
 from tests.driving import Started, step
 from tests.waiting import until

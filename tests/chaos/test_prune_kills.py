@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.connect import connect, storage
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory
-from runtime.upkeep.held import aside_of
-from runtime.upkeep.prune import prune
-from runtime.value_store import ValueStore
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.upkeep.held import aside_of
+from plansurvive.runtime.upkeep.prune import prune
+from plansurvive.runtime.value_store import ValueStore
 from tests.chaos.conftest import Chaos, Killable
 from tests.driving import Started, count
 from tests.waiting import until
@@ -79,7 +79,7 @@ async def test_a_prune_that_is_killed_has_lost_nothing_that_a_plan_needs_and_the
     loose = strays(settings)
     age(*needed, record, gone)
 
-    command = [sys.executable, "-m", "client", "prune", "--older-than", "1d", "--records", "1d"]
+    command = [sys.executable, "-m", "plansurvive.client", "prune", "--older-than", "1d", "--records", "1d"]
     pruning = Killable(command, chaos.worker.environ, tmp_path / "prune.log")
     pruning.start()
     await until(lambda: not all(path.exists() for path in loose), "it removes", every=0.001)

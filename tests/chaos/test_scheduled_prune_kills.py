@@ -15,11 +15,11 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, ScheduleActionExecutionStartWorkflow
 
-from client.schedules.upkeep import schedule_prune
-from runtime.connect import connect, storage
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory
-from runtime.upkeep.held import read_held
+from plansurvive.client.schedules.upkeep import schedule_prune
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.upkeep.held import read_held
 from tests.chaos.conftest import KILLS, Chaos
 from tests.chaos.test_prune_kills import DAY, age, strays, values
 from tests.driving import Started, count

@@ -17,10 +17,10 @@ from typing import Any
 
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.workspace.effect_log import Effects
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 from tests.chaos.faults import killed_at
 

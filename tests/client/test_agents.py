@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from temporalio.client import Client, WorkflowHandle
 
-from client import agents
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.agents.history import Entry
+from plansurvive.client import agents
+from plansurvive.plans.agents.history import Entry
 from tests.driving import Started
 from tests.test_worker import line, worker_process
 from tests.waiting import until

@@ -10,12 +10,12 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.sandbox import landlock
-from activities.workspace.atomic_swap import is_supported
-from activities.workspace.effect_log import EFFECTS, Effect, EffectLog
-from client.doctor import Finding, Verdict, examine
-from runtime.search_attributes import ensure, known
-from runtime.server import SEARCH_ATTRIBUTES
+from plansurvive.activities.sandbox import landlock
+from plansurvive.activities.workspace.atomic_swap import is_supported
+from plansurvive.activities.workspace.effect_log import EFFECTS, Effect, EffectLog
+from plansurvive.client.doctor import Finding, Verdict, examine
+from plansurvive.runtime.search_attributes import ensure, known
+from plansurvive.runtime.server import SEARCH_ATTRIBUTES
 from tests.lacking import require_sandbox
 
 

@@ -11,16 +11,16 @@ import pytest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.tools.registry import load_tools
-from client import end_records, runs
-from client.errors import NoWorker
-from plans.activity_io import END_RECORD, EndRecord
-from plans.run import Options
-from plans.views.queries import QUERIES
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory, converter
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import end_records, runs
+from plansurvive.client.errors import NoWorker
+from plansurvive.plans.activity_io import END_RECORD, EndRecord
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.queries import QUERIES
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.worker import build
 from tests.waiting import until
-from worker import build
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}

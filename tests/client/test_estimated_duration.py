@@ -7,12 +7,12 @@ from datetime import timedelta
 
 from rich.console import Console
 
-from client.cli.follow.board import board
-from client.cli.make import rows_of
-from client.review.rows import heading
-from plans.execution.schedule import Schedule
-from plans.views import queries
-from plans.views.models import BriefView, PlanView
+from plansurvive.client.cli.follow.board import board
+from plansurvive.client.cli.make import rows_of
+from plansurvive.client.review.rows import heading
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.models import BriefView, PlanView
 from tests.plans.building import NOW, completed, run_of, step
 
 

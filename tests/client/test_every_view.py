@@ -10,26 +10,26 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from client.cli import asking
-from client.cli.follow.board import board
-from client.cli.follow.lines import Lines
-from client.cli.follow.progress import Progress
-from client.mcp.decisions.asks import ask_of
-from client.pending import Pending
-from client.review import rows as review
-from client.web.decisions.cards import Shown
-from client.web.pages.rows import row as web_row
-from plans.children.state import ChildPlan, ChildReport
-from plans.execution.schedule import Schedule
-from plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of
-from plans.views import details, markdown
-from plans.views.call_text import call_rows
-from plans.views.ended import ended
-from plans.views.models import BriefView, CallView, InsidePage, PlanView
-from plans.views.progress.events import EventView
-from plans.views.progress.next_actions import next_actions
-from plans.views.queries import BRIEF, QUERIES, brief_since
-from plans.views.summary import Summary
+from plansurvive.client.cli import asking
+from plansurvive.client.cli.follow.board import board
+from plansurvive.client.cli.follow.lines import Lines
+from plansurvive.client.cli.follow.progress import Progress
+from plansurvive.client.mcp.decisions.asks import ask_of
+from plansurvive.client.pending import Pending
+from plansurvive.client.review import rows as review
+from plansurvive.client.web.decisions.cards import Shown
+from plansurvive.client.web.pages.rows import row as web_row
+from plansurvive.plans.children.state import ChildPlan, ChildReport
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of
+from plansurvive.plans.views import details, markdown
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.ended import ended
+from plansurvive.plans.views.models import BriefView, CallView, InsidePage, PlanView
+from plansurvive.plans.views.progress.events import EventView
+from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.queries import BRIEF, QUERIES, brief_since
+from plansurvive.plans.views.summary import Summary
 from tests.plans.building import NOW, TOOLS
 from tests.plans.flow.player import Failure, Player, note, plan
 

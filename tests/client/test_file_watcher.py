@@ -11,8 +11,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.file_watcher import watch_files
+from plansurvive.client import runs
+from plansurvive.client.file_watcher import watch_files
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import Plans, Started
 from tests.waiting import PATIENCE, until

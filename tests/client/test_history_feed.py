@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.runs import Choice
-from plans.run import Options
-from runtime import daemon
-from runtime.errors import NotConnected
-from runtime.server import HOST, Server, flags, free_ports
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory, converter
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.runs import Choice
+from plansurvive.plans.run import Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.worker import build
 from tests.waiting import connected, until
-from worker import build
 
 STEPS = [
     {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},

@@ -15,25 +15,25 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from client.cli.asking import question
-from client.cli.follow.lines import Lines
-from client.cli.follow.question import Question
-from client.cli.make import rows_of
-from client.cli.output import show_json
-from client.decide.shown import NOW as FILE_NOW
-from client.decide.shown import changes
-from client.pending import Pending
-from client.review.rows import detail
-from client.runs import BriefView, EventView
-from plans.execution.schedule import Schedule
-from plans.large_value import LargeValue
-from plans.views.call_text import call_rows, folded_rows
-from plans.views.card import Card
-from plans.views.markdown import DETAIL_CHARACTERS, details
-from plans.views.models import PlanView
-from plans.views.safe_text import exact, unusual
-from plans.views.text import text as text_of
-from plans.views.views import plan_view
+from plansurvive.client.cli.asking import question
+from plansurvive.client.cli.follow.lines import Lines
+from plansurvive.client.cli.follow.question import Question
+from plansurvive.client.cli.make import rows_of
+from plansurvive.client.cli.output import show_json
+from plansurvive.client.decide.shown import NOW as FILE_NOW
+from plansurvive.client.decide.shown import changes
+from plansurvive.client.pending import Pending
+from plansurvive.client.review.rows import detail
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.views.call_text import call_rows, folded_rows
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.markdown import DETAIL_CHARACTERS, details
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.safe_text import exact, unusual
+from plansurvive.plans.views.text import text as text_of
+from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, step
 from tests.plans.hostile_texts import HOSTILE, read_back
 

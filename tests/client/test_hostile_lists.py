@@ -10,8 +10,8 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest
 from temporalio.client import Client
 
-from client import agents, pending, runs
-from client.listing import list_plans
+from plansurvive.client import agents, pending, runs
+from plansurvive.client.listing import list_plans
 from tests.nightly import sampled
 from tests.waiting import until
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from client.errors import BadPlanId, PlanExists
-from client.ids import checked, generated, plan_id, with_generated, workflow_id
+from plansurvive.client.errors import BadPlanId, PlanExists
+from plansurvive.client.ids import checked, generated, plan_id, with_generated, workflow_id
 
 
 def test_a_plan_is_named_by_its_plan_id_or_its_workflow_id() -> None:

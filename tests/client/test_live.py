@@ -11,26 +11,26 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.live.feed import PROGRESS, News
-from client.live.in_flight import InFlight
-from client.live.steps import by_step, in_words, joined
-from client.runs import EventView, Started
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.activity_io import Attempt
-from plans.agents.order import AgentOrder
-from plans.run import Options
-from plans.views.live import attempt_text, live_of
-from plans.views.models import BriefView
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.live.feed import PROGRESS, News
+from plansurvive.client.live.in_flight import InFlight
+from plansurvive.client.live.steps import by_step, in_words, joined
+from plansurvive.client.runs import EventView, Started
+from plansurvive.plans.activity_io import Attempt
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.live import attempt_text, live_of
+from plansurvive.plans.views.models import BriefView
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests import ledger_tools
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import terminated
 from tests.waiting import until
-from worker import build
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 Start = Callable[..., Any]

@@ -8,17 +8,17 @@ import pytest
 from temporalio import workflow
 from temporalio.client import Client
 
-from client import pending, runs
-from client.errors import NoWorker
-from client.ids import workflow_id
-from client.listing import list_plans
-from client.rpc import ask
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import pending, runs
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.listing import list_plans
+from plansurvive.client.rpc import ask
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
+from plansurvive.workflows.plan import PlanWorkflow
 from tests.driving import terminated
 from tests.waiting import until
-from worker import build
-from workflows.plan import PlanWorkflow
 
 GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"seconds": 0}, "requiresApproval": True}]}
 
@@ -27,7 +27,7 @@ GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"s
 async def test_plans_whose_worker_has_gone_keep_nobody_from_seeing_the_others(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:
-    from activities.tools.registry import load_tools
+    from plansurvive.activities.tools.registry import load_tools
 
     tools = load_tools(())
     gone = settings.model_copy(update={"task_queue": f"{queue}-gone"})
@@ -66,7 +66,7 @@ class Broken:
 async def test_a_plan_that_nobody_gets_on_with_is_named_and_the_others_of_its_queue_are_asked(
     temporal_client: Client, settings: Settings, queue: str
 ) -> None:
-    from activities.tools.registry import load_tools
+    from plansurvive.activities.tools.registry import load_tools
 
     names = [f"well-{number}-{queue}" for number in range(pending.AT_ONCE + 1)]
     options = Options(workspace=str(settings.workspace))

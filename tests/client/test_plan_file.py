@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import load_tools
-from client.plan_file import PlanFileError, check, load
-from plans.definition.parsing import MAX_BYTES, MAX_FOUND
-from plans.errors import InvalidPlan
-from plans.model import Problem
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.plan_file import PlanFileError, check, load
+from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.model import Problem
 
 STEP = {"id": "one", "tool": "read_file", "args": {"path": "a.txt"}}
 YAML = "steps:\n  - id: one\n    tool: read_file\n    args: {path: a.txt}\n"

@@ -19,20 +19,20 @@ from temporalio.client import (
     ScheduleSpec,
 )
 
-from activities.tools.registry import load_tools
-from client import end_records
-from client.logs.feed import raw
-from client.prune import PruneRefused, prune
-from plans.errors import PlanError
-from runtime import namespaces
-from runtime.connect import connect, storage
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import end_records
+from plansurvive.client.logs.feed import raw
+from plansurvive.client.prune import PruneRefused, prune
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime import namespaces
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
+from plansurvive.worker import build
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, count, step
 from tests.waiting import until
-from worker import build
 
 DAY = timedelta(days=1)
 BIG = "b" * 100_000

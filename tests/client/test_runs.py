@@ -11,17 +11,17 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
-from client.runs import Choice, EventView, Started
-from client.updates import update
-from plans.errors import InvalidPlan, Refused
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.errors import BadPlanId, NoWorker, PlanClosed, PlanExists, PlanNotFound
+from plansurvive.client.runs import Choice, EventView, Started
+from plansurvive.client.updates import update
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import terminated
 from tests.waiting import until
-from worker import build
 
 Start = Callable[..., Any]
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
@@ -147,7 +147,7 @@ async def test_watching_follows_a_plan_into_the_next_run_and_adds_nothing_to_its
 async def test_a_watcher_waits_for_a_worker_and_is_told_so(
     temporal_client: Client, settings: Settings, start: Start
 ) -> None:
-    from activities.tools.registry import load_tools
+    from plansurvive.activities.tools.registry import load_tools
 
     plan = (await start(WRITE)).plan_id
     said: list[str] = []

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from client import runs
-from client.cli.commands import COMMANDS
+from plansurvive.client import runs
+from plansurvive.client.cli.commands import COMMANDS
 
 NOT_ON_PLANS = {
     "init",

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from runtime.server import free_ports
+from plansurvive.runtime.server import free_ports
 from scripts.pin_images import DIGEST, missing, pinned
 from tests.compose.engine import Engine
 from tests.compose.stand_ins import POSTGRESQL, PYTHON, TEMPORAL, StandIn, make
@@ -116,7 +116,7 @@ class Stack:
 
     async def plan(self, *arguments: object, stdin: str | None = None) -> Ended:
         """Run a command of `plan` on this machine, against the stack."""
-        command = [sys.executable, "-m", "client", *map(str, arguments)]
+        command = [sys.executable, "-m", "plansurvive.client", *map(str, arguments)]
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         environ = {

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime.settings import Settings
-from runtime.temporal_binary import installed
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import installed
 from tests.compose.engine import Engine
 from tests.go_programs import built, cached, run, schema, source, temporal_programs
 

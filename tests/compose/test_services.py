@@ -56,7 +56,7 @@ async def test_the_root_file_system_of_a_service_cannot_be_written_to(stack: Sta
 
 
 async def test_commands_of_plans_are_confined_in_the_container_as_well(stack: Stack, figures: list[str]) -> None:
-    look = "import json; from activities.sandbox.sandbox import missing; print(json.dumps(missing()))"
+    look = "import json; from plansurvive.activities.sandbox.sandbox import missing; print(json.dumps(missing()))"
     lacking = json.loads(stack.compose("exec", "-T", "worker", "python", "-c", look))
     assert set(lacking) <= {"bwrap"}, lacking
     figures.append(f"commands run at sandbox level {1 if lacking else 2}")

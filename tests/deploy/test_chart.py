@@ -15,7 +15,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from runtime.settings import PREFIX, Settings
+from plansurvive.runtime.settings import PREFIX, Settings
 from tests.deploy.helm import CHART, KUBERNETES, ROOT, helm, rendered, run
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())

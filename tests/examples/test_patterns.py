@@ -13,9 +13,9 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client.children.checking import check_children
-from client.plan_file import check, load
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.children.checking import check_children
+from plansurvive.client.plan_file import check, load
 from tests.examples.pattern_play import Play
 from tests.examples.pattern_plays import PLAYS
 from tests.nightly import sampled

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from temporalio.worker import Worker
 
-from client.plan_file import load
+from plansurvive.client.plan_file import load
 from tests.client.cli.command import Ended, plan
 from tests.waiting import until
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import of_servers
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.activities.mcp.of_settings import tool_servers
+from plansurvive.activities.mcp.server_tools import of_servers
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests.client.cli.command import plan
 from tests.waiting import until
-from worker import build
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "tool-server"
 

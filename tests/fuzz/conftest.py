@@ -12,12 +12,12 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans
 from tests.fuzz.carry import Carry
-from worker import build
-from workflows.registration.workflow_types import WORKFLOWS
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -7,15 +7,15 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plans.activity_io import Facts
-from plans.agents.order import AgentOrder
-from plans.agents.resume import resumed as resumed_agent
-from plans.agents.run import AgentRun
-from plans.execution.resume import resumed
-from plans.execution.schedule import Schedule
-from plans.model import Plan, Step
-from plans.run import Options, Result, Run, Status
-from plans.step_state import Outcome
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.resume import resumed as resumed_agent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.execution.resume import resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Options, Result, Run, Status
+from plansurvive.plans.step_state import Outcome
 from tests.fuzz import mutate
 
 CHANGES = {"planId": "fuzz", "stepId": "s1", "undo": True, "dryRun": True, "partly": False, "diffs": True}

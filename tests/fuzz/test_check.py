@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import load_tools
-from client.plan_file import check
-from plans.definition.parsing import Unreadable, parse_json
-from plans.definition.validation import errors
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.plan_file import check
+from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.definition.validation import errors
 from tests.fuzz import mutate
 from tests.nightly import only_nightly
 

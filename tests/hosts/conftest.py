@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.driving import Plans
 from tests.hosts.machines import Machines
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build, of_host
 from tests.waiting import connected
-from worker import build, of_host
 
 TOOLS = str(Path(__file__).parents[1] / "ledger_tools.py")
 

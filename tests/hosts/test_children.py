@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.resume import resume
-from client.undo.files import file_changes
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from plansurvive.client.resume import resume
+from plansurvive.client.undo.files import file_changes
 from tests.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work
 from tests.hosts.machines import Machines
 from tests.waiting import until

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import load_tools
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.worker import build, of_host
 from tests.driving import GO, WAITS, Plans, Started, statuses, step, work
 from tests.hosts.machines import TOOLS, Machines
 from tests.waiting import connected, until
-from worker import build, of_host
 
 pytestmark = pytest.mark.slow
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from client.prune import prune
-from client.resume import rerun, resume
-from runtime.connect import connect
-from runtime.settings import Settings
+from plansurvive.client.prune import prune
+from plansurvive.client.resume import rerun, resume
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
 from tests.driving import GO, WAITS, Plans, Started, count, statuses, step, work
 from tests.hosts.machines import Machines
 from tests.waiting import until

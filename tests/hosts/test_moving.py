@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from client.listing import listed_by
-from client.undo.files import file_changes
+from plansurvive.client.listing import listed_by
+from plansurvive.client.undo.files import file_changes
 from tests.driving import Plans, statuses
 from tests.hosts.machines import Machines
 from tests.waiting import until

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from plans.activity_io import Facts
-from plans.execution.schedule import Schedule
-from plans.model import Plan, Step, ToolSpec
-from plans.run import Options, Result, Run, Status
-from plans.step_state import Outcome
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.run import Options, Result, Run, Status
+from plansurvive.plans.step_state import Outcome
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.budget import Account, Budget, Ledger, Position, Spent, Usage, decide, extended, judge
+from plansurvive.plans.budget import Account, Budget, Ledger, Position, Spent, Usage, decide, extended, judge
 
 
 def used(calls: int = 0, tokens: int = 0) -> Usage:

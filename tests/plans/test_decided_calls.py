@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.edits import EditPlan
-from plans.errors import Refused
-from plans.execution import approvals
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Approve, Decide, read
-from plans.execution.next_action import Ask, Call, Skip, next_action
-from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Schedule
-from plans.model import Step
-from plans.run import Run
-from plans.step_call import digest_of
-from plans.views.pending import call_view, pending
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Approve, Decide, read
+from plansurvive.plans.execution.next_action import Ask, Call, Skip, next_action
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import digest_of
+from plansurvive.plans.views.pending import call_view, pending
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, step
 
 COMMAND = step("g", tool="run_command", args={"command": "echo A-seen"})

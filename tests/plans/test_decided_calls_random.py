@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.edits import EditPlan
-from plans.errors import PlanError
-from plans.execution import approvals
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Decide
-from plans.execution.next_action import Ask, Call, Fail, Skip, after_timeout, next_action
-from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Schedule
-from plans.large_value import LargeValue
-from plans.model import Plan, Step
-from plans.run import Options, PlanStatus, Result, Run, Status, run_of, text_of
-from plans.step_call import digest_of, upcoming
-from plans.step_state import Outcome
-from plans.views.pending import call_view
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.next_action import Ask, Call, Fail, Skip, after_timeout, next_action
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status, run_of, text_of
+from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.views.pending import call_view
 from tests.nightly import only_nightly, only_sampled
 from tests.plans.building import NOW, TOOLS
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plans.file_stamps import FileTracker, Stamp, new_notes, note_paths, stamp_of
+from plansurvive.plans.file_stamps import FileTracker, Stamp, new_notes, note_paths, stamp_of
 
 PATH = "src/tools/read-file.ts"
 NOTES = {"src/agents.md": "outer", "src/tools/agents.md": "inner"}

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from plans.activity_io import Call, Return
-from plans.errors import BadExpression, BadReference, IllegalMove, InvalidPlan, PlanError, Refused, ToolError
-from plans.model import Plan, Problem, Retry, Step
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.errors import (
+    BadExpression,
+    BadReference,
+    IllegalMove,
+    InvalidPlan,
+    PlanError,
+    Refused,
+    ToolError,
+)
+from plansurvive.plans.model import Plan, Problem, Retry, Step
 from tests.plans.building import plan_of, step
 
 

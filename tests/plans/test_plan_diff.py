@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.differences.plan_diff import plan_diff
-from plans.change_log import differences, of_approver
-from plans.model import Plan, Step
-from plans.plan_diff import field_differences, step_differences
+from plansurvive.client.differences.plan_diff import plan_diff
+from plansurvive.plans.change_log import differences, of_approver
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.plan_diff import field_differences, step_differences
 
 NAMES = st.lists(st.sampled_from("abcdefg"), unique=True, max_size=7)
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import pytest
 
-from client.mcp.tools.editing import OF_THE_PLAN
-from plans.children.of_items import batch_run
-from plans.execution.apply_edits import PLAN_FIELDS
-from plans.flow.opened import Opened
-from plans.llm.own_fields import own_fields
-from plans.model import Plan, Value
-from plans.model.plan import OfPlan, plan_aliases, plan_names
+from plansurvive.client.mcp.tools.editing import OF_THE_PLAN
+from plansurvive.plans.children.of_items import batch_run
+from plansurvive.plans.execution.apply_edits import PLAN_FIELDS
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.llm.own_fields import own_fields
+from plansurvive.plans.model import Plan, Value
+from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names
 from tests.plans.building import NOW, begun
 from tests.plans.flow.player import note, plan
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from plans.log import Entry, LogKind
-from plans.run import run_of, text_of
-from plans.views.progress.events import events
+from plansurvive.plans.log import Entry, LogKind
+from plansurvive.plans.run import run_of, text_of
+from plansurvive.plans.views.progress.events import events
 from tests.plans.views.test_text import pipeline
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)

@@ -7,7 +7,7 @@ import gc
 import pytest
 from pydantic import ValidationError
 
-from plans.run import gc_disabled, run_of, text_of
+from plansurvive.plans.run import gc_disabled, run_of, text_of
 from tests.plans.views.test_text import pipeline
 
 

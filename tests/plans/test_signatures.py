@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from plans.errors import Refused
-from plans.signatures import (
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.signatures import (
     FIELD,
     REMEMBERED,
     SCHEDULE_DAYS,

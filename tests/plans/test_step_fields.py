@@ -7,12 +7,12 @@ from typing import Annotated
 
 import pytest
 
-from plans.change_log import differences
-from plans.definition.parsing import read_plan
-from plans.llm.planning_prompts import planning_system
-from plans.llm.schemas import plan_schema
-from plans.model import Plan, Step, ToolSpec, Value
-from plans.model.step_fields import Asked, Llm, Offered, On, Use, aliases, asked, names, offered, use_of
+from plansurvive.plans.change_log import differences
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.llm.planning_prompts import planning_system
+from plansurvive.plans.llm.schemas import plan_schema
+from plansurvive.plans.model import Plan, Step, ToolSpec, Value
+from plansurvive.plans.model.step_fields import Asked, Llm, Offered, On, Use, aliases, asked, names, offered, use_of
 
 BY_HAND = {
     On.EDIT: {

@@ -8,26 +8,26 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.agents.order import AgentOrder
-from plans.agents.resume import resumed as resumed_agent
-from plans.agents.run import AgentRun
-from plans.editing.next_run import Replacement
-from plans.edits import EditPlan, Regenerate
-from plans.execution import approvals
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Decide
-from plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
-from plans.execution.recovery import applied
-from plans.execution.regeneration import fitted, replaced
-from plans.execution.resume import rerun_from, rerun_only, resumed
-from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Schedule
-from plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
-from plans.model import Step
-from plans.run import Options, PlanStatus, Result, Run, Status
-from plans.step_call import StepCall, digest_of
-from plans.step_state import Outcome
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.resume import resumed as resumed_agent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.edits import EditPlan, Regenerate
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
+from plansurvive.plans.execution.recovery import applied
+from plansurvive.plans.execution.regeneration import fitted, replaced
+from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
+from plansurvive.plans.step_call import StepCall, digest_of
+from plansurvive.plans.step_state import Outcome
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, plan_of, statuses, step
 from tests.plans.flow.player import Player, plan
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from client import resume
+from plansurvive.client import resume
 from tests.driving import CEILING, Plans, Started
 from tests.workflows.agents import call, says
 

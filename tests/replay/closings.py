@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from client import runs
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
 from tests.driving import WAITS, Plans, Started, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["b"]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.driving import GO, WAITS, Plans, Started, step, work
 from tests.hosts.machines import Machines
 from tests.waiting import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from plans.guards.workspace_lock import key_of
+from plansurvive.plans.guards.workspace_lock import key_of
 from tests.driving import WAITS, Plans, Started, work
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from temporalio.service import RPCError
 
-from client import resume
-from plans.children.orders import child_id
+from plansurvive.client import resume
+from plansurvive.plans.children.orders import child_id
 from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.waiting import until
 

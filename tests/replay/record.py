@@ -25,21 +25,21 @@ from typing import Any
 from temporalio.client import Client, WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import of_servers
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime import daemon
-from runtime.server import HOST, Server, flags, free_ports
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.activities.mcp.of_settings import tool_servers
+from plansurvive.activities.mcp.server_tools import of_servers
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, Server, flags, free_ports
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.worker import build
 from tests.driving import Plans
 from tests.replay import server_tools
 from tests.replay.scenarios import LLM, SCENARIOS, TALKS
 from tests.replay.server_tools import SERVER_TOOLS
 from tests.waiting import connected, until
-from worker import build
 
 HISTORIES = Path(__file__).parent / "histories"
 RELEASES = Path(__file__).parent / "releases"

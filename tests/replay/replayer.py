@@ -22,8 +22,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from worker import PASSED_THROUGH
-from workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.worker import PASSED_THROUGH
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 
 HISTORIES = Path(__file__).parent / "histories"
 RELEASES = Path(__file__).parent / "releases"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from client import runs
-from client.schedules.create import Rules
-from client.schedules.spec import Timing
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.client.schedules.create import Rules
+from plansurvive.client.schedules.spec import Timing
+from plansurvive.plans.run import Options
 from tests.driving import Plans, Started, work
 
 WRITE = {"id": "w", "tool": "write_file", "args": {"path": "report.md", "content": "new"}}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started, work
 from tests.workflows.tool_servers import say, tool, written
 

@@ -10,11 +10,11 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from runtime.telemetry.propagation import CarriesTrace
+from plansurvive.runtime.telemetry.propagation import CarriesTrace
+from plansurvive.worker import PASSED_THROUGH
+from plansurvive.workflows.agent import AgentWorkflow
+from plansurvive.workflows.plan import PlanWorkflow
 from tests.replay.record import HISTORIES
-from worker import PASSED_THROUGH
-from workflows.agent import AgentWorkflow
-from workflows.plan import PlanWorkflow
 
 CHOSEN = [path for path in sorted(HISTORIES.glob("*.json")) if "NotifyWorkflow" not in path.read_text()][::4]
 

@@ -15,8 +15,8 @@ from typing import Any
 import psutil
 from playwright.async_api import BrowserContext, Error, Page, async_playwright
 
-from runtime import daemon
-from runtime.server import HOST, Server, free_ports
+from plansurvive.runtime import daemon
+from plansurvive.runtime.server import HOST, Server, free_ports
 from tests.lacking import end
 from tests.waiting import connected, until
 

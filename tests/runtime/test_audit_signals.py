@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plans.audit.receipts import Receipts
-from runtime.audit.signals import Signals
+from plansurvive.plans.audit.receipts import Receipts
+from plansurvive.runtime.audit.signals import Signals
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

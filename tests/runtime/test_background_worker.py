@@ -15,11 +15,12 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from runtime.background_worker import ROOT, ensure_worker, recorded, stop_workers, worker_code
-from runtime.connect import Connection, reach
-from runtime.errors import WorkerFailed
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.runtime.background_worker import ensure_worker, recorded, stop_workers, worker_code
+from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.connect import Connection, reach
+from plansurvive.runtime.errors import WorkerFailed
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
 from tests.waiting import until
 
 
@@ -107,10 +108,10 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings) -> None:
-    program = "import sys, worker; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    packages = {str(ROOT / name) for name in ("plans", "runtime", "activities", "workflows", "client")}
-    imported = {path for path in done.stdout.split() if path.startswith(tuple(packages))} | {str(ROOT / "worker.py")}
+    program = "import sys, plansurvive.worker; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=CODE, capture_output=True, text=True, check=True)
+    packages = {str(CODE / name) for name in ("plans", "runtime", "activities", "workflows", "client")}
+    imported = {path for path in done.stdout.split() if path.startswith(tuple(packages))} | {str(CODE / "worker.py")}
     assert len(imported) > 100
     assert imported <= {str(path) for path in worker_code(settings)}
 

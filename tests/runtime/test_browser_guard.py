@@ -19,11 +19,11 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from runtime import server
-from runtime.browser_guard import BLOCKED_PORTS, refusal
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.weaknesses import weaknesses
+from plansurvive.runtime import server
+from plansurvive.runtime.browser_guard import BLOCKED_PORTS, refusal
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.weaknesses import weaknesses
 from tests.runtime.browsers import EVIL, listeners, old_server, send, start_body
 from tests.waiting import connected, until
 

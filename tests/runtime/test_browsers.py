@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from runtime import server
-from runtime.browser_guard import BLOCKED_PORTS
-from runtime.server import HOST, Server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.browser_guard import BLOCKED_PORTS
+from plansurvive.runtime.server import HOST, Server
+from plansurvive.runtime.settings import Settings
 from tests.client.web.browser import served
 from tests.runtime.browsers import EVIL, Chromium, chromium, listeners, old_server, start_body
 from tests.runtime.test_browser_guard import WHERE, names

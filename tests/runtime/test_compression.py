@@ -13,10 +13,10 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import GrpcCompression
 
-from client.embedding.plugin import PlansPlugin
-from runtime.connect import connect
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client.embedding.plugin import PlansPlugin
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.lacking import end
 
 TEXT = "compressible " * 3_000

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.connect import Connection, Origin, connect, reach
-from runtime.errors import NotConnected
-from runtime.server import Server, workflow_link
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.connect import Connection, Origin, connect, reach
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.server import Server, workflow_link
+from plansurvive.runtime.settings import SettingError, Settings
 
 
 def settings(tmp_path: Path, **variables: str) -> Settings:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import daemon
-from runtime.daemon import Process
+from plansurvive.runtime import daemon
+from plansurvive.runtime.daemon import Process
 
 WAIT = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
 STUBBORN = [

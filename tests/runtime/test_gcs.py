@@ -16,11 +16,11 @@ from temporalio.converter import (
     StorageDriverWorkflowInfo,
 )
 
-from runtime.buckets import gcs_driver
-from runtime.connect import storage
-from runtime.settings import Settings
-from runtime.storage import StorageError
-from runtime.value_store import ValueStore
+from plansurvive.runtime.buckets import gcs_driver
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import StorageError
+from plansurvive.runtime.value_store import ValueStore
 from tests.gcs_server import gcs_bucket as gcs_bucket
 from tests.gcs_server import gcs_program as gcs_program
 from tests.runtime.keys.rings import key, ring_file

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from temporalio.worker import Worker
 
-from runtime.errors import NotConnected
-from runtime.health import trouble
-from runtime.server import free_ports
-from runtime.settings import Settings
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.health import trouble
+from plansurvive.runtime.server import free_ports
+from plansurvive.runtime.settings import Settings
 
 
 async def test_a_worker_that_polls_is_well(worker: Worker, settings: Settings) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.settings import SettingError, Settings
 
 CANARY = "sk-canary-4711-do-not-show"
 

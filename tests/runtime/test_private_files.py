@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime import daemon, server
-from runtime.private_files import make_private, replaceable, trouble, untrusted
-from runtime.settings import SettingError, Settings
-from runtime.weaknesses import weaknesses
+from plansurvive.runtime import daemon, server
+from plansurvive.runtime.private_files import make_private, replaceable, trouble, untrusted
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.weaknesses import weaknesses
 from tests.waiting import until
 
 NOBODY, OTHER = 65_534, 12_345

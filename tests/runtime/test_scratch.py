@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from runtime.scratch import clear, discard, owned, scratch_of
+from plansurvive.runtime.scratch import clear, discard, owned, scratch_of
 from tests.waiting import until
 
 UNKNOWN_USER = 65_534
@@ -41,7 +41,7 @@ def test_what_a_command_closed_is_removed_and_what_its_links_lead_to_is_not(tmp_
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from pathlib import Path
-from runtime.scratch import clear, owned, scratch_of
+from plansurvive.runtime.scratch import clear, owned, scratch_of
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid({UNKNOWN_USER})

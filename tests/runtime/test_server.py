@@ -14,12 +14,12 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from runtime import daemon, server
-from runtime.connect import Origin, reach
-from runtime.errors import NotConnected
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.runtime import daemon, server
+from plansurvive.runtime.connect import Origin, reach
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
 
 
 @pytest_asyncio.fixture

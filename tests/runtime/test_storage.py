@@ -15,12 +15,12 @@ from temporalio.converter import (
     WorkflowSerializationContext,
 )
 
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from runtime.buckets import s3_driver
-from runtime.conversion.payloads import OnePayloadConverter
-from runtime.storage import LocalDirectory, StorageError, converter
-from runtime.value_store import ValueStore
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime.buckets import s3_driver
+from plansurvive.runtime.conversion.payloads import OnePayloadConverter
+from plansurvive.runtime.storage import LocalDirectory, StorageError, converter
+from plansurvive.runtime.value_store import ValueStore
 from tests.s3_server import bucket as bucket
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()

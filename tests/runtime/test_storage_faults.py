@@ -9,9 +9,9 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
 
-from plans.errors import PlanError
-from runtime.buckets import s3_driver
-from runtime.storage import LocalDirectory, StorageError, StorageGone, converter
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.buckets import s3_driver
+from plansurvive.runtime.storage import LocalDirectory, StorageError, StorageGone, converter
 from tests.fuzz.shapes import UNDECODABLE
 from tests.runtime.test_storage import bucket  # noqa: F401
 

@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from runtime.errors import NotConnected
-from runtime.settings import Settings
-from runtime.temporal_binary import (
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import (
     MACHINES,
     RELEASE,
     RELEASE_SUMS,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from plans import error_codes
-from runtime.settings import Settings
-from runtime.weaknesses import Weakness, of_crashes, of_user_namespaces, other_people, weaknesses
+from plansurvive.plans import error_codes
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.weaknesses import Weakness, of_crashes, of_user_namespaces, other_people, weaknesses
 from tests.test_imports import ROOT
 
 SAFE_PATH = "/usr/bin:/bin"

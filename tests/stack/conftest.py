@@ -21,11 +21,11 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from runtime import daemon
-from runtime.connect import connect
-from runtime.errors import NotConnected
-from runtime.server import HOST, free_ports
-from runtime.settings import Settings
+from plansurvive.runtime import daemon
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.server import HOST, free_ports
+from plansurvive.runtime.settings import Settings
 from tests.go_programs import NEWEST_SERVER, SERVER_VERSION, run, temporal_programs
 from tests.go_programs import schema as schema_of_server
 from tests.nightly import only_nightly

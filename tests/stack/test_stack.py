@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client, WorkflowHandle
 
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -133,7 +133,9 @@ async def test_the_health_check_of_the_image_tells_a_listening_worker_from_none(
     stack_client: Client, worker_process: asyncio.subprocess.Process, stack_environ: dict[str, str], python: str
 ) -> None:
     async def health() -> int:
-        check = await asyncio.create_subprocess_exec(python, "-m", "runtime.health", env=stack_environ, cwd=ROOT)
+        check = await asyncio.create_subprocess_exec(
+            python, "-m", "plansurvive.runtime.health", env=stack_environ, cwd=ROOT
+        )
         return await check.wait()
 
     async with asyncio.timeout(60):

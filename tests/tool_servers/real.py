@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from runtime.mcp.tool_server import WORKSPACE, ToolServer
-from runtime.settings import Settings
+from plansurvive.runtime.mcp.tool_server import WORKSPACE, ToolServer
+from plansurvive.runtime.settings import Settings
 
 LOCKS = Path(__file__).parent
 SECONDS = 600

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import ServerTools, of_servers
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.settings import Settings
+from plansurvive.activities.mcp.of_settings import tool_servers
+from plansurvive.activities.mcp.server_tools import ServerTools, of_servers
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans
 from tests.tool_servers.real import Name, real_server
 from tests.tool_servers.test_real_servers import a_repository
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says
-from worker import build
 
 pytestmark = pytest.mark.slow
 SERVERS: tuple[Name, ...] = ("filesystem", "git", "sqlite", "time")

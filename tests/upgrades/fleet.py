@@ -23,22 +23,22 @@ from typing import IO, Any
 
 from temporalio.client import Client
 
-from client.releases.at_versions import all_versions
-from client.releases.control import Drain, ramp, rollback
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.connect import connect
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
-from runtime.versions.routing import BadVersion, routing
-from runtime.versions.version import Version
+from plansurvive.client.releases.at_versions import all_versions
+from plansurvive.client.releases.control import Drain, ramp, rollback
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.runtime.versions.routing import BadVersion, routing
+from plansurvive.runtime.versions.version import Version
 from tests.driving import LEDGER, Plans, Started, work
 from tests.servers import development_server
 from tests.waiting import until
 from tests.workflows.agents import says
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("plans", "runtime", "activities", "workflows")
+PACKAGES = ("plansurvive", "plans", "runtime", "activities", "workflows")
 AT = "        run = self._started().run\n        own = own_steps(run)"
 """In `workflows/plan.py`: the first thing that a plan does."""
 TALK = [says({"answer": "done", "confidence": "high"}, times=0)]
@@ -47,7 +47,8 @@ TALK = [says({"answer": "done", "confidence": "high"}, times=0)]
 def copy(directory: Path, build: int) -> Path:
     """The code as release `build`: from the second on, a plan first sleeps, which older plans must not."""
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, directory / package, ignore=shutil.ignore_patterns("__pycache__"))
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / package, directory / package, symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "worker.py", directory)
     plan = directory / "workflows" / "plan.py"
     text = plan.read_text()

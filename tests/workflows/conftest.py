@@ -18,10 +18,10 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import CACHED_WORKFLOWS, build
 from tests.driving import Plans
-from worker import CACHED_WORKFLOWS, build
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from activities.tools.tool import ToolContext, tool
-from activities.workspace.contents import read_bytes, stamp_at
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.activities.workspace.contents import read_bytes, stamp_at
 
 CALLS = "calls-of-join"
 """The file beside the workspace that lists the targets of the calls."""

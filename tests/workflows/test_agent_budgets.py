@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from client import resume
-from plans.editing.next_run import Replacement
+from plansurvive.client import resume
+from plansurvive.plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, View, step
 from tests.nightly import only_nightly, sampled
 from tests.waiting import until

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from client import resume
-from client import runs as client_runs
-from client.errors import PlanClosed
+from plansurvive.client import resume
+from plansurvive.client import runs as client_runs
+from plansurvive.client.errors import PlanClosed
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import load_tools
-from client import resume
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.agents.llm_request import Outcome
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import resume
+from plansurvive.plans.agents.llm_request import Outcome
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import WAITS, Plans, Started, View, step
 from tests.nightly import only_nightly
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 from tests.workflows.transcripts import agent_of, occurrences, prompts, told
-from worker import build
 
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Sign it."}}
 ANSWER = says({"answer": "done", "confidence": "high"})

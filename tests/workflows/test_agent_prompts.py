@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from client import resume
+from plansurvive.client import resume
 from tests.driving import WAITS, Plans, Started
 from tests.plans.agents.talking import begins_like
 from tests.waiting import until

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from client import resume
+from plansurvive.client import resume
 from tests.driving import WAITS, Plans, Started, View, step
 from tests.nightly import only_nightly
 from tests.waiting import until

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from activities.lifecycle.agent_history import AgentHistory
-from client import agents as client_agents
-from client import resume
-from plans.agents.history import Entry
-from plans.errors import Refused
-from runtime.settings import Settings
+from plansurvive.activities.lifecycle.agent_history import AgentHistory
+from plansurvive.client import agents as client_agents
+from plansurvive.client import resume
+from plansurvive.plans.agents.history import Entry
+from plansurvive.plans.errors import Refused
+from plansurvive.runtime.settings import Settings
 from tests.driving import WAITS, Plans, Started
 from tests.nightly import sampled
 from tests.waiting import until

@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from client import resume
+from plansurvive.client import resume
 from tests.driving import Plans, Started, View
 from tests.nightly import sampled
 from tests.waiting import until

@@ -13,10 +13,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from activities.tools.registry import builtin_tools
-from plans.definition.will_ask import Ground, will_ask
-from plans.model import Plan
-from runtime.server import Server
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.plans.definition.will_ask import Ground, will_ask
+from plansurvive.plans.model import Plan
+from plansurvive.runtime.server import Server
 from tests.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 

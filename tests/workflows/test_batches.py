@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from client import resume
-from client.children.naming import located
-from plans.children.orders import child_id
-from plans.editing.next_run import Replacement
+from plansurvive.client import resume
+from plansurvive.client.children.naming import located
+from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.expressions.references import MAX_IN_CODE
+from plansurvive.plans.expressions.references import MAX_IN_CODE
 from tests.driving import Plans, Started, statuses, step, work
 from tests.nightly import only_nightly
 

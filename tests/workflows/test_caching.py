@@ -12,13 +12,13 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client import runs
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, View, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.joining_tools import CALLS
-from worker import build
 
 pytestmark = pytest.mark.modes("plain")
 WIDTH, LAYERS = 40, 4
@@ -224,8 +224,8 @@ async def test_a_worker_with_the_cache_off_calls_every_tool(joining: Plans, serv
 
 
 async def test_steps_that_can_never_take_a_result_are_said_when_the_plan_is_checked(settings: Settings) -> None:
-    from plans.definition.validation import problems
-    from plans.model import Plan
+    from plansurvive.plans.definition.validation import problems
+    from plansurvive.plans.model import Plan
 
     given = [
         {"id": "a", "tool": "run_command", "args": {"command": "make"}, "cache": True},

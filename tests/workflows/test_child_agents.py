@@ -12,17 +12,17 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError
 
-from client import agents as client_agents
-from client import resume
-from client.resume import Links
 from examples.scripted_llm.script import Script
-from plans.agents.history import Entry
-from plans.editing.next_run import Replacement
+from plansurvive.client import agents as client_agents
+from plansurvive.client import resume
+from plansurvive.client.resume import Links
+from plansurvive.plans.agents.history import Entry
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
 from tests.driving import WAITS, Plans, Started, View, step, terminated, work
 from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
-from workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
 FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "content": "1"}}

@@ -10,10 +10,10 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client import resume, runs
-from client.children.naming import located, parts
-from client.listing import list_plans
-from client.undo.files import undo
+from plansurvive.client import resume, runs
+from plansurvive.client.children.naming import located, parts
+from plansurvive.client.listing import list_plans
+from plansurvive.client.undo.files import undo
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from client.resume import resume
-from client.rpc import ask_view
-from client.runs import wait
-from client.undo.compensations import compensate, compensations
-from client.undo.whole import undo_whole, would_undo
-from plans.views.models import PlanView
+from plansurvive.client.resume import resume
+from plansurvive.client.rpc import ask_view
+from plansurvive.client.runs import wait
+from plansurvive.client.undo.compensations import compensate, compensations
+from plansurvive.client.undo.whole import undo_whole, would_undo
+from plansurvive.plans.views.models import PlanView
 from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.test_closing import BREAKS, ends, undoable

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from activities.attempt.compact import Compacted, returned
-from plans.activity_io import Return
+from plansurvive.activities.attempt.compact import Compacted, returned
+from plansurvive.plans.activity_io import Return
 from tests.driving import Plans, work
 
 

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from plans.model import Step
+from plansurvive.plans.model import Step
+from plansurvive.workflows.completion import freed
+from plansurvive.workflows.execution import Execution
 from tests.driving import Plans, work
 from tests.plans.building import run_of
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.failing import failing
-from workflows.completion import freed
-from workflows.execution import Execution
 
 
 @pytest.mark.modes("plain")

@@ -23,12 +23,12 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from client import resume, runs
-from client.listing import list_plans
-from client.pending import Pending
-from client.runs import Choice
-from plans.editing.next_run import Replacement
-from plans.errors import PlanError
+from plansurvive.client import resume, runs
+from plansurvive.client.listing import list_plans
+from plansurvive.client.pending import Pending
+from plansurvive.client.runs import Choice
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, count, refusals, step
 from tests.waiting import until
 from tests.workflows.agents import Serving, serving

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client import resume
+from plansurvive.client import resume
 from tests.driving import Plans, Started, step
 
 pytestmark = pytest.mark.modes("plain")

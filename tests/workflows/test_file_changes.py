@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from client import pending
-from client.pending import Pending
-from client.undo import files as undo
-from plans.errors import PlanError
+from plansurvive.client import pending
+from plansurvive.client.pending import Pending
+from plansurvive.client.undo import files as undo
+from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, count, step
 from tests.waiting import until
 

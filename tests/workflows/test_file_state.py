@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plans.file_stamps import NOTES_BYTES, stamp_of
+from plansurvive.plans.file_stamps import NOTES_BYTES, stamp_of
 from tests.driving import Plans, Started, View, refusals, statuses, step, work
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from client import runs
-from client.undo import files
+from plansurvive.client import runs
+from plansurvive.client.undo import files
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says, serving

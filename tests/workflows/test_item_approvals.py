@@ -8,10 +8,10 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from client import runs
-from client.logs.attempts import Attempts
-from client.runs import Choice
-from plans.views.card import Card
+from plansurvive.client import runs
+from plansurvive.client.logs.attempts import Attempts
+from plansurvive.client.runs import Choice
+from plansurvive.plans.views.card import Card
 from tests.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client import resume
-from plans.editing.next_run import Replacement
+from plansurvive.client import resume
+from plansurvive.plans.editing.next_run import Replacement
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.waiting import until
 from tests.workflows.agents import says, serving

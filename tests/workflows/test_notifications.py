@@ -12,8 +12,8 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.links import Links
-from runtime.settings import Settings
+from plansurvive.runtime.links import Links
+from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started, work
 from tests.nightly import only_nightly
 from tests.sinks import Mails, Sink, mailbox, targets_file, webhook_sink

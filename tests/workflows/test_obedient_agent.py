@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from runtime.server import Server
+from plansurvive.runtime.server import Server
 from tests.activities.sites import Site, serve
 from tests.driving import Plans, Started
 from tests.nightly import only_nightly

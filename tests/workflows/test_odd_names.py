@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from client import runs
+from plansurvive.client import runs
 from tests.driving import Plans, step
 
 pytestmark = pytest.mark.modes("plain")

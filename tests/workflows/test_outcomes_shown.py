@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client import runs
-from plans.run import PlanStatus
+from plansurvive.client import runs
+from plansurvive.plans.run import PlanStatus
 from tests.driving import Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import call, says, serving

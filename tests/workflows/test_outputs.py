@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from client import resume
-from client.logs.feed import Wrote, feed
-from runtime.value_store import ValueStore
+from plansurvive.client import resume
+from plansurvive.client.logs.feed import Wrote, feed
+from plansurvive.runtime.value_store import ValueStore
 from tests.driving import Plans, Started, step
 from tests.nightly import only_nightly
 from tests.workflows.agents import Serving, call, says, serving

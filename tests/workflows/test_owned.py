@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from client import runs
-from plans.run import PlanStatus
+from plansurvive.client import runs
+from plansurvive.plans.run import PlanStatus
 from tests.driving import Plans, View, step
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker

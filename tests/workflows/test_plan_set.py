@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from client import resume
-from client.audit.report import audit
-from client.logs.attempts import Attempts
-from client.logs.feed import raw
-from client.prune import prune
-from client.undo import files
-from client.undo.whole import would_undo
-from plans.activity_io import STDOUT
-from runtime.connect import connect, storage
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.client import resume
+from plansurvive.client.audit.report import audit
+from plansurvive.client.logs.attempts import Attempts
+from plansurvive.client.logs.feed import raw
+from plansurvive.client.prune import prune
+from plansurvive.client.undo import files
+from plansurvive.client.undo.whole import would_undo
+from plansurvive.plans.activity_io import STDOUT
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 from tests.driving import Plans, Started
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker

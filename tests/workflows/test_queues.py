@@ -9,14 +9,14 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import talking, write
 from tests.workflows.test_edit_handlers import edit, in_review, put, refusal
 from tests.workflows.test_recovery import says, started
-from worker import build
 
 
 @pytest.fixture

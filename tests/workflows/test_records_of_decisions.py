@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
-from plans.activity_io import PREVIEW_CHARACTERS
-from plans.views.call_text import call_rows
-from plans.views.card import Card
+from plansurvive.plans.activity_io import PREVIEW_CHARACTERS
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card
 from tests.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.agents import serving
 from tests.workflows.conftest import MakeWorker

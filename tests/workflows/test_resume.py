@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from client import resume
-from client.ids import plan_id
-from client.resume import Links
-from plans.editing.next_run import Replacement
-from plans.errors import Refused
+from plansurvive.client import resume
+from plansurvive.client.ids import plan_id
+from plansurvive.client.resume import Links
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import Refused
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.nightly import sampled
 from tests.waiting import until

@@ -7,10 +7,17 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Attempt, Return
-from plans.execution.tool_history import MAX_ERROR, MAX_PAST, MAX_RETRIED, last_call, note_attempts, note_failure
-from plans.run import Result
-from plans.views.text import text
+from plansurvive.plans.activity_io import Attempt, Return
+from plansurvive.plans.execution.tool_history import (
+    MAX_ERROR,
+    MAX_PAST,
+    MAX_RETRIED,
+    last_call,
+    note_attempts,
+    note_failure,
+)
+from plansurvive.plans.run import Result
+from plansurvive.plans.views.text import text
 from tests.driving import Plans, Started, step, work
 from tests.plans.building import NOW, begun
 from tests.plans.building import step as step_of

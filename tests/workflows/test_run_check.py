@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from plans.agents.resume import resumed as resumed_agent
-from plans.agents.run import AgentRun
-from plans.errors import Refused
-from plans.execution.resume import rerun_from, rerun_only, resumed
-from plans.run import Change, Decision, PlanStatus, Run, Status, StepState
+from plansurvive.plans.agents.resume import resumed as resumed_agent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
+from plansurvive.plans.run import Change, Decision, PlanStatus, Run, Status, StepState
+from plansurvive.workflows.run_check import agent_problem_of, problem_of
 from tests.fuzz.states import NOW, agent, run
-from workflows.run_check import agent_problem_of, problem_of
 
 Damage = Callable[[Run], Any]
 

@@ -10,16 +10,16 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client import runs
-from plans.run import Options
-from runtime.connect import connect
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, step
 from tests.nightly import only_nightly
 from tests.test_worker import line, worker_process
 from tests.waiting import until
-from worker import build
 
 STEPS = 10_000
 

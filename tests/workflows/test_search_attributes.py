@@ -13,12 +13,12 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from client import runs
-from client.doctor import examine
-from plans.run import Options
-from runtime import daemon
-from runtime.search_attributes import TOLD, known
-from runtime.server import HOST, SEARCH_ATTRIBUTES, Server, free_ports
+from plansurvive.client import runs
+from plansurvive.client.doctor import examine
+from plansurvive.plans.run import Options
+from plansurvive.runtime import daemon
+from plansurvive.runtime.search_attributes import TOLD, known
+from plansurvive.runtime.server import HOST, SEARCH_ATTRIBUTES, Server, free_ports
 from tests.driving import Plans, Started, count, statuses, work
 from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker

@@ -12,7 +12,7 @@ from temporalio.client import Client, WorkflowFailureError
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started
 from tests.plans.server_tools.test_prompts import ATTACK, outside_of_data
 from tests.workflows.agents import Agents, call, says

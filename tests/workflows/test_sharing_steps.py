@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.tools.tool import Tool, tool
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.task_queues import WORKER, Neighbours
+from plansurvive.activities.tools.tool import Tool, tool
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import WORKER, Neighbours
+from plansurvive.worker import build, identity
 from tests.driving import Plans
 from tests.runtime.test_task_queues import from_another_machine
 from tests.waiting import connected, until
-from worker import build, identity
 
 STEPS = 40
 Pair = Callable[..., AbstractAsyncContextManager[None]]

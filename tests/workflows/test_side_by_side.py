@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from activities.sandbox.sandbox import choose
-from activities.tools.registry import load_tools
-from client.undo import files as undo
-from plans.files.undo import ChangesReport
-from runtime.settings import Settings
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.undo import files as undo
+from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, Started, step
 from tests.nightly import only_nightly
-from worker import build
 
 pytestmark = pytest.mark.modes("plain")
 

@@ -17,13 +17,13 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from client import decisions, edits, runs
-from client.decisions import Choice
-from plans.edits import SetField
-from plans.run import Options
-from plans.signatures import FIELD, NONCE
-from runtime.settings import Settings
-from runtime.signing import Signer, private_key, signed
+from plansurvive.client import decisions, edits, runs
+from plansurvive.client.decisions import Choice
+from plansurvive.plans.edits import SetField
+from plansurvive.plans.run import Options
+from plansurvive.plans.signatures import FIELD, NONCE
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import Signer, private_key, signed
 from tests.driving import WAITS, Plans, Started, count, step, terminated, work
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
@@ -273,7 +273,7 @@ async def test_an_old_signed_start_cannot_be_used_again(
 
 
 def _signed_at(settings: Settings, name: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-    from plans.signatures import signed_bytes
+    from plansurvive.plans.signatures import signed_bytes
 
     content = signed_bytes("start", name, "", message, "a" * 32, int(seconds * 1_000))
     value = private_key(settings).sign(content).hex()
@@ -382,7 +382,7 @@ async def test_a_child_agent_is_trusted_as_its_plan(
 
 
 def test_a_key_that_others_can_read_is_refused(settings: Settings) -> None:
-    from runtime.settings import SettingError
+    from plansurvive.runtime.settings import SettingError
 
     private_key(settings)
     path = settings.state_dir / "decisions.key"

@@ -17,17 +17,17 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 
-from client import decisions, runs
-from client.decisions import Choice
-from plans.run import Options
-from runtime.settings import Settings
-from runtime.signing import Signer
-from runtime.task_queues import Neighbours
-from runtime.workflow_runner import runner_for
+from plansurvive.client import decisions, runs
+from plansurvive.client.decisions import Choice
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import Signer
+from plansurvive.runtime.task_queues import Neighbours
+from plansurvive.runtime.workflow_runner import runner_for
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans, Started, step, terminated
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
-from workflows.registration.workflow_types import WORKFLOWS
 
 GATE = {"id": "gate", "tool": "work", "args": {"name": "gate"}, "requiresApproval": True}
 HOLD = {"id": "hold", "tool": "ask", "args": {"question": "Go on?"}, "dependsOn": ["gate"]}

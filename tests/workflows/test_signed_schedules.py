@@ -14,13 +14,13 @@ import pytest_asyncio
 from temporalio.client import Client, ScheduleActionStartWorkflow
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
-from client import runs
-from client.schedules.create import Changes
-from client.schedules.server import ScheduleNotFound
-from client.schedules.spec import Timing
-from plans.run import Options
-from runtime.settings import Settings
-from runtime.signing import Signer
+from plansurvive.client import runs
+from plansurvive.client.schedules.create import Changes
+from plansurvive.client.schedules.server import ScheduleNotFound
+from plansurvive.client.schedules.spec import Timing
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import Signer
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker

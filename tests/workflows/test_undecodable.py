@@ -13,13 +13,13 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from runtime.storage import LocalDirectory, converter
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.worker import PASSED_THROUGH
+from plansurvive.workflows.plan import PlanWorkflow
 from tests.driving import Plans, Started, refusals, statuses, work
 from tests.fuzz.shapes import UNDECODABLE
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
-from worker import PASSED_THROUGH
-from workflows.plan import PlanWorkflow
 
 
 async def waiting(plans: Plans) -> Started:

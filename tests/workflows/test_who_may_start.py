@@ -12,13 +12,13 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from client.undo import files as undo
-from runtime.audit.files import folder_of
-from runtime.settings import Settings
-from runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
+from plansurvive.client.undo import files as undo
+from plansurvive.runtime.audit.files import folder_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
+from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans, Started
 from tests.workflows.conftest import MakeWorker
-from workflows.registration.workflow_types import WORKFLOWS
 
 pytestmark = pytest.mark.modes("plain")
 HARMLESS = {

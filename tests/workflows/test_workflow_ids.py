@@ -18,12 +18,12 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, RetryState
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.lifecycle.check_plan import PlanChecker
-from plans.activity_io import Facts
-from plans.model import Plan
-from plans.run import Options, Run
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import Options, Run
+from plansurvive.workflows.worker_facts import facts_about
 from tests.driving import Plans, statuses, work
-from workflows.worker_facts import facts_about
 
 BAD = ("x y{}", "ä{}", "x/{}", "x\n{}", "x\x1b[31m{}", "x" * 200 + "{}", "[x]{}", "$x{}", "x;{}")
 """Ids of plans with a character that none may have, or too long; `{}` makes them unique."""

@@ -12,8 +12,8 @@ from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from runtime.settings import Settings
-from worker import build
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 
 
 @workflow.defn(name="Thinker", sandboxed=False)

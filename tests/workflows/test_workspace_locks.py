@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plans.guards.workspace_lock import key_of
+from plansurvive.plans.guards.workspace_lock import key_of
 from tests.driving import WAITS, Plans, Started, View, statuses, work
 from tests.waiting import until
 

@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from client.resume import resume
+from plansurvive.client.resume import resume
 from tests.driving import Plans, Started, statuses, step
 from tests.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker

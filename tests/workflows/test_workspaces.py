@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from activities.workspace.allowed import ROOT
+from plansurvive.runtime.code_place import CODE
 from tests.driving import Plans, Started, View, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, talking
@@ -49,7 +49,7 @@ async def test_a_plan_cannot_choose_a_directory_that_nobody_granted(plans: Plans
     assert list(elsewhere.iterdir()) == []
 
 
-@pytest.mark.parametrize("path", ["/etc", "/usr/lib", "/var/lib", str(Path.home()), str(ROOT / "plans")])
+@pytest.mark.parametrize("path", ["/etc", "/usr/lib", "/var/lib", str(Path.home()), str(CODE / "plans")])
 async def test_some_directories_are_never_workspaces_whoever_grants_them(plans: Plans, path: str) -> None:
     for options in ({"workspace": path}, {"workspace": path, "granted": [path, "/"]}, {"granted": [path]}):
         assert "is never a workspace" in await refused(await started(plans, options, workspace=path))

@@ -12,11 +12,11 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.mcp.of_settings import tool_servers
-from activities.mcp.server_tools import START_SECONDS, ServerTools, of_servers
-from activities.tools.registry import load_tools
-from runtime.settings import Settings
-from worker import build
+from plansurvive.activities.mcp.of_settings import tool_servers
+from plansurvive.activities.mcp.server_tools import START_SECONDS, ServerTools, of_servers
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 
 PROGRAM = Path(__file__).parent.parent / "activities" / "mcp" / "changing_server.py"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from plans.agents.llm_request import LlmRequest, Outcome
+from plansurvive.plans.agents.llm_request import LlmRequest, Outcome
 from tests.driving import Started
 from tests.workflows.agents import Agents
 

@@ -13,23 +13,23 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
-from plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plans.agents.reports import accounts
-from plans.agents.resume import for_step
-from plans.agents.run import AgentRun
-from plans.budget import OVERRUN_CODE
-from plans.children.starting import directories_for
-from plans.children.state import ParentLink
-from plans.execution.file_tracking import stamps_for
-from plans.execution.schedule import Schedule
-from plans.log import LogKind
-from plans.model import Step
-from plans.notify.news import effective
-from plans.run import Options, PlanStatus, Run
-from plans.views.agent_progress import note_end
-from workflows import search_attributes
-from workflows.children.handles import Handles, cancel
-from workflows.children.place import Place
+from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.agents.resume import for_step
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.budget import OVERRUN_CODE
+from plansurvive.plans.children.starting import directories_for
+from plansurvive.plans.children.state import ParentLink
+from plansurvive.plans.execution.file_tracking import stamps_for
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.notify.news import effective
+from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.views.agent_progress import note_end
+from plansurvive.workflows import search_attributes
+from plansurvive.workflows.children.handles import Handles, cancel
+from plansurvive.workflows.children.place import Place
 
 
 class ChildAgents:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from plans.agents.reports import accounts
-from plans.budget import OVERRUN_CODE
-from plans.execution.schedule import Schedule
-from plans.log import LogKind
-from plans.run import Run
-from plans.step_call import digest_of, upcoming
-from workflows.children.handles import Handles
-from workflows.children.parent import permit
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.budget import OVERRUN_CODE
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.workflows.children.handles import Handles
+from plansurvive.workflows.children.parent import permit
 
 
 class ChildBudget:

@@ -7,19 +7,19 @@ from typing import Any, Literal
 
 from temporalio import workflow
 
-from plans.agents.reports import accounts
-from plans.children.view import asks_now
-from plans.execution.messages import AgentProgress, Control
-from plans.execution.schedule import Schedule
-from plans.expressions.opaque import PLAN
-from plans.log import LogKind
-from plans.model import Step
-from plans.views.agent_progress import note_progress
-from workflows.children.agents import ChildAgents
-from workflows.children.budget import ChildBudget
-from workflows.children.handles import Handles
-from workflows.children.place import Place
-from workflows.children.plans import ChildPlans
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.children.view import asks_now
+from plansurvive.plans.execution.messages import AgentProgress, Control
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.views.agent_progress import note_progress
+from plansurvive.workflows.children.agents import ChildAgents
+from plansurvive.workflows.children.budget import ChildBudget
+from plansurvive.workflows.children.handles import Handles
+from plansurvive.workflows.children.place import Place
+from plansurvive.workflows.children.plans import ChildPlans
 
 
 class Children:

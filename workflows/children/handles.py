@@ -15,7 +15,7 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError
 
-from plans.run import Run
+from plansurvive.plans.run import Run
 
 ENDING_SECONDS = 60.0
 """How long a cancelled plan waits for a child to end: what it reports until then is in the plan's record."""

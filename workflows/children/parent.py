@@ -14,13 +14,13 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans import budget
-from plans.children import reports
-from plans.children.state import ChildReport, ParentLink
-from plans.errors import Refused, Unanswered
-from plans.execution.messages import BudgetAnswer
-from plans.execution.schedule import Schedule
-from plans.run import Run
+from plansurvive.plans import budget
+from plansurvive.plans.children import reports
+from plansurvive.plans.children.state import ChildReport, ParentLink
+from plansurvive.plans.errors import Refused, Unanswered
+from plansurvive.plans.execution.messages import BudgetAnswer
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.run import Run
 
 INTERRUPTED = "INTERRUPTED"
 """Code of a request that was not sent, because the plan was interrupted while it waited."""

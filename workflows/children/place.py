@@ -24,16 +24,16 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plans.errors import Refused
-from plans.execution.schedule import Schedule
-from plans.hosts.host import UNSUPPORTED, Checkpoint, Host
-from plans.hosts.host import elsewhere as unsupported_workspace
-from plans.hosts.messages import PlaceNews, PlaceReport
-from plans.hosts.moving import left_behind
-from plans.model import Step
-from plans.run import Run
-from workflows import hosts
-from workflows.children.handles import Handles
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.hosts.host import UNSUPPORTED, Checkpoint, Host
+from plansurvive.plans.hosts.host import elsewhere as unsupported_workspace
+from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
+from plansurvive.plans.hosts.moving import left_behind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.workflows import hosts
+from plansurvive.workflows.children.handles import Handles
 
 NEWS, REPORT = "place", "place_report"
 """Signals: of a plan to its children, and of a child to its plan."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from temporalio import workflow
 
-from plans.execution.messages import read
-from plans.hosts.messages import PlaceNews, PlaceReport
-from workflows.handlers import MessageHandlers
+from plansurvive.plans.execution.messages import read
+from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
+from plansurvive.workflows.handlers import MessageHandlers
 
 
 class PlaceHandlers(MessageHandlers):

@@ -22,27 +22,27 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
-from plans.agents.reports import accounts
-from plans.children import of_items, results, starting
-from plans.children.files import placed
-from plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
-from plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
-from plans.definition.scopes import UNDO
-from plans.errors import BadReference, InvalidPlan, PlanError
-from plans.execution import approvals
-from plans.execution.schedule import Schedule
-from plans.flow.undone import undone_child
-from plans.guards.deadline import timeout_of
-from plans.hosts.host import Host
-from plans.large_value import LargeValue
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import PlanStatus, Run, text_of
-from plans.step_call import upcoming
-from workflows import hosts, policies, search_attributes
-from workflows.children.handles import Handles, cancel
-from workflows.children.place import Place
-from workflows.payloads import LARGE
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.children import of_items, results, starting
+from plansurvive.plans.children.files import placed
+from plansurvive.plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
+from plansurvive.plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
+from plansurvive.plans.definition.scopes import UNDO
+from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.undone import undone_child
+from plansurvive.plans.guards.deadline import timeout_of
+from plansurvive.plans.hosts.host import Host
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import PlanStatus, Run, text_of
+from plansurvive.plans.step_call import upcoming
+from plansurvive.workflows import hosts, policies, search_attributes
+from plansurvive.workflows.children.handles import Handles, cancel
+from plansurvive.workflows.children.place import Place
+from plansurvive.workflows.payloads import LARGE
 
 APPROVAL = "APPROVAL_REQUIRED"
 

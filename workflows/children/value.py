@@ -7,14 +7,14 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plans.children import of_items, outputs
-from plans.children.results import KEY, VALUE, result_of
-from plans.errors import BadExpression
-from plans.expressions.evaluation import Budget
-from plans.large_value import LargeValue
-from plans.log import LogKind
-from plans.run import PlanStatus, Result, Run
-from workflows import policies
+from plansurvive.plans.children import of_items, outputs
+from plansurvive.plans.children.results import KEY, VALUE, result_of
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus, Result, Run
+from plansurvive.workflows import policies
 
 
 async def set_value(run: Run) -> None:

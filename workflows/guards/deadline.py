@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from temporalio import workflow
 
-from plans.guards import deadline
-from plans.run import Run
+from plansurvive.plans.guards import deadline
+from plansurvive.plans.run import Run
 
 if TYPE_CHECKING:
-    from workflows.execution import Execution
+    from plansurvive.workflows.execution import Execution
 
 
 def edited(run: Run, before: float | None) -> None:

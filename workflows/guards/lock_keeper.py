@@ -17,9 +17,9 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from plans.errors import PlanError
-from plans.guards.lock_book import LockBook, Telling
-from plans.guards.lock_state import LockRelease, LockRequest
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.guards.lock_book import LockBook, Telling
+from plansurvive.plans.guards.lock_state import LockRelease, LockRequest
 
 FIRST_LOOK, LONGEST = 2.0, 60.0
 """Seconds between two looks whether the holder has ended; doubled each time, and begun again with each newcomer."""

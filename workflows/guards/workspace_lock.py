@@ -10,9 +10,9 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plans.guards.lock_state import LockRelease, LockRequest, LockState
-from plans.guards.workspace_lock import asked, needs_lock
-from plans.run import Run
+from plansurvive.plans.guards.lock_state import LockRelease, LockRequest, LockState
+from plansurvive.plans.guards.workspace_lock import asked, needs_lock
+from plansurvive.plans.run import Run
 
 AGAIN = 120.0
 """Seconds after which a plan asks again: somebody may have ended the keeper of the lock."""

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans.errors import PlanError
-from plans.limits.limiter import Limiter
-from plans.limits.messages import Exchange
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.limits.limiter import Limiter
+from plansurvive.plans.limits.messages import Exchange
 
 IDLE = timedelta(hours=1)
 _YEAR = 366 * 86_400_000

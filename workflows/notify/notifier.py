@@ -17,11 +17,11 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from plans.errors import PlanError
-from plans.notify.news import News
-from plans.notify.outbox import LINGER, Delivered, Delivery, Outbox
-from workflows import policies
-from workflows.inputs import undecodable
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.notify.news import News
+from plansurvive.plans.notify.outbox import LINGER, Delivered, Delivery, Outbox
+from plansurvive.workflows import policies
+from plansurvive.workflows.inputs import undecodable
 
 PATIENCE = timedelta(hours=24)
 """How long a message is tried; longer than an outage that nobody repairs over night."""

@@ -15,15 +15,15 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import FailureError, is_cancelled_exception
 
-from plans.activity_io import Facts
-from plans.definition.validation import errors
-from plans.execution.schedule import Schedule
-from plans.model import Problem
-from plans.model.notify import NotifyRule
-from plans.notify.news import News, effective, handed_over, with_news
-from plans.run import Run
-from workflows import policies
-from workflows.payloads import of_json
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Problem
+from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.plans.notify.news import News, effective, handed_over, with_news
+from plansurvive.plans.run import Run
+from plansurvive.workflows import policies
+from plansurvive.workflows.payloads import of_json
 
 _TIMEOUT = timedelta(seconds=5)
 _IN_ALL = timedelta(seconds=12)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from workflows.agent import AgentWorkflow
-from workflows.file_changes import ChangesWorkflow
-from workflows.guards.lock_keeper import WorkspaceLockWorkflow
-from workflows.limits.keeper import LimitsWorkflow
-from workflows.notify.notifier import NotifyWorkflow
-from workflows.plan import PlanWorkflow
-from workflows.upkeep.prune import PruneWorkflow
+from plansurvive.workflows.agent import AgentWorkflow
+from plansurvive.workflows.file_changes import ChangesWorkflow
+from plansurvive.workflows.guards.lock_keeper import WorkspaceLockWorkflow
+from plansurvive.workflows.limits.keeper import LimitsWorkflow
+from plansurvive.workflows.notify.notifier import NotifyWorkflow
+from plansurvive.workflows.plan import PlanWorkflow
+from plansurvive.workflows.upkeep.prune import PruneWorkflow
 
 WORKFLOWS: tuple[type, ...] = (
     *(ChangesWorkflow, PlanWorkflow, AgentWorkflow, NotifyWorkflow),

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
-from plans.errors import PlanError
-from plans.guards.prune_order import PruneOrder
-from workflows import policies
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.guards.prune_order import PruneOrder
+from plansurvive.workflows import policies
 
 
 @workflow.defn(name="PruneWorkflow", failure_exception_types=[PlanError, ValidationError])

@@ -12,14 +12,14 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plans.errors import PlanError, Refused
-from plans.execution.messages import read
-from plans.run import ENDED, Run
-from plans.waiting import answers
-from plans.waiting.messages import AnswerQuestion, SendEvent
-from workflows import signed
-from workflows.edit_handlers import EditHandlers
-from workflows.inputs import require_stored, step_of
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.execution.messages import read
+from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.waiting import answers
+from plansurvive.plans.waiting.messages import AnswerQuestion, SendEvent
+from plansurvive.workflows import signed
+from plansurvive.workflows.edit_handlers import EditHandlers
+from plansurvive.workflows.inputs import require_stored, step_of
 
 
 class WaitingHandlers(EditHandlers):

@@ -12,20 +12,20 @@ from typing import Any, Literal
 
 from temporalio import workflow
 
-from plans.execution.approvals import later
-from plans.execution.next_action import Question, Waits
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_call
-from plans.expressions.evaluation import Budget
-from plans.log import LogKind
-from plans.run import Result, Status
-from plans.step_state import Outcome
-from plans.waiting import answers, events
-from plans.waiting.messages import SendEvent
-from plans.waiting.questions import on_timeout
-from plans.waiting.records import Event
-from workflows.approval_timers import ApprovalTimers
-from workflows.outcomes import failed, skipped
+from plansurvive.plans.execution.approvals import later
+from plansurvive.plans.execution.next_action import Question, Waits
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_call
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Result, Status
+from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.waiting import answers, events
+from plansurvive.plans.waiting.messages import SendEvent
+from plansurvive.plans.waiting.questions import on_timeout
+from plansurvive.plans.waiting.records import Event
+from plansurvive.workflows.approval_timers import ApprovalTimers
+from plansurvive.workflows.outcomes import failed, skipped
 
 End = Callable[[str, Outcome], None]
 Worked = Callable[[int], bool]

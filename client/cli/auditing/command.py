@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from client.audit.report import AuditReport
-from client.audit.report import audit as reported
-from client.cli import output, session
-from client.cli.options import AsJson, Id
-from plans.audit.entries import Act, Entry
-from plans.step_state import named
-from plans.views.safe_text import line
+from plansurvive.client.audit.report import AuditReport
+from plansurvive.client.audit.report import audit as reported
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, Id
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.step_state import named
+from plansurvive.plans.views.safe_text import line
 
 FAULTY = 1
 """Exit code of a record that is not whole."""

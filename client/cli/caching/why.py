@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from client import runs
-from client.cli import output, session
-from client.cli.options import AsJson, Id, Step
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, Id, Step
 
 
 def why(

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from client.cli import output, session
-from client.cli.changes.undoing import Undoing
-from client.cli.follow.ctrl_c import after_ctrl_c
-from client.cli.options import AsJson, Id, complete_step
-from client.undo.files import file_changes
-from client.undo.whole import Undone
-from plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
-from plans.views.safe_text import line, safe
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.changes.undoing import Undoing
+from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.options import AsJson, Id, complete_step
+from plansurvive.client.undo.files import file_changes
+from plansurvive.client.undo.whole import Undone
+from plansurvive.plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
+from plansurvive.plans.views.safe_text import line, safe
 
 REFUSED = 1
 OfStep = Annotated[

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from client import runs
-from client.cli import output
-from client.cli.follow.follow import follow
-from client.cli.session import Connected
-from client.runs import Started, Summary
-from client.undo.whole import Undone, undo_whole, would_undo
+from plansurvive.client import runs
+from plansurvive.client.cli import output
+from plansurvive.client.cli.follow.follow import follow
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.runs import Started, Summary
+from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
 
 
 @dataclass

@@ -9,24 +9,24 @@ from typing import Annotated
 
 import typer
 
-from activities.llm.errors import LlmError
-from activities.llm.model import LanguageModel
-from client.cli import output, session
-from client.cli.evaluation.report_text import costs, plural, run_rows, total_rows
-from client.cli.options import AsJson, complete_plan
-from client.cli.session import Connected
-from client.evaluation.asking import Spending
-from client.evaluation.playing import Asking
-from client.evaluation.replay import SIDE_BY_SIDE, latest
-from client.evaluation.replay import replay as replayed
-from client.evaluation.report import Evaluation, Replayed, summed
-from plans.agents.prompting import prompts as of_agents
-from plans.errors import PlanError
-from plans.llm import planning_prompts as of_plans
-from plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
-from plans.views.safe_text import line
-from runtime.settings import SettingError, Settings
-from runtime.toml_file import read_toml
+from plansurvive.activities.llm.errors import LlmError
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.evaluation.report_text import costs, plural, run_rows, total_rows
+from plansurvive.client.cli.options import AsJson, complete_plan
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.evaluation.asking import Spending
+from plansurvive.client.evaluation.playing import Asking
+from plansurvive.client.evaluation.replay import SIDE_BY_SIDE, latest
+from plansurvive.client.evaluation.replay import replay as replayed
+from plansurvive.client.evaluation.report import Evaluation, Replayed, summed
+from plansurvive.plans.agents.prompting import prompts as of_agents
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.llm import planning_prompts as of_plans
+from plansurvive.plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml
 
 DIFFERS = 1
 """Exit code when a run is not identical."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from client.differences.plan_rows import plan_rows
-from client.evaluation.report import Change, Comparison, Evaluation, Figures, Replayed
-from plans.views.safe_text import line
+from plansurvive.client.differences.plan_rows import plan_rows
+from plansurvive.client.evaluation.report import Change, Comparison, Evaluation, Figures, Replayed
+from plansurvive.plans.views.safe_text import line
 
 _WORDS = {
     "requests": "LLM requests", "prompts": "prompt", "answers": "answer", "results": "result", "calls": "tool calls",

@@ -15,18 +15,18 @@ from rich.console import Console
 from rich.text import Text
 from temporalio.client import Client
 
-from client import runs
-from client.answers.form import Form
-from client.cli.follow.board import ASKING
-from client.cli.output import fitted
-from client.decide.changed_call import with_args
-from client.forms.texts import ABSENT
-from client.review.external_editor import let_edit
-from client.runs import Choice
-from plans.errors import PlanError
-from plans.views.call_text import call_rows
-from plans.views.card import Card
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.answers.form import Form
+from plansurvive.client.cli.follow.board import ASKING
+from plansurvive.client.cli.output import fitted
+from plansurvive.client.decide.changed_call import with_args
+from plansurvive.client.forms.texts import ABSENT
+from plansurvive.client.review.external_editor import let_edit
+from plansurvive.client.runs import Choice
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
 
 ReadLine = Callable[[], Awaitable[str | None]]
 """Reads one line; None at its end (Ctrl-D)."""

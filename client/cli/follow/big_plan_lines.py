@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 
-from client.cli.follow.lines import Lines
-from client.live.feed import PROGRESS
-from client.runs import BriefView, EventView
-from plans.views.card import Card
+from plansurvive.client.cli.follow.lines import Lines
+from plansurvive.client.live.feed import PROGRESS
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.views.card import Card
 
 FULL = 300
 """Up to this many steps, every step gets its lines."""

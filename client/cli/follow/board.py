@@ -15,15 +15,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from client.live.lengths import seconds
-from client.live.steps import percent
-from plans.guards.deadline import left
-from plans.views.abridged import chosen, folded
-from plans.views.live import attempt_text
-from plans.views.models import BriefStep, BriefView, ResultView, TaskView
-from plans.views.nested.counting import share_of
-from plans.views.nested.words import folded_line
-from plans.views.safe_text import line
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.live.steps import percent
+from plansurvive.plans.guards.deadline import left
+from plansurvive.plans.views.abridged import chosen, folded
+from plansurvive.plans.views.live import attempt_text
+from plansurvive.plans.views.models import BriefStep, BriefView, ResultView, TaskView
+from plansurvive.plans.views.nested.counting import share_of
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.safe_text import line
 
 MARKS = {
     "completed": ("✓", "green"),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from client.runs import BriefView, EventView
-from plans.run import DONE, Status
-from plans.views.models import BriefStep
-from plans.views.progress.events import LogLine
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.run import DONE, Status
+from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.progress.events import LogLine
 
 
 def past(view: BriefView) -> list[EventView]:

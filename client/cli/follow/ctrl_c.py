@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 
-from client import runs
-from client.cli import output, session
-from client.cli.session import who
-from client.cli.signals import INTERRUPTED
-from plans.errors import PlanError
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.session import who
+from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.plans.errors import PlanError
 
 _ANSWERS = {"i": "i", "interrupt": "i", "c": "c", "cancel": "c"}
 

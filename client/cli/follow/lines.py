@@ -10,18 +10,18 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from client.cli.follow.board import ASKING as MARK
-from client.cli.follow.board import MARKS
-from client.live.feed import PROGRESS
-from client.live.lengths import seconds
-from client.runs import BriefView, EventView
-from plans.flow.ids import template_of
-from plans.views.call_text import call_rows
-from plans.views.card import QUESTION, Card
-from plans.views.live import ended_text
-from plans.views.models import BriefStep, ResultView
-from plans.views.pending import ASKING
-from plans.views.safe_text import line
+from plansurvive.client.cli.follow.board import ASKING as MARK
+from plansurvive.client.cli.follow.board import MARKS
+from plansurvive.client.live.feed import PROGRESS
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import QUESTION, Card
+from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.views.models import BriefStep, ResultView
+from plansurvive.plans.views.pending import ASKING
+from plansurvive.plans.views.safe_text import line
 
 SHARE = 10
 """Percent of progress between two lines about a step."""

@@ -17,20 +17,20 @@ import typer
 from rich.color import ColorSystem
 from rich.style import Style
 
-from activities.outputs.stored_output import Number
-from client.cli import output, session
-from client.cli.changes.files import OfStep
-from client.cli.options import AsJson, Id
-from client.cli.session import Connected
-from client.cli.signals import INTERRUPTED
-from client.ids import plan_id
-from client.live.lengths import seconds
-from client.logs.attempts import Shown
-from client.logs.feed import Began, Ended, Event, Wrote, feed, raw
-from plans.activity_io import STDERR, STDOUT, WORKER_LOST
-from plans.views.safe_text import json_text, line, safe
-from runtime.connect import storage
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.changes.files import OfStep
+from plansurvive.client.cli.options import AsJson, Id
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.ids import plan_id
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.logs.attempts import Shown
+from plansurvive.client.logs.feed import Began, Ended, Event, Wrote, feed, raw
+from plansurvive.plans.activity_io import STDERR, STDOUT, WORKER_LOST
+from plansurvive.plans.views.safe_text import json_text, line, safe
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.value_store import ValueStore
 
 MAX_LINE = 64 * 1024
 """Bytes of a line after which it is shown in parts."""

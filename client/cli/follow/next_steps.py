@@ -14,15 +14,15 @@ from rich.text import Text
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from client import runs
-from client.rpc import describe
-from client.runs import BriefView
-from plans.errors import PlanError
-from plans.run import PlanStatus
-from plans.views.progress.next_actions import NextAction, next_actions
-from plans.views.safe_text import line
-from plans.views.summary import Summary
-from runtime.task_queues import listeners
+from plansurvive.client import runs
+from plansurvive.client.rpc import describe
+from plansurvive.client.runs import BriefView
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.progress.next_actions import NextAction, next_actions
+from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.summary import Summary
+from plansurvive.runtime.task_queues import listeners
 
 LOOK_SECONDS = 2.0
 INDENT = " " * 6

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from client.runs import BriefView, EventView
-from plans.log import LogKind
-from plans.run import DENIED, DONE, PlanStatus, Status
-from plans.views.models import BriefStep, ResultView
-from plans.views.nested.counting import DENIED as DENIED_COUNT
-from plans.views.pending import ASKING
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import DENIED, DONE, PlanStatus, Status
+from plansurvive.plans.views.models import BriefStep, ResultView
+from plansurvive.plans.views.nested.counting import DENIED as DENIED_COUNT
+from plansurvive.plans.views.pending import ASKING
 
 
 class Progress:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from rich.cells import cell_len
 from rich.text import Text
 
-from client.decide.shown import styles
-from plans.views.call_text import call_rows, folded_rows
-from plans.views.card import Card
+from plansurvive.client.decide.shown import styles
+from plansurvive.plans.views.call_text import call_rows, folded_rows
+from plansurvive.plans.views.card import Card
 
 
 class Question:

@@ -18,24 +18,24 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from client import runs
-from client.cli.asking import Details, details
-from client.cli.follow.answering import Asked, Decide, answered, commented, edited
-from client.cli.follow.board import ASKING, board
-from client.cli.follow.keys import Keyboard, forget_typed, keys
-from client.cli.follow.next_steps import NextSteps, folded
-from client.cli.follow.progress import Progress
-from client.cli.follow.question import Question
-from client.cli.output import out
-from client.cli.session import Connected
-from client.live.feed import looks
-from client.live.steps import by_step, in_words, joined
-from client.rpc import describe, patiently
-from client.runs import BriefView, Choice, EventView
-from plans.errors import PlanError
-from plans.views.card import Card
-from plans.views.live import LiveView
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.cli.asking import Details, details
+from plansurvive.client.cli.follow.answering import Asked, Decide, answered, commented, edited
+from plansurvive.client.cli.follow.board import ASKING, board
+from plansurvive.client.cli.follow.keys import Keyboard, forget_typed, keys
+from plansurvive.client.cli.follow.next_steps import NextSteps, folded
+from plansurvive.client.cli.follow.progress import Progress
+from plansurvive.client.cli.follow.question import Question
+from plansurvive.client.cli.output import out
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.live.feed import looks
+from plansurvive.client.live.steps import by_step, in_words, joined
+from plansurvive.client.rpc import describe, patiently
+from plansurvive.client.runs import BriefView, Choice, EventView
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.live import LiveView
+from plansurvive.plans.views.safe_text import line
 
 READING_SECONDS = 0.4
 """Keys pressed sooner after a question appeared are ignored: they were not meant for it."""

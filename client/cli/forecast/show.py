@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from client.cli import environment, output, session, signals
-from client.decide.shown import coloured
-from client.forecast import words
-from client.forecast.forecast import forecast
-from client.live.lengths import seconds
-from client.requests.plan_request import Request
-from plans.errors import PlanError
-from plans.forecast.models import Forecast, ForeseenStep
-from plans.views.safe_text import line
-from runtime.connect import find
+from plansurvive.client.cli import environment, output, session, signals
+from plansurvive.client.decide.shown import coloured
+from plansurvive.client.forecast import words
+from plansurvive.client.forecast.forecast import forecast
+from plansurvive.client.live.lengths import seconds
+from plansurvive.client.requests.plan_request import Request
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.forecast.models import Forecast, ForeseenStep
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.connect import find
 
 MAX_STEPS = 200
 """Steps that are listed; `--json` has all."""

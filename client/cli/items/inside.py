@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from client import runs
-from client.cli.session import Connected
-from client.ids import plan_id
-from client.live.lengths import seconds
-from plans.run import DENIED
-from plans.views.markdown import MARKS
-from plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView
-from plans.views.nested.words import folded_line
-from plans.views.safe_text import line, quoted
+from plansurvive.client import runs
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.ids import plan_id
+from plansurvive.client.live.lengths import seconds
+from plansurvive.plans.run import DENIED
+from plansurvive.plans.views.markdown import MARKS
+from plansurvive.plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.safe_text import line, quoted
 
 SHOWN = 100
 """Steps that are listed unless all of them are asked for."""

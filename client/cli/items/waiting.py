@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from client.cli.asking import Details, question
-from client.runs import Pending
-from plans.flow.ids import is_pattern, pattern_of
-from plans.views.card import QUESTION, commands, wanted
-from plans.views.safe_text import quoted
+from plansurvive.client.cli.asking import Details, question
+from plansurvive.client.runs import Pending
+from plansurvive.plans.flow.ids import is_pattern, pattern_of
+from plansurvive.plans.views.card import QUESTION, commands, wanted
+from plansurvive.plans.views.safe_text import quoted
 
 IN_FULL = 3
 """Calls of one step inside a loop that are listed in full."""

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 import typer
 
-from client.cli import environment, output
-from client.cli.options import AsJson, group
-from client.cli.spans import duration
-from plans.errors import PlanError
-from runtime.keys.adding import add_key
-from runtime.keys.at_rest import AtRest
-from runtime.keys.of_settings import SETTING, ring_of
-from runtime.keys.ring import Key, KeyRing, new_key, written
-from runtime.setting_groups.keys import COMMAND
-from runtime.settings import SettingError, Settings
+from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.options import AsJson, group
+from plansurvive.client.cli.spans import duration
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.keys.adding import add_key
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.of_settings import SETTING, ring_of
+from plansurvive.runtime.keys.ring import Key, KeyRing, new_key, written
+from plansurvive.runtime.setting_groups.keys import COMMAND
+from plansurvive.runtime.settings import SettingError, Settings
 
 app = group("Add a key that encrypts, list the keys, and check them.")
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from client import runs
-from client.cli import output, session
-from client.cli.options import AsJson
-from client.cli.session import Connected
-from client.limits.listing import in_words
-from plans.limits.messages import LimitRow
-from plans.views.safe_text import line
-from runtime.limits.limits_file import file_of, read_limits
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.limits.listing import in_words
+from plansurvive.plans.limits.messages import LimitRow
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.limits.limits_file import file_of, read_limits
 
 
 def limits(as_json: AsJson = False) -> None:

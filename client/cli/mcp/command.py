@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from client.cli import environment
-from client.cli.session import who
+from plansurvive.client.cli import environment
+from plansurvive.client.cli.session import who
 
 MayApprove = Annotated[
     bool, typer.Option("--may-approve", help="Let agents approve, deny, answer, send events and begin plans for you.")
@@ -28,9 +28,11 @@ Decide = Annotated[
 
 def mcp(may_approve: MayApprove = False, templates: Templates = "", decide: Decide = "here") -> None:
     """Serve plans to agents over MCP, on standard input/output."""
-    from client.cli.mcp.stdio import serve  # the library is slow to import, which `plan mcp --help` does without
-    from client.mcp.host import Host
-    from client.mcp.server import build
+    from plansurvive.client.cli.mcp.stdio import (
+        serve,  # the library is slow to import, which `plan mcp --help` does without
+    )
+    from plansurvive.client.mcp.host import Host
+    from plansurvive.client.mcp.server import build
 
     if sys.stdin.isatty():
         sys.stderr.write("An agent starts this command and speaks MCP with it; docs/mcp.md says how. End it: Ctrl-D\n")

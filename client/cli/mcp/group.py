@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from client.cli.mcp.command import Decide, MayApprove, Templates, mcp
-from client.cli.mcp.login import login
-from client.cli.mcp.servers import servers
+from plansurvive.client.cli.mcp.command import Decide, MayApprove, Templates, mcp
+from plansurvive.client.cli.mcp.login import login
+from plansurvive.client.cli.mcp.servers import servers
 
 app = typer.Typer(
     help="Serve plans to agents over MCP, on standard input/output.",

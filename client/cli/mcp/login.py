@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from client.cli import environment, output, signals
+from plansurvive.client.cli import environment, output, signals
 
 Server = Annotated[str, typer.Argument(help="Name of a server in mcp.toml.")]
 
 
 def login(server: Server) -> None:
     """Log in to a server of mcp.toml in the browser, so that workers may act for you there."""
-    from client.tool_servers.login import log_in  # the library is slow to import
+    from plansurvive.client.tool_servers.login import log_in  # the library is slow to import
 
     def show(url: str) -> None:
         output.show(f"Log in here: {url}")

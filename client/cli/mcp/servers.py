@@ -8,11 +8,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client.cli import environment, output, signals
-from client.cli.options import AsJson
-from client.tool_servers.servers import ServerView, list_again, servers_of, stale
-from plans.views.safe_text import line
-from runtime.settings import Settings
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.tool_servers.servers import ServerView, list_again, servers_of, stale
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.settings import Settings
 
 FAILED = 1
 """Exit code if a server did not answer."""

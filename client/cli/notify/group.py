@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from client.cli import environment, output, signals
-from client.cli.options import AsJson, group
-from client.notifications.targets import list_targets, send_test
-from plans.views.safe_text import line
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.options import AsJson, group
+from plansurvive.client.notifications.targets import list_targets, send_test
+from plansurvive.plans.views.safe_text import line
 
 app = group("List the targets of notifications, and test one.")
 

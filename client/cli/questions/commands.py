@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from client import runs
-from client.answers.form import Form
-from client.cli import output, session
-from client.cli.options import AsJson, By, Digest, Id, Step
-from client.cli.session import Connected, who
-from client.ids import plan_id
-from plans.errors import PlanError, Refused
-from plans.views.call_text import call_rows
-from plans.views.models import CallView
-from plans.waiting.events import name_problem
-from plans.waiting.questions import ASK, value_of
+from plansurvive.client import runs
+from plansurvive.client.answers.form import Form
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, By, Digest, Id, Step
+from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.ids import plan_id
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.models import CallView
+from plansurvive.plans.waiting.events import name_problem
+from plansurvive.plans.waiting.questions import ASK, value_of
 
 Value = Annotated[
     str | None,

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from client import runs
-from client.cli import output, session
-from client.cli.options import AsJson
-from client.cli.schedules.show import Name
-from client.cli.session import Connected
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.schedules.show import Name
+from plansurvive.client.cli.session import Connected
+from plansurvive.plans.views.safe_text import line
 
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why, shown with the schedule.")]
 ENDED_OTHERWISE = 1

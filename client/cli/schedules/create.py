@@ -8,29 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
-from client import runs
-from client.cli import environment, output, session
-from client.cli.check import show_asking
-from client.cli.options import AsJson
-from client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
-from client.cli.schedules.show import next_rows
-from client.cli.session import Connected
-from client.cli.sources.template_request import names, prepare_template
-from client.cli.spans import seconds_of
-from client.errors import PlanRefused
-from client.local_tools import known_tools
-from client.requests.plan_request import Flags, Request, prepare
-from client.requests.workspaces import asking_in
-from client.runs import ScheduleView
-from client.schedules.create import Changes, Rules
-from client.schedules.server import checked_name
-from client.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
-from plans.definition.will_ask import Asking
-from plans.errors import PlanError
-from plans.views.safe_text import line
-from runtime.connect import Origin
-from runtime.settings import Settings
-from runtime.task_queues import serves_this_machine
+from plansurvive.client import runs
+from plansurvive.client.cli import environment, output, session
+from plansurvive.client.cli.check import show_asking
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
+from plansurvive.client.cli.schedules.show import next_rows
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.sources.template_request import names, prepare_template
+from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.requests.plan_request import Flags, Request, prepare
+from plansurvive.client.requests.workspaces import asking_in
+from plansurvive.client.runs import ScheduleView
+from plansurvive.client.schedules.create import Changes, Rules
+from plansurvive.client.schedules.server import checked_name
+from plansurvive.client.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.connect import Origin
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import serves_this_machine
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 PlanFile = Annotated[

@@ -9,16 +9,16 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from client import runs
-from client.cli import output, session
-from client.cli.list_plans import plans_table
-from client.cli.options import AsJson
-from client.cli.session import Connected
-from client.runs import ListedSchedule, ScheduleView
-from client.schedules.spec import zone_of
-from client.schedules.words import clock
-from plans.errors import PlanError
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.list_plans import plans_table
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.runs import ListedSchedule, ScheduleView
+from plansurvive.client.schedules.spec import zone_of
+from plansurvive.client.schedules.words import clock
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import line
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 

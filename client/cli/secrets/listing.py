@@ -7,12 +7,12 @@ from typing import Any
 
 import typer
 
-from client.cli import environment, output
-from client.cli.options import AsJson, group
-from client.local_tools import known_tools
-from plans.views.safe_text import line
-from runtime.secrets.file import Entry, file_of, read_entries, unknown_tools
-from runtime.secrets.store import SecretStore
+from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.options import AsJson, group
+from plansurvive.client.local_tools import known_tools
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.secrets.file import Entry, file_of, read_entries, unknown_tools
+from plansurvive.runtime.secrets.store import SecretStore
 
 FAILED = 1
 """Exit code if a secret cannot be read."""

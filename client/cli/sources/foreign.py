@@ -8,15 +8,15 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from client.cli import environment, output
-from client.cli.make import check_out
-from client.cli.options import AsJson
-from client.importers.document import imported
-from client.importers.plan_text import data_of, row, text_of
-from client.importers.report import Report
-from client.local_tools import known_tools
-from client.plan_file import check, load
-from plans.model import Problem
+from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.make import check_out
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.importers.document import imported
+from plansurvive.client.importers.plan_text import data_of, row, text_of
+from plansurvive.client.importers.report import Report
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import check, load
+from plansurvive.plans.model import Problem
 
 LOSSES = 1
 """Exit code of --strict if something was not carried over."""

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from client.cli import output
-from client.cli.options import AsJson
-from client.first_project.create import (
+from plansurvive.client.cli import output
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.first_project.create import (
     AGENTS,
     EDITOR,
     PLAN,
@@ -21,8 +21,8 @@ from client.first_project.create import (
     editor_setting,
     section_for_agents,
 )
-from client.plan_file import plan_schema
-from plans.views.safe_text import line
+from plansurvive.client.plan_file import plan_schema
+from plansurvive.plans.views.safe_text import line
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's directory; made if it does not exist.")]
 

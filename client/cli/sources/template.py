@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from client.cli import environment, output
-from client.cli.options import AsJson, File, group
-from client.cli.run import (
+from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.options import AsJson, File, group
+from plansurvive.client.cli.run import (
     DryRun,
     Fairness,
     Inputs,
@@ -28,22 +28,22 @@ from client.cli.run import (
     foretell,
     to_its_end,
 )
-from client.cli.sources import template_text
-from client.cli.sources.template_request import names, prepare_template
-from client.cli.spans import seconds_of
-from client.differences.texts import text_rows
-from client.errors import PlanRefused
-from client.local_tools import known_tools
-from client.plan_file import OF_WORKERS, check, load
-from client.requests.plan_request import Flags
-from client.templates.known import Known
-from plans.definition.template_calls import waived
-from plans.definition.validation import errors
-from plans.errors import PlanError
-from plans.model.template import SHORT
-from plans.views.safe_text import line
-from runtime.templates.find import find_in
-from runtime.templates.names import named, new_name
+from plansurvive.client.cli.sources import template_text
+from plansurvive.client.cli.sources.template_request import names, prepare_template
+from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.differences.texts import text_rows
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import OF_WORKERS, check, load
+from plansurvive.client.requests.plan_request import Flags
+from plansurvive.client.templates.known import Known
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model.template import SHORT
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.templates.find import find_in
+from plansurvive.runtime.templates.names import named, new_name
 
 app = group("Save plans under a name, with versions, and run them.")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from client.cli import environment, output
-from client.requests.plan_request import Flags, Request, prepared
-from client.templates.known import Known, completed, plan_file_of
-from plans.definition.template_calls import waived
-from plans.views.safe_text import line
-from runtime.settings import Settings
+from plansurvive.client.cli import environment, output
+from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.templates.known import Known, completed, plan_file_of
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.settings import Settings
 
 
 def prepare_template(name: str, flags: Flags, settings: Settings) -> Request:

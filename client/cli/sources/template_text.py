@@ -9,17 +9,17 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from client.cli.output import compact
-from client.differences.texts import Side
-from client.plan_file import load
-from client.templates.known import Known
-from plans.errors import PlanError
-from plans.model import Input
-from plans.model.template import SHORT, Template
-from plans.views.safe_text import line, safe
-from runtime.templates.listing import Listed
-from runtime.templates.names import NAME
-from runtime.templates.store import Version
+from plansurvive.client.cli.output import compact
+from plansurvive.client.differences.texts import Side
+from plansurvive.client.plan_file import load
+from plansurvive.client.templates.known import Known
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Input
+from plansurvive.plans.model.template import SHORT, Template
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.runtime.templates.listing import Listed
+from plansurvive.runtime.templates.names import NAME
+from plansurvive.runtime.templates.store import Version
 
 MAX_VERSIONS_SHOWN = 20
 

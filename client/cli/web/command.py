@@ -9,17 +9,17 @@ from urllib.parse import quote
 
 import typer
 
-from client.cli import environment, output, signals
-from client.cli.output import say
-from client.cli.session import who
-from client.web.served import ServedPage, recorded, served
-from plans.errors import PlanError
-from runtime.background_worker import ensure_worker
-from runtime.connect import Connection, reach
-from runtime.settings import Settings
+from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.output import say
+from plansurvive.client.cli.session import who
+from plansurvive.client.web.served import ServedPage, recorded, served
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.background_worker import ensure_worker
+from plansurvive.runtime.connect import Connection, reach
+from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from client.web.access import Access
+    from plansurvive.client.web.access import Access
 
 Port = Annotated[
     int | None, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port; 0 is any free one. Default: 7243.")
@@ -54,7 +54,7 @@ def review(settings: Settings, plan: str) -> None:
 
 async def beside(settings: Settings, connection: Connection) -> None:
     """Serve the page beside something else in this process, until cancelled. Says what keeps it from that."""
-    from client.web.serve import serve
+    from plansurvive.client.web.serve import serve
 
     with ExitStack() as record:
 
@@ -69,7 +69,7 @@ async def beside(settings: Settings, connection: Connection) -> None:
 
 
 async def _web(settings: Settings, port: int | None, open_: bool, path: str = "/") -> None:
-    from client.web.serve import serve
+    from plansurvive.client.web.serve import serve
 
     with ExitStack() as record:
 

@@ -11,18 +11,18 @@ from typing import Annotated, Any
 
 import typer
 
-from client.cli import output, session
-from client.cli.options import AsJson
-from client.cli.output import say
-from client.cli.spans import duration
-from client.releases.at_versions import AtVersion, all_versions
-from client.releases.control import WHOLE, Drain, ramp, rollback, to_drain
-from client.requests.connected import Connected
-from plans.errors import PlanError
-from plans.views.safe_text import safe
-from runtime.setting_groups.versions import PATTERN
-from runtime.versions.routing import BadVersion, Routing, names, routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.output import say
+from plansurvive.client.cli.spans import duration
+from plansurvive.client.releases.at_versions import AtVersion, all_versions
+from plansurvive.client.releases.control import WHOLE, Drain, ramp, rollback, to_drain
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime.setting_groups.versions import PATTERN
+from plansurvive.runtime.versions.routing import BadVersion, Routing, names, routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 
 app = typer.Typer(
     help="Which version of the workers' code gets new plans.",

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from client.importers.expressions import Const, Node, NotCarried, Op, Path, text_of
-from client.importers.github_actions.conditions import texts_in
-from client.importers.names import id_of
-from client.importers.report import Place, Report
+from plansurvive.client.importers.expressions import Const, Node, NotCarried, Op, Path, text_of
+from plansurvive.client.importers.github_actions.conditions import texts_in
+from plansurvive.client.importers.names import id_of
+from plansurvive.client.importers.report import Place, Report
 
 _FIXED = {
     ("runner", "os"): "Linux",

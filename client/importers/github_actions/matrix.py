@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from client.importers.expressions import Call, Const, Listed, Path, jmespath_of
-from client.importers.report import Place, Report
+from plansurvive.client.importers.expressions import Call, Const, Listed, Path, jmespath_of
+from plansurvive.client.importers.report import Place, Report
 
 MAX_COMBINATIONS = 256
 """GitHub's own limit per workflow run."""

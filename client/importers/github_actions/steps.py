@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from client.importers.expressions import Const, Node, NotCarried, Path, Text, joined, shown, text_of
-from client.importers.github_actions.context import Scope
-from client.importers.report import Place
-from plans.errors import BadReference
-from plans.expressions.references import check_code
+from plansurvive.client.importers.expressions import Const, Node, NotCarried, Path, Text, joined, shown, text_of
+from plansurvive.client.importers.github_actions.context import Scope
+from plansurvive.client.importers.report import Place
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import check_code
 
 MAX_SECONDS = 86_400
 """Longest time limit of a command."""

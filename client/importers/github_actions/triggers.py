@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.importers.expressions import NotCarried, jmespath_of
-from client.importers.github_actions.context import Scope
-from client.importers.names import id_of
-from client.importers.report import Report
+from plansurvive.client.importers.expressions import NotCarried, jmespath_of
+from plansurvive.client.importers.github_actions.context import Scope
+from plansurvive.client.importers.names import id_of
+from plansurvive.client.importers.report import Report
 
 
 def report_triggers(triggers: Any, report: Report) -> None:

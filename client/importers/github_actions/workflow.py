@@ -13,15 +13,15 @@ import json
 import re
 from typing import Any
 
-from client.importers.expressions import Const, Node, NotCarried, jmespath_of, roots_of
-from client.importers.github_actions.conditions import STATUS, condition
-from client.importers.github_actions.context import Job, Scope, declared_inputs
-from client.importers.github_actions.matrix import for_each_of
-from client.importers.github_actions.steps import NOTHING, Defaults, action_step, command_step
-from client.importers.github_actions.triggers import outputs_of, report_triggers
-from client.importers.names import Names, id_of
-from client.importers.plan_text import NOTE
-from client.importers.report import Place, Report
+from plansurvive.client.importers.expressions import Const, Node, NotCarried, jmespath_of, roots_of
+from plansurvive.client.importers.github_actions.conditions import STATUS, condition
+from plansurvive.client.importers.github_actions.context import Job, Scope, declared_inputs
+from plansurvive.client.importers.github_actions.matrix import for_each_of
+from plansurvive.client.importers.github_actions.steps import NOTHING, Defaults, action_step, command_step
+from plansurvive.client.importers.github_actions.triggers import outputs_of, report_triggers
+from plansurvive.client.importers.names import Names, id_of
+from plansurvive.client.importers.plan_text import NOTE
+from plansurvive.client.importers.report import Place, Report
 
 MAX_STEPS = 2_000
 """Most steps of one document."""

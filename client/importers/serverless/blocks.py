@@ -6,13 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from client.importers.expressions import Listed, Node, NotCarried, Path, Unknown, jmespath_of, roots_of, value_of
-from client.importers.names import id_of
-from client.importers.report import Place
-from client.importers.serverless.flow import Flow, Made, listed, marked, within
-from client.importers.serverless.leaves import Leaf
-from client.importers.serverless.state import ERROR, State
-from client.importers.serverless.tasks import leaf_of, seconds_of
+from plansurvive.client.importers.expressions import (
+    Listed,
+    Node,
+    NotCarried,
+    Path,
+    Unknown,
+    jmespath_of,
+    roots_of,
+    value_of,
+)
+from plansurvive.client.importers.names import id_of
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.flow import Flow, Made, listed, marked, within
+from plansurvive.client.importers.serverless.leaves import Leaf
+from plansurvive.client.importers.serverless.state import ERROR, State
+from plansurvive.client.importers.serverless.tasks import leaf_of, seconds_of
 
 CODES = {
     "communication": ["HTTP_STATUS", "HTTP_UNREACHABLE", "HTTP_TIMEOUT"],

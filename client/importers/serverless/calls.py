@@ -7,11 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from client.importers.expressions import Const, Made, Node, NotCarried, Path, Text, Unknown, joined, selected
-from client.importers.expressions import text_of as to_text
-from client.importers.report import Place
-from client.importers.serverless.leaves import ASK, Leaf, asks
-from client.importers.serverless.state import State
+from plansurvive.client.importers.expressions import (
+    Const,
+    Made,
+    Node,
+    NotCarried,
+    Path,
+    Text,
+    Unknown,
+    joined,
+    selected,
+)
+from plansurvive.client.importers.expressions import text_of as to_text
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.leaves import ASK, Leaf, asks
+from plansurvive.client.importers.serverless.state import State
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from client.importers.expressions import Node, Op, Path, Unknown, roots_of
-from client.importers.names import Names
-from client.importers.plan_text import NOTE
-from client.importers.report import Place
-from client.importers.serverless.state import State
+from plansurvive.client.importers.expressions import Node, Op, Path, Unknown, roots_of
+from plansurvive.client.importers.names import Names
+from plansurvive.client.importers.plan_text import NOTE
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.state import State
 
 MAX_TASKS = 2_000
 """Most steps made of one document; cases that share tasks multiply them."""

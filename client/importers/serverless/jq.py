@@ -12,8 +12,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from client.importers.expressions import Call, Const, Listed, Made, Node, NotCarried, Op, Path, Text, selected
-from client.importers.serverless.jq_parts import (
+from plansurvive.client.importers.expressions import (
+    Call,
+    Const,
+    Listed,
+    Made,
+    Node,
+    NotCarried,
+    Op,
+    Path,
+    Text,
+    selected,
+)
+from plansurvive.client.importers.serverless.jq_parts import (
     WITH_TEXT,
     added,
     applied,

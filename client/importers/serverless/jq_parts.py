@@ -5,7 +5,19 @@ from __future__ import annotations
 import json
 import re
 
-from client.importers.expressions import Call, Const, Listed, Made, Node, NotCarried, Op, Path, Text, joined, selected
+from plansurvive.client.importers.expressions import (
+    Call,
+    Const,
+    Listed,
+    Made,
+    Node,
+    NotCarried,
+    Op,
+    Path,
+    Text,
+    joined,
+    selected,
+)
 
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 300

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from client.importers.expressions import Node
-from client.importers.report import Place
-from client.importers.serverless.state import State
+from plansurvive.client.importers.expressions import Node
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.state import State
 
 MAX_ROWS = 100
 """Most lines of a question about a task."""

@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from client.importers.expressions import Const, Made, Node, NotCarried, Path, Text
-from client.importers.expressions import text_of as to_text
-from client.importers.names import id_of
-from client.importers.report import Place
-from client.importers.serverless.leaves import ASK, Leaf, asks
-from client.importers.serverless.state import State
-from plans.errors import BadReference
-from plans.expressions.references import check_code
+from plansurvive.client.importers.expressions import Const, Made, Node, NotCarried, Path, Text
+from plansurvive.client.importers.expressions import text_of as to_text
+from plansurvive.client.importers.names import id_of
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.leaves import ASK, Leaf, asks
+from plansurvive.client.importers.serverless.state import State
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import check_code
 
 
 def run_of(name: str, given: Mapping[str, Any], state: State, place: Place) -> Leaf:

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from client.importers.expressions import Const, Listed, Made, Node, NotCarried, Path, Unknown
-from client.importers.expressions import jmespath_of as to_jmespath
-from client.importers.expressions import text_of as to_text
-from client.importers.expressions import value_of as to_value
-from client.importers.report import Place, Report
-from client.importers.serverless.jq import Data, embedded, evaluated
+from plansurvive.client.importers.expressions import Const, Listed, Made, Node, NotCarried, Path, Unknown
+from plansurvive.client.importers.expressions import jmespath_of as to_jmespath
+from plansurvive.client.importers.expressions import text_of as to_text
+from plansurvive.client.importers.expressions import value_of as to_value
+from plansurvive.client.importers.report import Place, Report
+from plansurvive.client.importers.serverless.jq import Data, embedded, evaluated
 
 INPUTS = Path("inputs")
 LOST = "an expression that was not carried over"

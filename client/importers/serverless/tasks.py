@@ -10,14 +10,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from client.importers.expressions import Const, Listed, Path
-from client.importers.expressions import text_of as to_text
-from client.importers.names import id_of
-from client.importers.report import Place
-from client.importers.serverless.calls import call_of
-from client.importers.serverless.leaves import ASK, Leaf, asks
-from client.importers.serverless.processes import run_of
-from client.importers.serverless.state import State
+from plansurvive.client.importers.expressions import Const, Listed, Path
+from plansurvive.client.importers.expressions import text_of as to_text
+from plansurvive.client.importers.names import id_of
+from plansurvive.client.importers.report import Place
+from plansurvive.client.importers.serverless.calls import call_of
+from plansurvive.client.importers.serverless.leaves import ASK, Leaf, asks
+from plansurvive.client.importers.serverless.processes import run_of
+from plansurvive.client.importers.serverless.state import State
 
 _EVENT = re.compile(r"[A-Za-z0-9_.:/-]{1,200}")
 _DURATION = re.compile(

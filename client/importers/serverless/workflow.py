@@ -9,12 +9,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from client.importers.expressions import Made, Node, NotCarried, Path, Unknown, jmespath_of
-from client.importers.names import Names, id_of
-from client.importers.report import Report
-from client.importers.serverless.blocks import steps_of
-from client.importers.serverless.flow import Flow
-from client.importers.serverless.state import LOST, State
+from plansurvive.client.importers.expressions import Made, Node, NotCarried, Path, Unknown, jmespath_of
+from plansurvive.client.importers.names import Names, id_of
+from plansurvive.client.importers.report import Report
+from plansurvive.client.importers.serverless.blocks import steps_of
+from plansurvive.client.importers.serverless.flow import Flow
+from plansurvive.client.importers.serverless.state import LOST, State
 
 EVENTS = Path("inputs", ("events",))
 _TYPES = ("string", "integer", "number", "boolean", "array", "object")

@@ -11,11 +11,11 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client import runs
-from client.decisions import Choice
-from client.errors import NoWorker, PlanClosed
-from client.forms.texts import Unreadable
-from client.mcp.decisions.asks import (
+from plansurvive.client import runs
+from plansurvive.client.decisions import Choice
+from plansurvive.client.errors import NoWorker, PlanClosed
+from plansurvive.client.forms.texts import Unreadable
+from plansurvive.client.mcp.decisions.asks import (
     ALWAYS,
     BEGIN,
     COMMENT,
@@ -26,12 +26,12 @@ from client.mcp.decisions.asks import (
     REVIEW,
     Ask,
 )
-from client.mcp.decisions.forms import AnswerForm
-from client.mcp.decisions.open import Open
-from client.mcp.decisions.replies import Replied, Replies
-from client.mcp.host import Author
-from plans.errors import Refused
-from runtime.settings import Settings
+from plansurvive.client.mcp.decisions.forms import AnswerForm
+from plansurvive.client.mcp.decisions.open import Open
+from plansurvive.client.mcp.decisions.replies import Replied, Replies
+from plansurvive.client.mcp.host import Author
+from plansurvive.plans.errors import Refused
+from plansurvive.runtime.settings import Settings
 
 ACCEPT, DECLINE, CANCEL = "accept", "decline", "cancel"
 """What a person does with an elicitation (MCP 2026-07-28, client/elicitation)."""

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, InputRequiredResult, TextContent
 
-from client.mcp.decisions.flow import ask_person
-from client.mcp.host import Host, Request
-from client.mcp.replies import bounded, reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.views import PlanId, Shown, shown
+from plansurvive.client.mcp.decisions.flow import ask_person
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import bounded, reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.views import PlanId, Shown, shown
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from client.mcp.decisions.forms import AnswerForm, answer_form
-from client.pending import Pending
-from plans.views.call_text import call_rows, value_rows
-from plans.views.card import QUESTION
-from plans.views.safe_text import exact
+from plansurvive.client.mcp.decisions.forms import AnswerForm, answer_form
+from plansurvive.client.pending import Pending
+from plansurvive.plans.views.call_text import call_rows, value_rows
+from plansurvive.plans.views.card import QUESTION
+from plansurvive.plans.views.safe_text import exact
 
 MAX_CHARACTERS = 20_000
 """Length of the text of a request. Nothing in it is cut: what is longer is decided elsewhere."""

@@ -17,15 +17,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitRequest, InputRequiredResult
 from temporalio.client import WorkflowExecutionStatus
 
-from client.mcp.decisions.answers import settle
-from client.mcp.decisions.open import Waiting, waiting
-from client.mcp.decisions.rules import Deciding, can_ask
-from client.mcp.host import Author, Host
-from client.mcp.rounds import asked_keys, asked_state, round_key
-from client.requests.connected import Connected
-from client.rpc import ask_view, describe
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
+from plansurvive.client.mcp.decisions.answers import settle
+from plansurvive.client.mcp.decisions.open import Waiting, waiting
+from plansurvive.client.mcp.decisions.rules import Deciding, can_ask
+from plansurvive.client.mcp.host import Author, Host
+from plansurvive.client.mcp.rounds import asked_keys, asked_state, round_key
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import ask_view, describe
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
 
 MODERN = "2026-07-28"
 """First version of the protocol in which a server asks by answering; dates compare as texts."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from client.forms.kinds import required_of
-from client.forms.texts import ABSENT, Unreadable, json_value
-from client.forms.tree import Maker, Node
-from plans.views.safe_text import exact
-from plans.waiting.questions import as_typed, has_default, misfit, schema_of
+from plansurvive.client.forms.kinds import required_of
+from plansurvive.client.forms.texts import ABSENT, Unreadable, json_value
+from plansurvive.client.forms.tree import Maker, Node
+from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.waiting.questions import as_typed, has_default, misfit, schema_of
 
 ANSWER = "answer"
 """Field of a question that asks for one value."""

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from client.calls import with_values
-from client.edits import plan_file
-from client.ids import plan_id
-from client.mcp.decisions.asks import Ask, ask_of, ask_to_begin
-from client.mcp.decisions.replies import Replied, Replies
-from client.mcp.decisions.rules import Deciding, may_ask
-from client.pending import Pending, of_view
-from plans.run import PlanStatus
-from plans.views.models import BriefView
-from runtime.settings import Settings
+from plansurvive.client.calls import with_values
+from plansurvive.client.edits import plan_file
+from plansurvive.client.ids import plan_id
+from plansurvive.client.mcp.decisions.asks import Ask, ask_of, ask_to_begin
+from plansurvive.client.mcp.decisions.replies import Replied, Replies
+from plansurvive.client.mcp.decisions.rules import Deciding, may_ask
+from plansurvive.client.pending import Pending, of_view
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.models import BriefView
+from plansurvive.runtime.settings import Settings
 
 PATIENCE = 4.0
 """Seconds a plan below may take to answer."""

@@ -16,9 +16,9 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from plans.model import Value
-from runtime.settings import SettingError, Settings
-from runtime.wait import try_lock
+from plansurvive.plans.model import Value
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.wait import try_lock
 
 KEPT_SECONDS = 400 * 24 * 3600
 """How long a reply is remembered."""

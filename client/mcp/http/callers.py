@@ -16,13 +16,13 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from client.web.access.access import Access, Unknown
-from client.web.access.link import Attempts, SecretLink
-from client.web.access.oidc.login import OidcAccess
-from client.web.access.oidc.provider import LoginFailed
-from client.web.access.people import Person
-from runtime.private_files import secret
-from runtime.settings import Settings
+from plansurvive.client.web.access.access import Access, Unknown
+from plansurvive.client.web.access.link import Attempts, SecretLink
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.access.oidc.provider import LoginFailed
+from plansurvive.client.web.access.people import Person
+from plansurvive.runtime.private_files import secret
+from plansurvive.runtime.settings import Settings
 
 PATH = "/mcp"
 TOKEN_FILE = "mcp.token"  # noqa: S105  # a name

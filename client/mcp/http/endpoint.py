@@ -25,15 +25,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from client.mcp.host import Caller, Host
-from client.mcp.host import Request as McpRequest
-from client.mcp.http import roles
-from client.mcp.http.callers import PATH, Sender, callers
-from client.mcp.http.entrance import WELL_KNOWN, McpEntrance
-from client.mcp.server import build
-from client.web.access import Role, SecretLink, person_of, public
-from client.web.service import Service
-from plans.definition.parsing import MAX_BYTES
+from plansurvive.client.mcp.host import Caller, Host
+from plansurvive.client.mcp.host import Request as McpRequest
+from plansurvive.client.mcp.http import roles
+from plansurvive.client.mcp.http.callers import PATH, Sender, callers
+from plansurvive.client.mcp.http.entrance import WELL_KNOWN, McpEntrance
+from plansurvive.client.mcp.server import build
+from plansurvive.client.web.access import Role, SecretLink, person_of, public
+from plansurvive.client.web.service import Service
+from plansurvive.plans.definition.parsing import MAX_BYTES
 
 MAX_SESSIONS = 200
 """Of clients before 2026-07-28, at the same time."""

@@ -11,11 +11,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from client.mcp.http.callers import PATH, Callers, audience
-from client.web.access.access import Access, Unknown
-from client.web.access.oidc.login import OidcAccess
-from client.web.access.people import Forbidden
-from runtime.settings import Settings
+from plansurvive.client.mcp.http.callers import PATH, Callers, audience
+from plansurvive.client.web.access.access import Access, Unknown
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.access.people import Forbidden
+from plansurvive.runtime.settings import Settings
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 """The metadata of the resource (RFC 9728, 3.1), for the page as a whole and with the path of the server added."""

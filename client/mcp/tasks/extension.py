@@ -17,15 +17,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams
 from pydantic import Field
 
-from client import runs
-from client.errors import BadPlanId, PlanClosed, PlanNotFound
-from client.mcp.decisions.flow import deciding_of, person_of, replied
-from client.mcp.host import Forbidden, Host
-from client.mcp.tasks.capability import TASKS, VERSIONS, Request, check_header, takes_tasks
-from client.mcp.tasks.looking import task_of
-from client.requests.connected import Connected
-from plans.errors import PlanError
-from plans.views.safe_text import safe
+from plansurvive.client import runs
+from plansurvive.client.errors import BadPlanId, PlanClosed, PlanNotFound
+from plansurvive.client.mcp.decisions.flow import deciding_of, person_of, replied
+from plansurvive.client.mcp.host import Forbidden, Host
+from plansurvive.client.mcp.tasks.capability import TASKS, VERSIONS, Request, check_header, takes_tasks
+from plansurvive.client.mcp.tasks.looking import task_of
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.safe_text import safe
 
 MAX_RESPONSES = 100
 COMPLETE = {"resultType": "complete"}

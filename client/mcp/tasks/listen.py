@@ -20,16 +20,16 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, Notification, NotificationParams, SubscriptionsAcknowledgedNotification
 
-from client.mcp.decisions.flow import deciding_of
-from client.mcp.decisions.rules import Deciding
-from client.mcp.host import Host
-from client.mcp.tasks.capability import TASKS, Request
-from client.mcp.tasks.extension import as_protocol_errors
-from client.mcp.tasks.looking import task_of
-from client.mcp.tasks.wire import Task
-from client.requests.connected import Connected
-from client.rpc import describe
-from plans.errors import PlanError
+from plansurvive.client.mcp.decisions.flow import deciding_of
+from plansurvive.client.mcp.decisions.rules import Deciding
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.tasks.capability import TASKS, Request
+from plansurvive.client.mcp.tasks.extension import as_protocol_errors
+from plansurvive.client.mcp.tasks.looking import task_of
+from plansurvive.client.mcp.tasks.wire import Task
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import describe
+from plansurvive.plans.errors import PlanError
 
 LISTEN = "subscriptions/listen"
 MAX_TASKS = 50

@@ -17,24 +17,24 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from client.errors import NoWorker
-from client.ids import plan_id
-from client.mcp.decisions.open import PATIENCE, Waiting, waiting
-from client.mcp.decisions.rules import Deciding
-from client.mcp.errors import told
-from client.mcp.replies import reply
-from client.mcp.tasks.wire import Task, TaskStatus, Times, changed, progress
-from client.mcp.templates.answers import answered
-from client.mcp.tools.views import shown
-from client.mcp.where import where
-from client.requests.connected import Connected
-from client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
-from client.summary import wait
-from plans.errors import InvalidPlan, PlanError
-from plans.run import PlanStatus
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
-from plans.views.summary import Summary
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.ids import plan_id
+from plansurvive.client.mcp.decisions.open import PATIENCE, Waiting, waiting
+from plansurvive.client.mcp.decisions.rules import Deciding
+from plansurvive.client.mcp.errors import told
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tasks.wire import Task, TaskStatus, Times, changed, progress
+from plansurvive.client.mcp.templates.answers import answered
+from plansurvive.client.mcp.tools.views import shown
+from plansurvive.client.mcp.where import where
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
+from plansurvive.client.summary import wait
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.summary import Summary
 
 _LOST: dict[WorkflowExecutionStatus, tuple[TaskStatus, str]] = {
     WorkflowExecutionStatus.TERMINATED: ("cancelled", "the plan was terminated from outside"),

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 
 from mcp.types import INTERNAL_ERROR, CallToolResult
 
-from plans.run import PlanStatus, Status
-from plans.views.models import BriefView
-from plans.views.safe_text import line
+from plansurvive.plans.run import PlanStatus, Status
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.safe_text import line
 
 TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
 TERMINAL: frozenset[TaskStatus] = frozenset(("completed", "failed", "cancelled"))

@@ -6,21 +6,21 @@ import asyncio
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
 
-from client import runs
-from client.end_records import run_of_ended
-from client.mcp.replies import bounded, reply
-from client.mcp.templates.contents import as_text, contents
-from client.mcp.templates.files import Written
-from client.mcp.templates.offers import CONTENT
-from client.mcp.tools.views import shown
-from client.mcp.where import where
-from client.requests.connected import Connected
-from client.summary import wait
-from plans.errors import PlanError, ToolError
-from plans.run import ENDED, Result
-from plans.views.summary import Summary
-from runtime.connect import storage
-from runtime.value_store import ValueStore
+from plansurvive.client import runs
+from plansurvive.client.end_records import run_of_ended
+from plansurvive.client.mcp.replies import bounded, reply
+from plansurvive.client.mcp.templates.contents import as_text, contents
+from plansurvive.client.mcp.templates.files import Written
+from plansurvive.client.mcp.templates.offers import CONTENT
+from plansurvive.client.mcp.tools.views import shown
+from plansurvive.client.mcp.where import where
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.summary import wait
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.run import ENDED, Result
+from plansurvive.plans.views.summary import Summary
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.value_store import ValueStore
 
 
 async def answered(here: Connected, plan: str) -> CallToolResult:

@@ -17,21 +17,21 @@ from typing import Any
 
 from mcp.types import CallToolResult, Tool
 
-from client import runs
-from client.errors import PlanRefused
-from client.history_feed import changes
-from client.mcp.host import Caller, Host, Request
-from client.mcp.tasks.capability import takes_tasks
-from client.mcp.templates.answers import answered
-from client.mcp.templates.offers import Offer, offers
-from client.mcp.tools.starting import UNWAIVED
-from client.requests.connected import Connected
-from client.requests.plan_request import Flags, prepared
-from client.requests.roots import Roots
-from client.start import Started
-from client.templates.known import plan_file_of
-from plans.run import ENDED
-from plans.views.models import BriefView
+from plansurvive.client import runs
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.history_feed import changes
+from plansurvive.client.mcp.host import Caller, Host, Request
+from plansurvive.client.mcp.tasks.capability import takes_tasks
+from plansurvive.client.mcp.templates.answers import answered
+from plansurvive.client.mcp.templates.offers import Offer, offers
+from plansurvive.client.mcp.tools.starting import UNWAIVED
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.requests.plan_request import Flags, prepared
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.start import Started
+from plansurvive.client.templates.known import plan_file_of
+from plansurvive.plans.run import ENDED
+from plansurvive.plans.views.models import BriefView
 
 WAIT = 50.0
 """Seconds that a call waits for its plan: many clients give up on a call after a minute."""

@@ -22,14 +22,14 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from activities.workspace.allowed import WorkspaceRules
-from activities.workspace.contents import read_head
-from activities.workspace.tree import may_hold_secrets
-from activities.workspace.workspace import Place, Workspace
-from client.mcp.templates.contents import as_text
-from plans.errors import ToolError
-from plans.views.safe_text import line, safe
-from runtime.settings import Settings
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.activities.workspace.contents import read_head
+from plansurvive.activities.workspace.tree import may_hold_secrets
+from plansurvive.activities.workspace.workspace import Place, Workspace
+from plansurvive.client.mcp.templates.contents import as_text
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.runtime.settings import Settings
 
 MAX_BYTES = 1_000_000
 """Of a file that is sent along."""

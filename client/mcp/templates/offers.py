@@ -12,16 +12,16 @@ from typing import Any
 
 from mcp.types import Tool
 
-from client.mcp.tools.adding import Kind
-from client.mcp.tools.views import Shown
-from client.requests.roots import Roots
-from client.templates.known import Known
-from plans.definition.parsing import read_plan
-from plans.errors import PlanError
-from plans.model import Input, Plan
-from plans.model.template import Template
-from plans.views.safe_text import line, safe
-from runtime.settings import Settings
+from plansurvive.client.mcp.tools.adding import Kind
+from plansurvive.client.mcp.tools.views import Shown
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.templates.known import Known
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Input, Plan
+from plansurvive.plans.model.template import Template
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.runtime.settings import Settings
 
 ALL = "all"
 RESERVED = "plan_"

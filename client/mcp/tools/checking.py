@@ -10,21 +10,21 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from activities.notify.targets import read_targets
-from client.children.checking import check_children
-from client.local_tools import known_tools
-from client.mcp.host import Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.sources import FileGiven, InputsGiven, PlanGiven, Source, TemplateGiven, Workspace
-from client.plan_file import check, plan_schema
-from client.requests.roots import Roots
-from client.requests.workspaces import asking_in, directory_of, own_workspace_problems
-from plans.definition.template_calls import waived
-from plans.definition.validation import errors, input_values
-from plans.definition.will_ask import Asking
-from plans.errors import InvalidPlan, PlanError
-from plans.model import Problem, ToolSpec, Value
+from plansurvive.activities.notify.targets import read_targets
+from plansurvive.client.children.checking import check_children
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.sources import FileGiven, InputsGiven, PlanGiven, Source, TemplateGiven, Workspace
+from plansurvive.client.plan_file import check, plan_schema
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.validation import errors, input_values
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.model import Problem, ToolSpec, Value
 
 MAX_PROBLEMS = 100
 

@@ -13,16 +13,16 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.ids import plan_id as id_of
-from client.mcp.host import Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.views import PlanId, Shown, StepId, shown
-from client.mcp.tools.waiting import Wait, news
-from client.requests.connected import Connected
-from plans.editing.next_run import Replacement
-from plans.model import Value
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id as id_of
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.views import PlanId, Shown, StepId, shown
+from plansurvive.client.mcp.tools.waiting import Wait, news
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.model import Value
 
 
 class Told(Value):

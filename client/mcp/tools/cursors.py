@@ -7,13 +7,13 @@ from typing import Literal, Self
 from pydantic import Field, ValidationError
 from temporalio.client import Client
 
-from activities.outputs.stored_output import Position, output
-from client.logs.attempts import Attempts, Shown
-from plans.activity_io import STDERR, STDOUT
-from plans.errors import PlanError, ToolError
-from plans.model import Value
-from plans.views.safe_text import safe
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Position, output
+from plansurvive.client.logs.attempts import Attempts, Shown
+from plansurvive.plans.activity_io import STDERR, STDOUT
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.model import Value
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime.value_store import ValueStore
 
 MAX_PARTS = 500
 """Attempts that may be read in parts at the same time."""

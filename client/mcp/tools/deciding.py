@@ -13,14 +13,14 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.ids import plan_id as id_of
-from client.mcp.host import Caller, Forbidden, Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.controlling import Told
-from client.mcp.tools.views import PlanId, StepId
-from client.runs import Choice
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id as id_of
+from plansurvive.client.mcp.host import Caller, Forbidden, Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.controlling import Told
+from plansurvive.client.mcp.tools.views import PlanId, StepId
+from plansurvive.client.runs import Choice
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="`digest` of plan_pending: what is decided about.")]
 Comment = Annotated[str, Field(max_length=2_000, description="Reason, for the plan's log.")]

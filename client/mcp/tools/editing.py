@@ -18,22 +18,22 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.ids import plan_id as id_of
-from client.local_tools import tools_of
-from client.mcp.host import Forbidden, Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.sources import refuse_other_queues
-from client.mcp.tools.views import PlanId
-from client.requests.connected import Connected
-from client.rpc import ask
-from plans.edits import MAX_EDITS, AddStep, Edit, SetField
-from plans.llm.own_fields import Tools, own_fields
-from plans.model import Step, Value
-from plans.model.plan import OfPlan, plan_aliases, plan_names
-from plans.model.step_fields import Llm, aliases, names
-from plans.run import Run
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id as id_of
+from plansurvive.client.local_tools import tools_of
+from plansurvive.client.mcp.host import Forbidden, Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.sources import refuse_other_queues
+from plansurvive.client.mcp.tools.views import PlanId
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import ask
+from plansurvive.plans.edits import MAX_EDITS, AddStep, Edit, SetField
+from plansurvive.plans.llm.own_fields import Tools, own_fields
+from plansurvive.plans.model import Step, Value
+from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names
+from plansurvive.plans.model.step_fields import Llm, aliases, names
+from plansurvive.plans.run import Run
 
 _LLM_EDITS = OfPlan.EDIT | OfPlan.LLM
 OF_THE_PLAN = frozenset((*plan_aliases(_LLM_EDITS), *plan_names(_LLM_EDITS)))

@@ -10,23 +10,23 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.ids import plan_id as id_of
-from client.mcp.host import Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.views import PlanId, StepId
-from client.mcp.tools.waiting import MAX_WAIT
-from client.mcp.where import Where, where
-from client.requests.connected import Connected
-from client.runs import Started, Summary
-from client.undo.whole import Undone, undo_whole, would_undo
-from plans.errors import Refused
-from plans.files.undo import CallChanges, FileChange, Refusal
-from plans.flow.undo_run import UndoCall
-from plans.model import Value
-from plans.run import PlanStatus
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id as id_of
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.views import PlanId, StepId
+from plansurvive.client.mcp.tools.waiting import MAX_WAIT
+from plansurvive.client.mcp.where import Where, where
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.runs import Started, Summary
+from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.files.undo import CallChanges, FileChange, Refusal
+from plansurvive.plans.flow.undo_run import UndoCall
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.safe_text import line
 
 MAX_CHARACTERS = 60_000
 """Of the JSON of the changes in one answer."""

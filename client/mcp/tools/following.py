@@ -10,19 +10,19 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.mcp.host import Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.cursors import LogCursor, Read, read_on
-from client.mcp.tools.views import PlanId, StepId
-from client.mcp.tools.waiting import Wait, news
-from client.rpc import has_ended
-from plans.model import Value
-from plans.views.progress.events import EventView
-from plans.views.safe_text import line
-from runtime.connect import storage
-from runtime.value_store import ValueStore
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.cursors import LogCursor, Read, read_on
+from plansurvive.client.mcp.tools.views import PlanId, StepId
+from plansurvive.client.mcp.tools.waiting import Wait, news
+from plansurvive.client.rpc import has_ended
+from plansurvive.plans.model import Value
+from plansurvive.plans.views.progress.events import EventView
+from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.value_store import ValueStore
 
 MAX_EVENTS = 200
 MAX_BYTES = 60_000

@@ -10,17 +10,17 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import runs
-from client.mcp.host import Host, Request
-from client.mcp.replies import reply
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.views import MAX_STEPS, Awaited, PlanId, Shown, StepId, shown
-from client.mcp.tools.waiting import Wait, news
-from client.mcp.where import Where, where
-from client.requests.connected import Connected
-from plans.model import Value
-from plans.run import PlanStatus
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.views import MAX_STEPS, Awaited, PlanId, Shown, StepId, shown
+from plansurvive.client.mcp.tools.waiting import Wait, news
+from plansurvive.client.mcp.where import Where, where
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.safe_text import line
 
 MAX_LISTED = 200
 MAX_CHARACTERS = 100_000

@@ -12,17 +12,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from client.mcp.host import Forbidden
-from client.plan_file import PlanFile, load
-from client.requests.plan_request import Flags, Request, prepared
-from client.requests.roots import Roots
-from client.templates.known import Known, plan_file_of
-from plans.definition.parsing import MAX_BYTES, Unreadable
-from plans.errors import InvalidPlan, PlanError
-from plans.expressions.opaque import PLAN
-from plans.model import Problem
-from runtime.plan_files.text import data_of
-from runtime.settings import Settings
+from plansurvive.client.mcp.host import Forbidden
+from plansurvive.client.plan_file import PlanFile, load
+from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.templates.known import Known, plan_file_of
+from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.model import Problem
+from plansurvive.runtime.plan_files.text import data_of
+from plansurvive.runtime.settings import Settings
 
 PlanGiven = Annotated[
     dict[str, Any] | str | None,

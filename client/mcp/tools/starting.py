@@ -13,14 +13,14 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from client import draft, runs
-from client.errors import PlanRefused
-from client.limits.priority import of_another
-from client.mcp.host import Caller, Host, Request
-from client.mcp.replies import reply
-from client.mcp.tasks.capability import takes_tasks
-from client.mcp.tools.adding import Kind, add
-from client.mcp.tools.sources import (
+from plansurvive.client import draft, runs
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.limits.priority import of_another
+from plansurvive.client.mcp.host import Caller, Host, Request
+from plansurvive.client.mcp.replies import reply
+from plansurvive.client.mcp.tasks.capability import takes_tasks
+from plansurvive.client.mcp.tools.adding import Kind, add
+from plansurvive.client.mcp.tools.sources import (
     Chosen,
     FileGiven,
     InputsGiven,
@@ -30,16 +30,16 @@ from client.mcp.tools.sources import (
     Workspace,
     requested,
 )
-from client.mcp.tools.views import Shown, shown, text_of
-from client.mcp.tools.waiting import Wait, news
-from client.requests.connected import Connected
-from client.requests.llm import require_llm
-from client.requests.plan_request import Request as PlanRequest
-from client.requests.roots import Roots
-from client.requests.workspaces import named
-from client.runs import Started
-from plans.definition.template_calls import waived
-from plans.run import Options
+from plansurvive.client.mcp.tools.views import Shown, shown, text_of
+from plansurvive.client.mcp.tools.waiting import Wait, news
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.plan_request import Request as PlanRequest
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.runs import Started
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.run import Options
 
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]
 MaxParallel = Annotated[int | None, Field(ge=1, le=100, description="Maximum number of steps at the same time.")]

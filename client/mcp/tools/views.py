@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from client import runs
-from client.children.naming import asking
-from client.mcp.where import Where, where
-from client.pending import Pending
-from client.requests.connected import Connected
-from plans.errors import Refused
-from plans.model import Value
-from plans.run import ENDED, PlanStatus, Status
-from plans.views.models import BriefStep, BriefView, PlanView, ResultView
-from plans.views.safe_text import line
-from plans.views.summary import Failure
+from plansurvive.client import runs
+from plansurvive.client.children.naming import asking
+from plansurvive.client.mcp.where import Where, where
+from plansurvive.client.pending import Pending
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import ENDED, PlanStatus, Status
+from plansurvive.plans.views.models import BriefStep, BriefView, PlanView, ResultView
+from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.summary import Failure
 
 PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]
 StepId = Annotated[

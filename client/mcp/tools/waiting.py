@@ -8,12 +8,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from client import runs
-from client.history_feed import changes
-from client.mcp.tools.views import awaited
-from client.requests.connected import Connected
-from plans.run import ENDED, PlanStatus
-from plans.views.models import BriefView
+from plansurvive.client import runs
+from plansurvive.client.history_feed import changes
+from plansurvive.client.mcp.tools.views import awaited
+from plansurvive.client.requests.connected import Connected
+from plansurvive.plans.run import ENDED, PlanStatus
+from plansurvive.plans.views.models import BriefView
 
 MAX_WAIT = 50.0
 """Seconds that one call waits at most: many clients give up on a call after a minute."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from plans.flow.ids import template_of
-from plans.views.models import StepView
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.views.models import StepView
 
 OVERWRITES = "asks if it would write over a file that the run has not seen"
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from client import runs
-from client.review.deciding.answering import answered
-from client.review.deciding.other_args import Compare, approved_with_others
-from client.review.dialogs import Approve, AskText
-from client.review.plan_screen import LivePlan
-from client.review.undisturbed import undisturbed
-from client.runs import Choice
-from plans.errors import InvalidPlan, PlanError
-from plans.views.card import Card
-from plans.views.safe_text import line
+from plansurvive.client import runs
+from plansurvive.client.review.deciding.answering import answered
+from plansurvive.client.review.deciding.other_args import Compare, approved_with_others
+from plansurvive.client.review.dialogs import Approve, AskText
+from plansurvive.client.review.plan_screen import LivePlan
+from plansurvive.client.review.undisturbed import undisturbed
+from plansurvive.client.runs import Choice
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line
 
 READING_SECONDS = 0.4
 """Approvals sooner than this after the step appeared are ignored: too soon to have read it."""

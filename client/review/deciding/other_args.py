@@ -16,19 +16,19 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from client import runs
-from client.decide.changed_call import edit_rows, with_args
-from client.forms.flat import flat_fields
-from client.forms.texts import ABSENT, Unreadable
-from client.review.dialogs import Approve
-from client.review.plan_screen import LivePlan
-from client.review.step_form import FieldRow
-from client.runs import Choice
-from plans.errors import PlanError
-from plans.model import ToolSpec
-from plans.plan_diff import same_value
-from plans.views.card import Card
-from plans.views.safe_text import line, safe
+from plansurvive.client import runs
+from plansurvive.client.decide.changed_call import edit_rows, with_args
+from plansurvive.client.forms.flat import flat_fields
+from plansurvive.client.forms.texts import ABSENT, Unreadable
+from plansurvive.client.review.dialogs import Approve
+from plansurvive.client.review.plan_screen import LivePlan
+from plansurvive.client.review.step_form import FieldRow
+from plansurvive.client.runs import Choice
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.plan_diff import same_value
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.safe_text import line, safe
 
 Compare = Callable[[Card], Awaitable[Mapping[str, str]]]
 """Texts to show with a call: what it would change in a file as it is now (`client.decide.shown`)."""

@@ -4,10 +4,10 @@
 settings. Nothing but `pages` imports the pages.
 """
 
-from client.web.access.access import Access
-from client.web.access.choose import access_for
-from client.web.access.guard import Guard
-from client.web.access.link import SecretLink
-from client.web.access.people import Person, Role, csrf_of, needs, person_of, public
+from plansurvive.client.web.access.access import Access
+from plansurvive.client.web.access.choose import access_for
+from plansurvive.client.web.access.guard import Guard
+from plansurvive.client.web.access.link import SecretLink
+from plansurvive.client.web.access.people import Person, Role, csrf_of, needs, person_of, public
 
 __all__ = ["Access", "Guard", "Person", "Role", "SecretLink", "access_for", "csrf_of", "needs", "person_of", "public"]

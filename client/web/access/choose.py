@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from client.web.access.access import Access
-from client.web.access.link import SecretLink, fresh_secret
-from client.web.access.oidc.login import OidcAccess
-from client.web.access.oidc.provider import Provider
-from client.web.access.proxy import ProxyAccess
-from client.web.access.roles import RoleSource
-from client.web.access.sessions import Sessions
-from plans.errors import PlanError
-from runtime.setting_groups.web import is_loopback
-from runtime.settings import SettingError, Settings
+from plansurvive.client.web.access.access import Access
+from plansurvive.client.web.access.link import SecretLink, fresh_secret
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.access.oidc.provider import Provider
+from plansurvive.client.web.access.proxy import ProxyAccess
+from plansurvive.client.web.access.roles import RoleSource
+from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.setting_groups.web import is_loopback
+from plansurvive.runtime.settings import SettingError, Settings
 
 MAX_SECRET = 10_000
 

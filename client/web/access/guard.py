@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from client.web.access.access import Access, Unknown
-from client.web.access.browser import (
+from plansurvive.client.web.access.access import Access, Unknown
+from plansurvive.client.web.access.browser import (
     HEADERS,
     MAX_HEAD,
     MAX_HEADERS,
@@ -23,8 +23,8 @@ from client.web.access.browser import (
     SECURE,
     refusal,
 )
-from client.web.access.people import Forbidden
-from plans.errors import PlanError
+from plansurvive.client.web.access.people import Forbidden
+from plansurvive.plans.errors import PlanError
 
 STATIC = "/static/"
 """Below it, everything is the same for everybody and needs no session."""

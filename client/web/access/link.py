@@ -15,11 +15,11 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from client.web.access.access import Access, Known, Unknown, is_use
-from client.web.access.browser import REFERRER, SAFE_METHODS, own_path
-from client.web.access.people import Person, Role
-from client.web.access.sessions import Sessions
-from runtime.atomic_file import write_whole
+from plansurvive.client.web.access.access import Access, Known, Unknown, is_use
+from plansurvive.client.web.access.browser import REFERRER, SAFE_METHODS, own_path
+from plansurvive.client.web.access.people import Person, Role
+from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.runtime.atomic_file import write_whole
 
 KEY_FILE = "web.key"
 """File in the state directory with the secret of the page that started last."""

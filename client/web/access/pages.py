@@ -7,11 +7,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from client.web.access.oidc.login import CALLBACK, OidcAccess
-from client.web.access.people import Role, needs
-from client.web.forms import form_of
-from client.web.rendering import page
-from client.web.service import service_of
+from plansurvive.client.web.access.oidc.login import CALLBACK, OidcAccess
+from plansurvive.client.web.access.people import Role, needs
+from plansurvive.client.web.forms import form_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
 
 
 def _oidc(request: Request) -> OidcAccess:

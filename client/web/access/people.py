@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from plans.errors import PlanError
+from plansurvive.plans.errors import PlanError
 
 Handler = Callable[[Request], Awaitable[Response]]
 _NEEDS, _PUBLIC = "needs_role", "is_public"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from client.web.access.people import Role
-from plans.identities import identity
-from runtime.settings import SettingError
+from plansurvive.client.web.access.people import Role
+from plansurvive.plans.identities import identity
+from plansurvive.runtime.settings import SettingError
 
 LOG = logging.getLogger(__name__)
 GROUP = "group:"

@@ -3,6 +3,6 @@
 Works as plain forms; JavaScript only keeps the lists current. Imports the page's service, rendering, forms and access.
 """
 
-from client.web.decisions.routes import routes
+from plansurvive.client.web.decisions.routes import routes
 
 __all__ = ["routes"]

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from client import runs
-from client.decide.here import diffs
-from client.local_tools import tools_of
-from client.pending import Pending
-from client.rpc import ask_view
-from client.web.decisions.cards import Shown, answer_form
-from client.web.decisions.inbox import outcome
-from client.web.schema_form import Field
-from client.web.service import Service
-from plans.errors import PlanError
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
+from plansurvive.client import runs
+from plansurvive.client.decide.here import diffs
+from plansurvive.client.local_tools import tools_of
+from plansurvive.client.pending import Pending
+from plansurvive.client.rpc import ask_view
+from plansurvive.client.web.decisions.cards import Shown, answer_form
+from plansurvive.client.web.decisions.inbox import outcome
+from plansurvive.client.web.schema_form import Field
+from plansurvive.client.web.service import Service
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
 
 
 async def asked_now(service: Service, plan: str, step: str) -> Pending | None:

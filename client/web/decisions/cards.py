@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from client.decide.call_diff import CallDiff
-from client.forms.texts import ABSENT
-from client.pending import Pending
-from client.web.schema_form import Field, SchemaForm
-from plans.flow.ids import is_pattern, pattern_of
-from plans.views.call_text import CALL_CHARACTERS
-from plans.views.card import Part
-from plans.views.safe_text import exact
-from plans.waiting.questions import has_default, schema_of
+from plansurvive.client.decide.call_diff import CallDiff
+from plansurvive.client.forms.texts import ABSENT
+from plansurvive.client.pending import Pending
+from plansurvive.client.web.schema_form import Field, SchemaForm
+from plansurvive.plans.flow.ids import is_pattern, pattern_of
+from plansurvive.plans.views.call_text import CALL_CHARACTERS
+from plansurvive.plans.views.card import Part
+from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.waiting.questions import has_default, schema_of
 
 ANSWER = "f"
 """Prefix of the fields of an answer."""

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 
 from temporalio.client import Client
 
-from client.listing import Listed, list_plans
-from client.pending import Pending, pending
-from client.rpc import ask_view
-from client.web.service import Service
-from plans.errors import PlanError
-from plans.flow.ids import pattern_of
-from plans.log import LogKind
-from plans.run import PlanStatus
-from plans.views.models import BriefView
-from plans.views.queries import BRIEF
-from plans.views.safe_text import line
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.pending import Pending, pending
+from plansurvive.client.rpc import ask_view
+from plansurvive.client.web.service import Service
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.plans.views.safe_text import line
 
 EVERY = 1.0
 """Seconds between two looks at the index while somebody watches."""

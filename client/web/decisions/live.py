@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
-from client.web.decisions.inbox import Inbox, Waiting
+from plansurvive.client.web.decisions.inbox import Inbox, Waiting
 
 STILL_HERE = 15.0
 """Seconds between two signs of life."""

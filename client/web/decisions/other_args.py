@@ -14,15 +14,15 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client.calls import with_values
-from client.decide.changed_call import with_args
-from client.differences.plan_diff import field_changes
-from client.pending import Pending
-from client.web.decisions.asked import cards_of
-from client.web.forms import text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.errors import Refused
+from plansurvive.client.calls import with_values
+from plansurvive.client.decide.changed_call import with_args
+from plansurvive.client.differences.plan_diff import field_changes
+from plansurvive.client.pending import Pending
+from plansurvive.client.web.decisions.asked import cards_of
+from plansurvive.client.web.forms import text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import Refused
 
 FINAL = "final"
 """Name of the field with the arguments that the second page showed, as JSON."""

@@ -15,23 +15,23 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from client import runs
-from client.calls import with_values
-from client.decisions import Choice
-from client.errors import NoWorker, PlanClosed
-from client.web.access import Role, needs, person_of
-from client.web.decisions.asked import asked_now, cards_of, news, schema_of_args
-from client.web.decisions.cards import answer_form, args_form, groups
-from client.web.decisions.inbox import Inbox, outcome
-from client.web.decisions.live import events
-from client.web.decisions.other_args import final_args, shown_once_more
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.schema_form import Field
-from client.web.service import service_of
-from plans.errors import InvalidPlan, Refused
-from plans.flow.ids import is_pattern
-from plans.waiting.questions import misfit
+from plansurvive.client import runs
+from plansurvive.client.calls import with_values
+from plansurvive.client.decisions import Choice
+from plansurvive.client.errors import NoWorker, PlanClosed
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.decisions.asked import asked_now, cards_of, news, schema_of_args
+from plansurvive.client.web.decisions.cards import answer_form, args_form, groups
+from plansurvive.client.web.decisions.inbox import Inbox, outcome
+from plansurvive.client.web.decisions.live import events
+from plansurvive.client.web.decisions.other_args import final_args, shown_once_more
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.schema_form import Field
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.flow.ids import is_pattern
+from plansurvive.plans.waiting.questions import misfit
 
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""

@@ -16,17 +16,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from client import runs
-from client.runs import Started
-from client.web.access import Role
-from client.web.access.people import needs, person_of
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.definition.scopes import walk_step
-from plans.editing.next_run import Replacement
-from plans.editing.step_places import setting_of
-from plans.errors import PlanError
+from plansurvive.client import runs
+from plansurvive.client.runs import Started
+from plansurvive.client.web.access import Role
+from plansurvive.client.web.access.people import needs, person_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.definition.scopes import walk_step
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.editing.step_places import setting_of
+from plansurvive.plans.errors import PlanError
 
 MAX_LINES = 200
 """Fields that one form changes."""

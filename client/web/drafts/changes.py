@@ -10,15 +10,15 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client import edits as editing
-from client.web.access import Role
-from client.web.access.people import Handler, needs, person_of
-from client.web.drafts.memory import loaded
-from client.web.drafts.review_page import number_of, refused
-from client.web.forms import done, form_of, text_of
-from client.web.service import service_of
-from plans.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
-from plans.errors import PlanError
+from plansurvive.client import edits as editing
+from plansurvive.client.web.access import Role
+from plansurvive.client.web.access.people import Handler, needs, person_of
+from plansurvive.client.web.drafts.memory import loaded
+from plansurvive.client.web.drafts.review_page import number_of, refused
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
+from plansurvive.plans.errors import PlanError
 
 OPS = ("remove", "move", "skip", "unskip", "set")
 

@@ -9,12 +9,12 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client import runs
-from client.web.access import Role, needs, person_of
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.errors import PlanError
+from plansurvive.client import runs
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import PlanError
 
 
 @needs(Role.OPERATOR)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from temporalio.client import Client
 
-from client import edits
-from client.ids import plan_id
-from client.undo.whole import Undone
-from client.web.access.people import Author, Person
-from client.web.drafts.reviewed import Reviewed, reviewed
-from client.web.drafts.versions import KnownVersions
-from client.web.service import service_of
-from plans.errors import PlanError
+from plansurvive.client import edits
+from plansurvive.client.ids import plan_id
+from plansurvive.client.undo.whole import Undone
+from plansurvive.client.web.access.people import Author, Person
+from plansurvive.client.web.drafts.reviewed import Reviewed, reviewed
+from plansurvive.client.web.drafts.versions import KnownVersions
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import PlanError
 
 MAX_FAILED = 200
 """Failed regenerations whose feedback is kept for another try."""

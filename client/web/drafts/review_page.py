@@ -10,21 +10,21 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client import runs
-from client.requests.llm import require_llm_of
-from client.web.access import Role
-from client.web.access.people import needs, person_of
-from client.web.drafts.memory import loaded, memory_of
-from client.web.drafts.reviewed import Reviewed
-from client.web.drafts.rows import rows_of
-from client.web.drafts.versions import Since
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from client.web.start.pages import ready
-from plans.errors import PlanError, Refused
-from plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
-from plans.run import PlanStatus
+from plansurvive.client import runs
+from plansurvive.client.requests.llm import require_llm_of
+from plansurvive.client.web.access import Role
+from plansurvive.client.web.access.people import needs, person_of
+from plansurvive.client.web.drafts.memory import loaded, memory_of
+from plansurvive.client.web.drafts.reviewed import Reviewed
+from plansurvive.client.web.drafts.rows import rows_of
+from plansurvive.client.web.drafts.versions import Since
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.start.pages import ready
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
+from plansurvive.plans.run import PlanStatus
 
 AGAIN_SECONDS = 2
 """After which a page that waits for the LLM is loaded again."""

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from client.local_tools import known_tools
-from client.requests.asking import asking_of
-from client.rpc import ask
-from plans.definition.scopes import walk
-from plans.definition.will_ask import Asking
-from plans.errors import Refused
-from plans.model import Problem, Step, ToolSpec
-from plans.run import ENDED, PlanStatus, Run
-from plans.views.models import PlanView
-from plans.views.queries import view
-from runtime.settings import Settings
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.requests.asking import asking_of
+from plansurvive.client.rpc import ask
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.queries import view
+from plansurvive.runtime.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from client.web.drafts import again, changes, event_page, review_page, step_page, undo_page
+from plansurvive.client.web.drafts import again, changes, event_page, review_page, step_page, undo_page
 
 routes = [
     Route("/plans/{plan_id}/draft", review_page.draft),

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from client.web.drafts.reviewed import Reviewed
-from plans.definition.scopes import Body, bodies, path_in
-from plans.definition.will_ask import Asking
-from plans.editing.draft import has_begun
-from plans.model import Step
-from plans.model.step_fields import On, aliases
-from plans.run import Run, Status
-from plans.views.card import unusual_in
-from plans.views.nested.written import heading
-from plans.views.safe_text import exact
+from plansurvive.client.web.drafts.reviewed import Reviewed
+from plansurvive.plans.definition.scopes import Body, bodies, path_in
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.editing.draft import has_begun
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.views.card import unusual_in
+from plansurvive.plans.views.nested.written import heading
+from plansurvive.plans.views.safe_text import exact
 
 MAX_STEPS = 1_000
 """Steps that are listed, those inside others included; the others are counted."""

@@ -12,17 +12,17 @@ from typing import Any
 
 import yaml
 
-from client.forms.step_draft import Draft, Unwritable
-from client.forms.texts import text_of
-from client.forms.tree import Node
-from client.web.drafts.reviewed import Reviewed
-from plans.edits import AddStep, Edit, SetField
-from plans.errors import InvalidPlan
-from plans.model import Step, ToolSpec
-from plans.model.step_fields import On, aliases
-from plans.views.models import StepView
-from plans.views.safe_text import safe
-from runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.client.forms.step_draft import Draft, Unwritable
+from plansurvive.client.forms.texts import text_of
+from plansurvive.client.forms.tree import Node
+from plansurvive.client.web.drafts.reviewed import Reviewed
+from plansurvive.plans.edits import AddStep, Edit, SetField
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.views.models import StepView
+from plansurvive.plans.views.safe_text import safe
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 MORE = "more"
 TOOL = "tool"

@@ -14,24 +14,24 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client import edits as editing
-from client.forms.step_draft import Unwritable
-from client.web.access import Role
-from client.web.access.people import needs, person_of
-from client.web.drafts.memory import loaded, memory_of
-from client.web.drafts.review_page import number_of
-from client.web.drafts.reviewed import Reviewed
-from client.web.drafts.rows import Row, rows_of, why_not_edited
-from client.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
-from client.web.drafts.versions import Since
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.definition.parsing import Unreadable
-from plans.edits import AddStep, Edit
-from plans.errors import InvalidPlan, PlanError, Refused
-from plans.model import Problem
-from runtime.plan_files.text import data_of
+from plansurvive.client import edits as editing
+from plansurvive.client.forms.step_draft import Unwritable
+from plansurvive.client.web.access import Role
+from plansurvive.client.web.access.people import needs, person_of
+from plansurvive.client.web.drafts.memory import loaded, memory_of
+from plansurvive.client.web.drafts.review_page import number_of
+from plansurvive.client.web.drafts.reviewed import Reviewed
+from plansurvive.client.web.drafts.rows import Row, rows_of, why_not_edited
+from plansurvive.client.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
+from plansurvive.client.web.drafts.versions import Since
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.definition.parsing import Unreadable
+from plansurvive.plans.edits import AddStep, Edit
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.plans.model import Problem
+from plansurvive.runtime.plan_files.text import data_of
 
 FIELD = "field."
 """Before the names of the step's fields in the form."""

@@ -9,16 +9,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from client import runs
-from client.runs import Started, Summary
-from client.undo.whole import Undone, undo_whole, would_undo
-from client.web.access import Role
-from client.web.access.people import needs
-from client.web.drafts.memory import Undo, memory_of
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.errors import PlanError
+from plansurvive.client import runs
+from plansurvive.client.runs import Started, Summary
+from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
+from plansurvive.client.web.access import Role
+from plansurvive.client.web.access.people import needs
+from plansurvive.client.web.drafts.memory import Undo, memory_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.errors import PlanError
 
 SOON = 2.0
 """Seconds within which most undos are done: so long the answer to the form waits."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from client.differences.plan_diff import PlanDiff, plan_diff
-from client.web.drafts.reviewed import Reviewed
-from plans.execution.regeneration import as_it_stands
-from plans.model import Plan
-from plans.run import Run
-from plans.views.models.records import ChangeView
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff
+from plansurvive.client.web.drafts.reviewed import Reviewed
+from plansurvive.plans.execution.regeneration import as_it_stands
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.models.records import ChangeView
 
 MAX_KNOWN = 200
 """Versions that are remembered."""

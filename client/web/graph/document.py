@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from client.web.graph.folding import FOLD, fold
-from client.web.graph.tree import MORE, Node, tree_of, tree_of_plan
-from plans.model import Plan
-from plans.views.models import PlanView
+from plansurvive.client.web.graph.folding import FOLD, fold
+from plansurvive.client.web.graph.tree import MORE, Node, tree_of, tree_of_plan
+from plansurvive.plans.model import Plan
+from plansurvive.plans.views.models import PlanView
 
 
 def document(view: PlanView) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from math import ceil
 
-from client.web.graph.tree import Node
+from plansurvive.client.web.graph.tree import Node
 
 ROOM = 120
 """Nodes beside each other; of a page, more cannot be read at once."""

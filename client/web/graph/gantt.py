@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from client.web.graph.folding import FOLD, fold, members
-from client.web.graph.tree import Node, tree_of
-from plans.run import ENDED
-from plans.views.models import PlanView, StepView
-from plans.views.models.records import ToolCallView
-from plans.views.safe_text import line
+from plansurvive.client.web.graph.folding import FOLD, fold, members
+from plansurvive.client.web.graph.tree import Node, tree_of
+from plansurvive.plans.run import ENDED
+from plansurvive.plans.views.models import PlanView, StepView
+from plansurvive.plans.views.models.records import ToolCallView
+from plansurvive.plans.views.safe_text import line
 
 ROWS = 200
 """Rows of one time line."""

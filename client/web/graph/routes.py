@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from client.web.access import Role, needs
-from client.web.graph.document import document, tag
-from client.web.graph.gantt import time_line
-from client.web.live.watcher import Watcher
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.views.models import PlanView
-from plans.views.safe_text import line
+from plansurvive.client.web.access import Role, needs
+from plansurvive.client.web.graph.document import document, tag
+from plansurvive.client.web.graph.gantt import time_line
+from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.safe_text import line
 
 _SENT: WeakKeyDictionary[Watcher, tuple[str, bytes]] = WeakKeyDictionary()
 """By watched plan, the tag of the document that was sent last, and the document: made once for all who look."""

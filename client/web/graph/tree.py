@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.children.view import in_words
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
-from plans.flow.ids import inner_id, lineage, template_of
-from plans.flow.outline import kind_of
-from plans.model import Plan, Step
-from plans.views.graphs.plan_nodes import written_text
-from plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
-from plans.views.models.plan import TaskView
-from plans.views.nested.words import folded_line, what
-from plans.views.safe_text import line
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.children.view import in_words
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
+from plansurvive.plans.flow.ids import inner_id, lineage, template_of
+from plansurvive.plans.flow.outline import kind_of
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.views.graphs.plan_nodes import written_text
+from plansurvive.plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
+from plansurvive.plans.views.models.plan import TaskView
+from plansurvive.plans.views.nested.words import folded_line, what
+from plansurvive.plans.views.safe_text import line
 
 LABEL = 120
 """Characters of a label that are kept."""

@@ -12,25 +12,25 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from activities.lifecycle.agent_history import history_store
-from client import agents, draft, runs
-from client.limits.listing import in_words
-from client.local_tools import known_tools
-from client.requests.llm import require_llm
-from client.requests.roots import Roots
-from client.requests.workspaces import named
-from client.web.access import Role, needs, person_of
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from client.web.start.pages import ready
-from plans.agents import history as history_of
-from plans.agents.history import Entry, History
-from plans.agents.order import AgentLimits, AgentOrder, step_args
-from plans.errors import PlanError
-from plans.run import Options
-from runtime.limits.limits_file import read_limits
-from runtime.settings import Settings
+from plansurvive.activities.lifecycle.agent_history import history_store
+from plansurvive.client import agents, draft, runs
+from plansurvive.client.limits.listing import in_words
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.start.pages import ready
+from plansurvive.plans.agents import history as history_of
+from plansurvive.plans.agents.history import Entry, History
+from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Options
+from plansurvive.runtime.limits.limits_file import read_limits
+from plansurvive.runtime.settings import Settings
 
 NAV = "agents"
 LIMITS = (("calls", "iterations"), ("tokens", "tokens"), ("seconds", "seconds"))

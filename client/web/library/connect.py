@@ -5,12 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client.mcp.http.callers import PATH, audience, token
-from client.web.access import Role, SecretLink, needs
-from client.web.access.oidc.login import OidcAccess
-from client.web.forms import done, form_of
-from client.web.rendering import page
-from client.web.service import service_of
+from plansurvive.client.mcp.http.callers import PATH, audience, token
+from plansurvive.client.web.access import Role, SecretLink, needs
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.forms import done, form_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
 
 NAV = "agents"
 

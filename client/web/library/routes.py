@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from client.web.library import agents, connect, schedules, templates
+from plansurvive.client.web.library import agents, connect, schedules, templates
 
 routes = [
     Route("/templates", templates.listed),

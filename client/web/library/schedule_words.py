@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from client.schedules.spec import BadSchedule
-from plans.errors import PlanError
+from plansurvive.client.schedules.spec import BadSchedule
+from plansurvive.plans.errors import PlanError
 
 FIELDS = {
     "cron": "Cron", "every": "Every", "calendar": "Calendar", "timezone": "Time zone", "start": "No runs before",

@@ -9,21 +9,21 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client import runs
-from client.requests.roots import Roots
-from client.schedules.create import Changes, Rules
-from client.schedules.server import checked_name
-from client.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
-from client.schedules.words import clock
-from client.web.access import Role, needs, person_of
-from client.web.forms import done, form_of, text_of
-from client.web.library.schedule_words import on_the_page
-from client.web.rendering import page
-from client.web.schema_form import MORE
-from client.web.service import service_of
-from client.web.start.pages import choices_of, ready, source_of
-from client.web.start.sources import Choices, Source, checked, requested
-from plans.errors import InvalidPlan, PlanError
+from plansurvive.client import runs
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.schedules.create import Changes, Rules
+from plansurvive.client.schedules.server import checked_name
+from plansurvive.client.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
+from plansurvive.client.schedules.words import clock
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.library.schedule_words import on_the_page
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.schema_form import MORE
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.start.pages import choices_of, ready, source_of
+from plansurvive.client.web.start.sources import Choices, Source, checked, requested
+from plansurvive.plans.errors import InvalidPlan, PlanError
 
 NAV = "schedules"
 TEXTS = ("name", "cron", "every", "calendar", "timezone", "jitter", "start", "end", "overlap", "catchup", "limit",

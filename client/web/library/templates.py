@@ -7,25 +7,25 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from client.differences.plan_diff import PlanDiff, plan_diff
-from client.differences.texts import Side, text_rows
-from client.errors import PlanRefused
-from client.local_tools import known_tools
-from client.plan_file import OF_WORKERS, check
-from client.requests.roots import Roots
-from client.templates.known import Known
-from client.web.access import Role, needs
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.service import service_of
-from client.web.start.pages import source_of
-from client.web.start.sources import Source
-from plans.definition.parsing import read_plan
-from plans.definition.template_calls import waived
-from plans.definition.validation import errors
-from plans.errors import PlanError
-from plans.model.template import SHORT, Template
-from runtime.templates.names import named, new_name
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff
+from plansurvive.client.differences.texts import Side, text_rows
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import OF_WORKERS, check
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.templates.known import Known
+from plansurvive.client.web.access import Role, needs
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.start.pages import source_of
+from plansurvive.client.web.start.sources import Source
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model.template import SHORT, Template
+from plansurvive.runtime.templates.names import named, new_name
 
 NAV = "templates"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from temporalio.client import Client
 
-from client.ids import workflow_id
-from client.web.live.output import Output
-from client.web.live.watcher import IDLE_SECONDS, Watcher
-from runtime.value_store import ValueStore
+from plansurvive.client.ids import workflow_id
+from plansurvive.client.web.live.output import Output
+from plansurvive.client.web.live.watcher import IDLE_SECONDS, Watcher
+from plansurvive.runtime.value_store import ValueStore
 
 MOST = 500
 """Plans watched at the same time; beyond that, the least recently used one that nobody looks at is dropped."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from client.runs import BriefView
-from plans.run import ENDED
-from plans.views.queries import BRIEF, brief_since
+from plansurvive.client.runs import BriefView
+from plansurvive.plans.run import ENDED
+from plansurvive.plans.views.queries import BRIEF, brief_since
 
 BIG = 100
 """Steps from which on only those are asked for that may differ: of fewer, all are read as fast."""

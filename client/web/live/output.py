@@ -13,14 +13,14 @@ from itertools import islice
 
 from temporalio.client import Client
 
-from activities.outputs.stored_output import Number
-from client.logs.feed import Began, Event, Wrote, feed
-from client.web.live.stream import message
-from plans.activity_io import STDERR
-from plans.errors import PlanError
-from plans.views.live import numbered
-from plans.views.safe_text import line, safe
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number
+from plansurvive.client.logs.feed import Began, Event, Wrote, feed
+from plansurvive.client.web.live.stream import message
+from plansurvive.plans.activity_io import STDERR
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.live import numbered
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.runtime.value_store import ValueStore
 
 MOST_PIECES, MOST_CHARACTERS = 2_000, 1_000_000
 """What is kept for those who come later; `plan logs` has all of it."""

@@ -19,18 +19,18 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from client.errors import NoWorker
-from client.history_feed import changes
-from client.live.in_flight import in_flight
-from client.live.steps import by_step
-from client.rpc import ask_view, describe, has_ended, translated
-from client.runs import BriefView, LiveView, PlanView
-from client.web.live.merging import asked_of, merged
-from plans.errors import PlanError
-from plans.run import Status
-from plans.views.queries import BRIEF
-from runtime.errors import NotConnected
-from runtime.task_queues import listeners
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.history_feed import changes
+from plansurvive.client.live.in_flight import in_flight
+from plansurvive.client.live.steps import by_step
+from plansurvive.client.rpc import ask_view, describe, has_ended, translated
+from plansurvive.client.runs import BriefView, LiveView, PlanView
+from plansurvive.client.web.live.merging import asked_of, merged
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.queries import BRIEF
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.task_queues import listeners
 
 SHARE = 3.0
 """Pause after a query, as a multiple of its duration: a big plan's worker has time for its work."""

@@ -6,12 +6,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from client.web.live.output import Output
-from client.web.live.stream import streamed
-from client.web.rendering import page, url_of
-from client.web.service import service_of
-from runtime.connect import storage
-from runtime.value_store import ValueStore
+from plansurvive.client.web.live.output import Output
+from plansurvive.client.web.live.stream import streamed
+from plansurvive.client.web.rendering import page, url_of
+from plansurvive.client.web.service import service_of
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.value_store import ValueStore
 
 
 async def logs(request: Request) -> Response:

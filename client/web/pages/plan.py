@@ -11,19 +11,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from client import runs
-from client.ids import plan_id
-from client.runs import BriefView, Summary
-from client.web.access import Role, needs, person_of
-from client.web.forms import done, form_of
-from client.web.live.stream import EVERY, KEEP, json_message, message, streamed
-from client.web.live.watcher import Watcher, updates
-from client.web.pages.rows import ON_A_PAGE, Row, done_of, key_of, row
-from client.web.rendering import page, render, url_of
-from client.web.service import service_of
-from plans.run import ENDED, PlanStatus, Status
-from plans.views.models import BriefStep
-from plans.views.progress.next_actions import next_actions
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id
+from plansurvive.client.runs import BriefView, Summary
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.forms import done, form_of
+from plansurvive.client.web.live.stream import EVERY, KEEP, json_message, message, streamed
+from plansurvive.client.web.live.watcher import Watcher, updates
+from plansurvive.client.web.pages.rows import ON_A_PAGE, Row, done_of, key_of, row
+from plansurvive.client.web.rendering import page, render, url_of
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.run import ENDED, PlanStatus, Status
+from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.progress.next_actions import next_actions
 
 STATES = ("waiting", *(status.value for status in Status))
 """What the list of steps can be narrowed to."""

@@ -12,11 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from temporalio.client import Client
 
-from client.listing import Listed, list_plans
-from client.overview.standing import standings
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.run import PlanStatus
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.overview.standing import standings
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.run import PlanStatus
 
 ON_A_PAGE = 50
 MAX_LOOKED_AT = 5_000

@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from client import runs
-from client.ids import plan_id
-from client.web.rendering import page, url_of
-from client.web.service import service_of
-from plans.files.undo import one_of
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id
+from plansurvive.client.web.rendering import page, url_of
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.files.undo import one_of
 
 ENTRIES = 500
 """Log entries that are shown, the newest."""

@@ -6,15 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from client.live.steps import percent
-from client.runs import BriefView, LiveView
-from client.web.words import duration
-from plans.children.view import in_words
-from plans.run import Status
-from plans.views.live import attempt_text
-from plans.views.models import BriefStep
-from plans.views.nested.words import folded_line
-from plans.views.pending import ASKING
+from plansurvive.client.live.steps import percent
+from plansurvive.client.runs import BriefView, LiveView
+from plansurvive.client.web.words import duration
+from plansurvive.plans.children.view import in_words
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.live import attempt_text
+from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.pending import ASKING
 
 ON_A_PAGE = 200
 """Rows of one page of a big plan."""

@@ -11,23 +11,23 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from client import runs
-from client.ids import plan_id
-from client.runs import PlanView
-from client.web.live.watcher import Watcher
-from client.web.pages.rows import Row, row
-from client.web.rendering import page
-from client.web.service import service_of
-from plans.agents.as_plan import TOOL as AGENT
-from plans.agents.order import agent_of_step
-from plans.caching.why import reasons_of
-from plans.errors import PlanError, ToolError
-from plans.flow.ids import template_of
-from plans.views.call_text import value_rows
-from plans.views.models import ResultView, StepView, ToolCallView
-from plans.views.safe_text import json_text
-from runtime.connect import storage
-from runtime.value_store import ValueStore
+from plansurvive.client import runs
+from plansurvive.client.ids import plan_id
+from plansurvive.client.runs import PlanView
+from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.client.web.pages.rows import Row, row
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.service import service_of
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.caching.why import reasons_of
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.views.call_text import value_rows
+from plansurvive.plans.views.models import ResultView, StepView, ToolCallView
+from plansurvive.plans.views.safe_text import json_text
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.value_store import ValueStore
 
 INSIDE = 100
 """Steps inside a block or loop that are listed at a time."""

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from client.forms.errors import errors_of
-from client.forms.texts import ABSENT, Unreadable, json_value
-from client.web.schema_form import MORE, Field, SchemaForm, schema_of_inputs
-from plans.model import Input, Problem
+from plansurvive.client.forms.errors import errors_of
+from plansurvive.client.forms.texts import ABSENT, Unreadable, json_value
+from plansurvive.client.web.schema_form import MORE, Field, SchemaForm, schema_of_inputs
+from plansurvive.plans.model import Input, Problem
 
 NAME = "input"
 PREFIX = f"{NAME}."

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from client.requests.roots import Listed
-from runtime.templates.listing import Listed as Template
+from plansurvive.client.requests.roots import Listed
+from plansurvive.runtime.templates.listing import Listed as Template
 
 FEW = 12
 """So many are listed as they are; of more, only those at the top of a folder's tree are unfolded."""

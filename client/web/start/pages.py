@@ -10,32 +10,32 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from client import draft, runs
-from client.errors import PlanRefused
-from client.forecast import words
-from client.forecast.forecast import forecast
-from client.importers.document import imported
-from client.importers.plan_text import row
-from client.importers.plan_text import text_of as text_of_import
-from client.requests.llm import require_llm
-from client.requests.plan_request import Request as PlanRequest
-from client.requests.roots import Roots
-from client.requests.workspaces import named
-from client.runs import Started
-from client.templates.known import Known
-from client.web.access import Role, needs, person_of
-from client.web.forms import done, form_of, text_of
-from client.web.rendering import page
-from client.web.schema_form import MORE
-from client.web.service import service_of
-from client.web.start.inputs import sent_of
-from client.web.start.offered import offered
-from client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
-from plans.errors import InvalidPlan, PlanError
-from plans.forecast.models import Forecast
-from plans.run import Options
-from runtime.background_worker import ensure_worker
-from runtime.task_queues import serves_this_machine
+from plansurvive.client import draft, runs
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.forecast import words
+from plansurvive.client.forecast.forecast import forecast
+from plansurvive.client.importers.document import imported
+from plansurvive.client.importers.plan_text import row
+from plansurvive.client.importers.plan_text import text_of as text_of_import
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.plan_request import Request as PlanRequest
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.requests.workspaces import named
+from plansurvive.client.runs import Started
+from plansurvive.client.templates.known import Known
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.web.rendering import page
+from plansurvive.client.web.schema_form import MORE
+from plansurvive.client.web.service import service_of
+from plansurvive.client.web.start.inputs import sent_of
+from plansurvive.client.web.start.offered import offered
+from plansurvive.client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.forecast.models import Forecast
+from plansurvive.plans.run import Options
+from plansurvive.runtime.background_worker import ensure_worker
+from plansurvive.runtime.task_queues import serves_this_machine
 
 ON_FAILURE = ("ask_llm", "block", "stop")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from client.web.start import pages
+from plansurvive.client.web.start import pages
 
 routes = [
     Route("/start", pages.choose),

@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from client.errors import PlanRefused
-from client.local_tools import known_tools
-from client.plan_file import PlanFile, check, load
-from client.requests.plan_request import Flags, Request, prepared
-from client.requests.roots import Roots
-from client.requests.time_spans import time_limit
-from client.requests.workspaces import asking_in, directory_of
-from client.templates.known import Known, plan_file_of
-from client.web.start.inputs import Filled, Sent, filled
-from plans.definition.parsing import MAX_BYTES, Unreadable
-from plans.definition.template_calls import waived
-from plans.definition.will_ask import Asking
-from plans.errors import InvalidPlan, PlanError
-from plans.model import Plan, Problem
-from runtime.plan_files.text import data_of
-from runtime.settings import Settings
+from plansurvive.client.errors import PlanRefused
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import PlanFile, check, load
+from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.requests.roots import Roots
+from plansurvive.client.requests.time_spans import time_limit
+from plansurvive.client.requests.workspaces import asking_in, directory_of
+from plansurvive.client.templates.known import Known, plan_file_of
+from plansurvive.client.web.start.inputs import Filled, Sent, filled
+from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
+from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.model import Plan, Problem
+from plansurvive.runtime.plan_files.text import data_of
+from plansurvive.runtime.settings import Settings
 
 PASTED = "<pasted>"
 

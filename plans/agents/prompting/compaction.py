@@ -16,9 +16,9 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
-from plans.llm.prompt_parts import READ_RESULT, compacted_text
-from plans.llm.shortened import json_line
+from plansurvive.plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
+from plansurvive.plans.llm.prompt_parts import READ_RESULT, compacted_text
+from plansurvive.plans.llm.shortened import json_line
 
 FULL = 0.75
 """Share of the window that a prompt may fill; the rest is for the answer, and for errors of the estimate."""

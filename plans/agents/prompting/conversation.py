@@ -19,8 +19,8 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.agents.prompting.prompts import notice_section, request_section
-from plans.llm.prompt_parts import (
+from plansurvive.plans.agents.prompting.prompts import notice_section, request_section
+from plansurvive.plans.llm.prompt_parts import (
     READ_RESULT,
     RESULTS_CHARACTERS,
     Guide,
@@ -31,7 +31,7 @@ from plans.llm.prompt_parts import (
     outcome_text,
     section,
 )
-from plans.model import Value
+from plansurvive.plans.model import Value
 
 UNUSABLE_CHARACTERS = 4_000
 """Maximum length of an answer that was not usable, as it is repeated to the model."""

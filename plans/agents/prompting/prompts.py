@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from plans.agents.tasks import PLAN_ACTIONS, Task, TaskList, TaskStatus
-from plans.llm.prompt_parts import (
+from plansurvive.plans.agents.tasks import PLAN_ACTIONS, Task, TaskList, TaskStatus
+from plansurvive.plans.llm.prompt_parts import (
     DATA_RULE,
     READ_RESULT,
     Guide,
@@ -24,8 +24,8 @@ from plans.llm.prompt_parts import (
     section,
     tools_text,
 )
-from plans.llm.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS, instruction
-from plans.model import ToolSpec
+from plansurvive.plans.llm.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS, instruction
+from plansurvive.plans.model import ToolSpec
 
 PLAN_ACTIONS_TOOL = ToolSpec(
     name=PLAN_ACTIONS,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plans.agents.llm_request import AgentQuestion, Asked
-from plans.agents.order import request_text
-from plans.agents.prompting.conversation import UNUSABLE_CHARACTERS
-from plans.agents.run import AgentRun
-from plans.large_value import LargeValue
+from plansurvive.plans.agents.llm_request import AgentQuestion, Asked
+from plansurvive.plans.agents.order import request_text
+from plansurvive.plans.agents.prompting.conversation import UNUSABLE_CHARACTERS
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.large_value import LargeValue
 
 SENT_CHARACTERS = 2 * UNUSABLE_CHARACTERS
 """Maximum length of an unusable answer in a question: more than is repeated, since what is not text goes first."""

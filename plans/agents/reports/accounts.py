@@ -15,17 +15,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plans import budget as budgets
-from plans.activity_io import PastCall
-from plans.agents.order import PlanLink
-from plans.agents.reports.report import done_before, last_report, spent_of
-from plans.agents.run import AgentRun
-from plans.budget import Account, Budget, Judgement, Spent, Usage, judge
-from plans.errors import Refused
-from plans.execution.messages import AgentProgress
-from plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
-from plans.model import Step
-from plans.run import Run, Status, StepState
+from plansurvive.plans import budget as budgets
+from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.agents.order import PlanLink
+from plansurvive.plans.agents.reports.report import done_before, last_report, spent_of
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.budget import Account, Budget, Judgement, Spent, Usage, judge
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.messages import AgentProgress
+from plansurvive.plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status, StepState
 
 MAX_REQUESTS = 10_000
 """LLM requests of one run of an agent, which `AgentLimits` bounds."""

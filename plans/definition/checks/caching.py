@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plans.caching.refusals import refusal_of, rule_of
-from plans.files.owned import pattern_problem
-from plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.caching.refusals import refusal_of, rule_of
+from plansurvive.plans.files.owned import pattern_problem
+from plansurvive.plans.model import Problem, Step, ToolSpec
 
 CODE, NEVER = "BAD_CACHE", "CACHE_NEVER"
 

@@ -6,22 +6,22 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
-from plans.agents.as_plan import TOOL as AGENT
-from plans.definition.arguments import argument_problems
-from plans.definition.checks.scope import Meaning, Scope
-from plans.definition.dependencies import field_of_place
-from plans.definition.near_names import Hints
-from plans.definition.output_schema import schema_problem
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import compiled
-from plans.expressions.opaque import scanned
-from plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
-from plans.model import Problem, ToolSpec
-from plans.secrets.calls import MISPLACED, NOT_HERE, problems
-from plans.secrets.naming import SECRET
-from plans.waiting import events, questions
-from plans.waiting.events import WAIT_FOR
-from plans.waiting.questions import ASK
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.dependencies import field_of_place
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import compiled
+from plansurvive.plans.expressions.opaque import scanned
+from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
+from plansurvive.plans.model import Problem, ToolSpec
+from plansurvive.plans.secrets.calls import MISPLACED, NOT_HERE, problems
+from plansurvive.plans.secrets.naming import SECRET
+from plansurvive.plans.waiting import events, questions
+from plansurvive.plans.waiting.events import WAIT_FOR
+from plansurvive.plans.waiting.questions import ASK
 
 _WAITING = {ASK: questions.written_problems, WAIT_FOR: events.written_problems}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plans.error_codes import STEPS
+from plansurvive.plans.error_codes import STEPS
 
 _OF_THE_CHECK = """
 INVALID_ARGS ARGS_TOO_LARGE BAD_REFERENCE BAD_EXPRESSION EXPRESSION_TOO_COSTLY UNKNOWN_TOOL SECRET_REFUSED

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from plans.definition.checks.codes import STEP_CODES
-from plans.definition.checks.scope import Meaning, Scope
-from plans.definition.near_names import Hints
-from plans.definition.scopes import item_names, walk_step
-from plans.errors import BadExpression
-from plans.expressions.conditions import roots_of, search
-from plans.expressions.evaluation import Budget
-from plans.expressions.references import find
-from plans.model import MAX_STEPS, ForEach, Problem, Step
+from plansurvive.plans.definition.checks.codes import STEP_CODES
+from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import item_names, walk_step
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import roots_of, search
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model import MAX_STEPS, ForEach, Problem, Step
 
 _OF_CALLS = ("args", "queue")
 """Fields that a block cannot have: they would be silently ignored."""

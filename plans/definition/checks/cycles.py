@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from plans.definition.checks.scope import Scope
-from plans.definition.dependencies import Mention, find_cycles, mentions
-from plans.errors import BadExpression
-from plans.model import Problem, Step
+from plansurvive.plans.definition.checks.scope import Scope
+from plansurvive.plans.definition.dependencies import Mention, find_cycles, mentions
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.model import Problem, Step
 
 
 def cycle_problems(steps: list[Step], scope: Scope) -> list[Problem]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Set
 
-from plans.definition.checks.calls import CallOf, reference_problems
-from plans.definition.checks.scope import Meaning, Scope
-from plans.definition.near_names import Hints
-from plans.definition.scopes import call_names, inner_ids, item_names
-from plans.errors import BadExpression
-from plans.expressions.conditions import compiled, roots_of
-from plans.expressions.items import list_expression
-from plans.expressions.references import INPUTS
-from plans.model import Plan, Problem, Step
-from plans.secrets.calls import MISPLACED, NOT_HERE
-from plans.secrets.naming import SECRET
+from plansurvive.plans.definition.checks.calls import CallOf, reference_problems
+from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import call_names, inner_ids, item_names
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import compiled, roots_of
+from plansurvive.plans.expressions.items import list_expression
+from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.secrets.calls import MISPLACED, NOT_HERE
+from plansurvive.plans.secrets.naming import SECRET
 
 _NUMBER = re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]")
 """A bare number beside a comparison."""

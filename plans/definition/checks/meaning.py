@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator
 from jmespath.exceptions import JMESPathError
 from jmespath.lexer import Lexer
 
-from plans.definition.checks.scope import Scope
-from plans.definition.checks.types import Mistake, Schema, Walk
-from plans.definition.checks.values import Values
-from plans.definition.near_names import Hints
-from plans.definition.scopes import VALUE
-from plans.errors import BadExpression
-from plans.expressions.conditions import compiled, holds, roots_of
-from plans.expressions.items import list_expression
-from plans.expressions.references import INPUTS, Reference
-from plans.model import Plan, Problem, Step
+from plansurvive.plans.definition.checks.scope import Scope
+from plansurvive.plans.definition.checks.types import Mistake, Schema, Walk
+from plansurvive.plans.definition.checks.values import Values
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import VALUE
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import compiled, holds, roots_of
+from plansurvive.plans.expressions.items import list_expression
+from plansurvive.plans.expressions.references import INPUTS, Reference
+from plansurvive.plans.model import Plan, Problem, Step
 
 _COMPARED = frozenset(("eq", "ne", "lt", "lte", "gt", "gte"))
 _WORDS = frozenset(("true", "false", "null"))

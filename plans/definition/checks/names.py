@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from plans.definition.checks.scope import RESERVED, Meaning, Scope
-from plans.definition.near_names import Hints
-from plans.definition.scopes import MAX_NESTING, bodies, walk
-from plans.expressions.references import INPUTS
-from plans.model import MAX_STEPS, Plan, Problem, Step
+from plansurvive.plans.definition.checks.scope import RESERVED, Meaning, Scope
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import MAX_NESTING, bodies, walk
+from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
 
 
 def size_problem(plan: Plan) -> Problem | None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from functools import cached_property
 
-from plans.definition.near_names import Hints
-from plans.definition.scopes import (
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import (
     ERROR,
     INDEX,
     KEY,
@@ -23,8 +23,8 @@ from plans.definition.scopes import (
     path_in,
     plan_bodies,
 )
-from plans.expressions.references import INPUTS
-from plans.model import Plan, Step
+from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.model import Plan, Step
 
 _GIVEN_BY = {
     "item": "in a step with `forEach`",

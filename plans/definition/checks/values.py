@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
-from plans.definition.checks.scope import Scope
-from plans.definition.checks.types import Schema, Walk
-from plans.definition.scopes import ERROR, INDEX, KEY, ROUND, STATUS, bodies
-from plans.errors import BadExpression
-from plans.expressions.conditions import compiled
-from plans.expressions.items import list_expression
-from plans.expressions.references import INPUTS, find
-from plans.model import Plan, Step, ToolSpec
-from plans.waiting.questions import ASK
+from plansurvive.plans.definition.checks.scope import Scope
+from plansurvive.plans.definition.checks.types import Schema, Walk
+from plansurvive.plans.definition.scopes import ERROR, INDEX, KEY, ROUND, STATUS, bodies
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import compiled
+from plansurvive.plans.expressions.items import list_expression
+from plansurvive.plans.expressions.references import INPUTS, find
+from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.waiting.questions import ASK
 
 _VARIABLES: Mapping[str, Schema] = {
     INDEX: {"type": "integer"},

@@ -12,13 +12,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from plans.errors import Refused
-from plans.execution import approvals
-from plans.execution.messages import Decide
-from plans.flow.ids import covers, is_pattern, matches, pattern_of
-from plans.log import LogKind
-from plans.run import Run
-from plans.waiting.people import who_of
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.flow.ids import covers, is_pattern, matches, pattern_of
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import Run
+from plansurvive.plans.waiting.people import who_of
 
 NAMED = 20
 """Steps named in the log entry, and refusals in the answer."""

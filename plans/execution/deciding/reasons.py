@@ -9,12 +9,12 @@ import json
 import re
 from collections.abc import Iterator
 
-from plans.execution import approvals
-from plans.flow.ids import template_of
-from plans.flow.undone import is_of_edited
-from plans.model import Step
-from plans.run import Run
-from plans.step_call import StepCall, carries, is_controlled
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.flow.undone import is_of_edited
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import StepCall, carries, is_controlled
 
 ASKED_BY_TOOL = "APPROVAL_REQUIRED"
 """Code of an attempt whose tool reported that a person must approve it."""

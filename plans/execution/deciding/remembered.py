@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plans.flow.ids import template_of
-from plans.log import LogKind
-from plans.model import Step
-from plans.run import Decision, Run
-from plans.step_call import StepCall, upcoming
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Decision, Run
+from plansurvive.plans.step_call import StepCall, upcoming
 
 Stated = Callable[[Run, Step], bool | None]
 """The step's `requiresApproval`, as far as it counts (`approvals.stated`)."""

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plans.large_value import Part
-from plans.step_state import Status, StepState
+from plansurvive.plans.large_value import Part
+from plansurvive.plans.step_state import Status, StepState
 
 ITEMS = "items"
 """Name of the list in the value of a batch's child plan."""

@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.flow.opened import Opened
-from plans.large_value import Composed
-from plans.step_state import State
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.large_value import Composed
+from plansurvive.plans.step_state import State
 
 
 class Batch(State):

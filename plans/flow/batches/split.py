@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plans.model import ForEach
+from plansurvive.plans.model import ForEach
 
 DEFAULT_BATCH = 100
 """Items per child plan, if the plan does not say."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import CATCH, FINALLY, UNDO, path_in, plan_bodies
-from plans.model import Plan, Step
-from plans.views.markdown import Node
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, path_in, plan_bodies
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.views.markdown import Node
 
 MAX_CONDITION = 60
 """Characters of a condition or a list that is shown."""

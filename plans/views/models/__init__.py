@@ -5,8 +5,8 @@ what was read. Worker and client may have different versions: unknown fields are
 worker may omit has a default.
 """
 
-from plans.views.models.nested import InsideView
-from plans.views.models.plan import (
+from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.models.plan import (
     BriefStep,
     BriefView,
     CallView,
@@ -17,9 +17,17 @@ from plans.views.models.plan import (
     StepView,
     TaskView,
 )
-from plans.views.models.records import AgentView, ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
-from plans.views.models.result import ResultView
-from plans.views.models.view import View
+from plansurvive.plans.views.models.records import (
+    AgentView,
+    ChangeView,
+    ChildView,
+    EntryView,
+    NoteView,
+    TokensView,
+    ToolCallView,
+)
+from plansurvive.plans.views.models.result import ResultView
+from plansurvive.plans.views.models.view import View
 
 __all__ = [
     "AgentView",

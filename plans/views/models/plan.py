@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plans.model import Budget, Defaults, Problem, Step, Undo, Value
-from plans.model.notify import NotifyRule
-from plans.model.shares import Fairness
-from plans.run import DENIED, PlanStatus, Status
-from plans.views.card import Card
-from plans.views.live import LiveView
-from plans.views.models.nested import InsideView
-from plans.views.models.records import (
+from plansurvive.plans.model import Budget, Defaults, Problem, Step, Undo, Value
+from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import DENIED, PlanStatus, Status
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.live import LiveView
+from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.models.records import (
     AgentAsksView,
     AgentView,
     ChangeView,
@@ -29,9 +29,9 @@ from plans.views.models.records import (
     TokensView,
     ToolCallView,
 )
-from plans.views.models.result import ResultView
-from plans.views.models.view import View
-from plans.waiting.records import Answered
+from plansurvive.plans.views.models.result import ResultView
+from plansurvive.plans.views.models.view import View
+from plansurvive.plans.waiting.records import Answered
 
 
 class TaskView(Value):

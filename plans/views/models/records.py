@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.agents.order import AgentLimits, AgentUsage
-from plans.agents.tasks import Task
-from plans.budget import Usage
-from plans.model import Value
-from plans.step_state import named
+from plansurvive.plans.agents.order import AgentLimits, AgentUsage
+from plansurvive.plans.agents.tasks import Task
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.model import Value
+from plansurvive.plans.step_state import named
 
 
 class EntryView(Value):

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.large_value import LargeValue
-from plans.model import Value
-from plans.model.caching import CacheNote
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Value
+from plansurvive.plans.model.caching import CacheNote
 
 
 class ResultView(Value):

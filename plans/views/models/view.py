@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from plans.model import Value
-from plans.run import gc_disabled
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import gc_disabled
 
 
 class View(Value):

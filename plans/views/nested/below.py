@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.children.asked import asked_below
-from plans.run import Run
+from plansurvive.plans.children.asked import asked_below
+from plansurvive.plans.run import Run
 
 
 def agent_asks(run: Run, step_id: str) -> dict[str, Any]:

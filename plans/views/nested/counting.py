@@ -12,12 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from plans.definition.scopes import CATCH, FINALLY
-from plans.flow.ids import inner_id
-from plans.flow.opened import Opened
-from plans.flow.outline import Node
-from plans.run import DONE, Run, Status, StepState
-from plans.views.models.nested import InsideView
+from plansurvive.plans.definition.scopes import CATCH, FINALLY
+from plansurvive.plans.flow.ids import inner_id
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.outline import Node
+from plansurvive.plans.run import DONE, Run, Status, StepState
+from plansurvive.plans.views.models.nested import InsideView
 
 DENIED: Final = "denied"
 """The word for a skipped step that a person denied."""

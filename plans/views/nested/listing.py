@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from plans.children.asked import asked_below
-from plans.definition.scopes import INDEX, KEY, walk_step
-from plans.execution.tool_history import shorten
-from plans.flow.outline import kind_of
-from plans.run import Run, Status
-from plans.views.abridged import foremost, rank
-from plans.views.nested.counting import Census
+from plansurvive.plans.children.asked import asked_below
+from plansurvive.plans.definition.scopes import INDEX, KEY, walk_step
+from plansurvive.plans.execution.tool_history import shorten
+from plansurvive.plans.flow.outline import kind_of
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.views.abridged import foremost, rank
+from plansurvive.plans.views.nested.counting import Census
 
 LISTED = 50
 """Steps inside one step of the plan that the full view lists."""

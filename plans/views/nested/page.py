@@ -7,19 +7,19 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from plans.children.view import child_view
-from plans.execution.messages import InsideAsked
-from plans.execution.readiness import needed
-from plans.flow.ids import is_pattern, matches
-from plans.run import Run
-from plans.step_call import upcoming
-from plans.views.agent_progress import notes_of
-from plans.views.nested.below import agent_asks
-from plans.views.nested.counting import Census
-from plans.views.nested.values import result_with_value
-from plans.views.nested.views import BriefOf, instance_view
-from plans.views.progress.events import result_view
-from plans.views.views import calls_view, decision_view
+from plansurvive.plans.children.view import child_view
+from plansurvive.plans.execution.messages import InsideAsked
+from plansurvive.plans.execution.readiness import needed
+from plansurvive.plans.flow.ids import is_pattern, matches
+from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.views.agent_progress import notes_of
+from plansurvive.plans.views.nested.below import agent_asks
+from plansurvive.plans.views.nested.counting import Census
+from plansurvive.plans.views.nested.values import result_with_value
+from plansurvive.plans.views.nested.views import BriefOf, instance_view
+from plansurvive.plans.views.progress.events import result_view
+from plansurvive.plans.views.views import calls_view, decision_view
 
 CALLS = 20
 """Calls and attempts of the step that was asked for; the others are counted."""

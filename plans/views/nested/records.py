@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from plans.files.undo import one_of
-from plans.flow.undone import shown_steps
-from plans.model import Step
-from plans.run import Run, StepState
-from plans.views.nested.counting import Census
+from plansurvive.plans.files.undo import one_of
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, StepState
+from plansurvive.plans.views.nested.counting import Census
 
 CALLS, PATHS = 500, 5_000
 """Calls of the steps inside one step, and paths, that a view lists."""

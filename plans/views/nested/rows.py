@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
-from plans.model import Step
-from plans.run import Run, Status, StepState
-from plans.views.models.nested import InsideView
-from plans.views.nested.counting import Census
-from plans.views.nested.listing import item_text
-from plans.views.nested.words import folded_line
-from plans.views.safe_text import line
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.nested.counting import Census
+from plansurvive.plans.views.nested.listing import item_text
+from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.safe_text import line
 
 FILES = 20
 """Files of a block or loop that one row lists."""

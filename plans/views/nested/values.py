@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from plans.flow.values import Composer
-from plans.run import Result, Run
-from plans.views.nested.counting import Census
+from plansurvive.plans.flow.values import Composer
+from plansurvive.plans.run import Result, Run
+from plansurvive.plans.views.nested.counting import Census
 
 COMPOSED = 1_000
 """Steps inside a step from which on its value is not put together for views: the instances have theirs."""

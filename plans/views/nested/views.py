@@ -6,10 +6,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from plans.model import Step
-from plans.run import Run
-from plans.views.nested.counting import Census, status_word
-from plans.views.nested.listing import LISTED, LISTED_IN_ALL, item_text, kind_view, listed, templates, troubled
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.nested.counting import Census, status_word
+from plansurvive.plans.views.nested.listing import (
+    LISTED,
+    LISTED_IN_ALL,
+    item_text,
+    kind_view,
+    listed,
+    templates,
+    troubled,
+)
 
 BriefOf = Callable[[Run, Step], dict[str, Any]]
 """The brief view of one step."""

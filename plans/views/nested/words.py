@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plans.model import Step
-from plans.views.models.nested import InsideView
-from plans.views.safe_text import line
+from plansurvive.plans.model import Step
+from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.safe_text import line
 
 _ORDER = ("completed", "running", "skipped", "failed", "denied")
 _WORDS = {"completed": "done"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plans.definition.scopes import Body, bodies, path_in
-from plans.model import Step
-from plans.views.call_text import args_rows, value_rows
-from plans.views.card import unusual_in
-from plans.views.safe_text import line
+from plansurvive.plans.definition.scopes import Body, bodies, path_in
+from plansurvive.plans.model import Step
+from plansurvive.plans.views.call_text import args_rows, value_rows
+from plansurvive.plans.views.card import unusual_in
+from plansurvive.plans.views.safe_text import line
 
 STEP = "     "
 """What indents the rows of a step."""

@@ -6,8 +6,8 @@ one that changed would cost the worker and the client more than the change itsel
 
 from __future__ import annotations
 
-from plans.model import Step
-from plans.run import Run, Status
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, Status
 
 
 def is_enough(run: Run, since: int, version: int) -> bool:

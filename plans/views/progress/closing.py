@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.expressions.opaque import PLAN
-from plans.flow.undone import outcomes, undone
-from plans.guards.deadline import awaited
-from plans.model import Step, Undo
-from plans.run import Run
-from plans.views.pending import iso
-from plans.views.progress.events import result_view
-from plans.views.safe_text import line
+from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.flow.undone import outcomes, undone
+from plansurvive.plans.guards.deadline import awaited
+from plansurvive.plans.model import Step, Undo
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.pending import iso
+from plansurvive.plans.views.progress.events import result_view
+from plansurvive.plans.views.safe_text import line
 
 UNDO_WORDS = {"pending": "not undone yet", "running": "being undone", "completed": "undone", "failed": "undo failed",
               "skipped": "undo denied"}  # fmt: skip

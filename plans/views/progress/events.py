@@ -20,13 +20,13 @@ from typing import Any
 
 from pydantic import Field
 
-from plans.activity_io import Attempt
-from plans.execution.tool_history import SMALL, TRUNCATED, attempts_before, shorten, small_args
-from plans.log import Entry
-from plans.model import Value
-from plans.run import DONE, Change, Result, Run, Status, StepState
-from plans.views.models import ResultView, View
-from plans.views.pending import iso
+from plansurvive.plans.activity_io import Attempt
+from plansurvive.plans.execution.tool_history import SMALL, TRUNCATED, attempts_before, shorten, small_args
+from plansurvive.plans.log import Entry
+from plansurvive.plans.model import Value
+from plansurvive.plans.run import DONE, Change, Result, Run, Status, StepState
+from plansurvive.plans.views.models import ResultView, View
+from plansurvive.plans.views.pending import iso
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""

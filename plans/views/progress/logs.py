@@ -11,15 +11,15 @@ from itertools import islice
 
 from pydantic import AwareDatetime, Field
 
-from plans.activity_io import Logs, PastCall
-from plans.children.family import members_of
-from plans.execution.messages import LogsAsked
-from plans.execution.tool_history import last_call
-from plans.flow.ids import covers
-from plans.flow.undone import shown_steps
-from plans.large_value import LargeValue
-from plans.model import Retry, Step, Value
-from plans.run import Result, Run, Status
+from plansurvive.plans.activity_io import Logs, PastCall
+from plansurvive.plans.children.family import members_of
+from plansurvive.plans.execution.messages import LogsAsked
+from plansurvive.plans.execution.tool_history import last_call
+from plansurvive.plans.flow.ids import covers
+from plansurvive.plans.flow.undone import shown_steps
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Retry, Step, Value
+from plansurvive.plans.run import Result, Run, Status
 
 PAGE_BYTES = 1_000_000
 """Length of an answer, as JSON, from which on the other steps are left to the next query."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plans.agents.order import AGENT_PREFIX
-from plans.budget import OVERRUN_CODE
-from plans.flow.ids import is_pattern, pattern_of, template_of
-from plans.run import ENDED, PlanStatus
-from plans.views.card import command
-from plans.views.safe_text import line, quoted
-from plans.views.summary import AskedStep, Summary
+from plansurvive.plans.agents.order import AGENT_PREFIX
+from plansurvive.plans.budget import OVERRUN_CODE
+from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.run import ENDED, PlanStatus
+from plansurvive.plans.views.card import command
+from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.views.summary import AskedStep, Summary
 
 LISTED = 3
 """Steps that are named one by one."""

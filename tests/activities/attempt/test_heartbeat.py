@@ -11,10 +11,10 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.heartbeat import ERROR_BYTES, Heartbeat, errors_so_far
-from plans.activity_io import Attempt
-from plans.errors import ToolError
-from plans.model import Retry
+from plansurvive.activities.attempt.heartbeat import ERROR_BYTES, Heartbeat, errors_so_far
+from plansurvive.plans.activity_io import Attempt
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model import Retry
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,14 @@ import pytest
 from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.errors import MAX_MESSAGE_BYTES
-from activities.attempt.redaction import Secrets
-from activities.attempt.run import tool_activity
-from activities.tools.tool import Tool, ToolContext, tool
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.model import Retry
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.errors import MAX_MESSAGE_BYTES
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Retry
 from tests.activities.attempts import Attempts
 
 

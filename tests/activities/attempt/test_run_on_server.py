@@ -14,12 +14,12 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError
 
-from activities.tools.shell import run_command
-from activities.tools.tool import ToolContext, tool
-from plans.activity_io import Return
-from plans.errors import ToolError
-from plans.model import Retry
-from runtime.server import Server
+from plansurvive.activities.tools.shell import run_command
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model import Retry
+from plansurvive.runtime.server import Server
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
@@ -139,10 +139,10 @@ async def worker_process(address: str, queue: str, state_dir: Path) -> asyncio.s
         from pathlib import Path
         from temporalio.client import Client
         from temporalio.contrib.pydantic import pydantic_data_converter
-        from activities.workspace.effect_log import Effects
-        from activities.tools.shell import run_command
-        from runtime.storage import LocalDirectory
-        from runtime.value_store import ValueStore
+        from plansurvive.activities.workspace.effect_log import Effects
+        from plansurvive.activities.tools.shell import run_command
+        from plansurvive.runtime.storage import LocalDirectory
+        from plansurvive.runtime.value_store import ValueStore
         from tests.activities import one_step
 
         async def main():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from activities.workspace.effect_log import Effect
+from plansurvive.activities.workspace.effect_log import Effect
 from tests.activities.attempts import Attempts
 
 COMMAND = "echo once >> log; cat log"

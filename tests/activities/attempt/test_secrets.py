@@ -15,17 +15,17 @@ from urllib.parse import quote, quote_plus
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.redaction import MASK, LogRedaction, Secrets
-from activities.attempt.spellings import spellings
-from activities.network.address_policy import AddressPolicy
-from activities.sandbox.sandbox import choose
-from activities.tools.registry import builtin_tools, with_secrets
-from activities.tools.tool import Tool, ToolContext, tool
-from plans.activity_io import Call
-from plans.errors import ToolError
-from runtime.secrets.file import Entry
-from runtime.secrets.store import SecretStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.redaction import MASK, LogRedaction, Secrets
+from plansurvive.activities.attempt.spellings import spellings
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.tools.registry import builtin_tools, with_secrets
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.secrets.file import Entry
+from plansurvive.runtime.secrets.store import SecretStore
 from tests.activities.attempts import Attempts
 from tests.activities.sites import serve
 

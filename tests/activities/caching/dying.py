@@ -11,15 +11,15 @@ import os
 import sys
 from pathlib import Path
 
-from activities.attempt.environment import ToolEnvironment
-from activities.caching.results import Results
-from activities.caching.store import ResultStore
-from activities.tools.tool import ToolContext, tool
-from activities.workspace.effect_log import Effects
-from plans.activity_io import Call, Return
-from plans.model.caching import CacheOrder
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.caching.results import Results
+from plansurvive.activities.caching.store import ResultStore
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 
 FILES = 5

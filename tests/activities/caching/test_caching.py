@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.caching.results import Results
-from activities.caching.store import ResultStore
-from activities.provenance.watcher import Watcher
-from activities.tools.registry import builtin_tools
-from activities.tools.tool import Tool, ToolContext, tool
-from plans.activity_io import Return
-from plans.errors import ToolError
-from plans.file_stamps import stamp_of
-from plans.model.caching import CacheNote, CacheOrder
-from runtime.keys.at_rest import AtRest
+from plansurvive.activities.caching.results import Results
+from plansurvive.activities.caching.store import ResultStore
+from plansurvive.activities.provenance.watcher import Watcher
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import stamp_of
+from plansurvive.plans.model.caching import CacheNote, CacheOrder
+from plansurvive.runtime.keys.at_rest import AtRest
 from tests.activities.attempts import Attempts
 from tests.runtime.keys.rings import key, live, ring_file
 

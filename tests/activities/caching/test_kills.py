@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.caching.store import ResultStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.caching.store import ResultStore
 from tests.activities.caching.dying import FILES, taken
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -65,7 +65,7 @@ async def test_workers_that_keep_and_take_the_same_results_at_once_agree(tmp_pat
 @pytest.mark.sampled
 def test_the_secret_of_a_directory_is_the_same_for_all_that_make_it_at_once(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from activities.caching.store import ResultStore;"
+        "import sys, pathlib; from plansurvive.activities.caching.store import ResultStore;"
         " print(ResultStore(pathlib.Path(sys.argv[1])).secret.hex())"
     )
     made = [

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from activities.hosts.checkpoints import Checkpoints
-from activities.hosts.homes import Home, Homes, Record
-from activities.hosts.packing import PACK_BYTES
-from activities.hosts.unpacking import rows_of
-from activities.workspace.effect_log import Effect, Effects
-from activities.workspace.locks import locked, tree_lock
-from plans.errors import ToolError
-from plans.hosts.host import Checkpoint
-from runtime import wait
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.hosts.checkpoints import Checkpoints
+from plansurvive.activities.hosts.homes import Home, Homes, Record
+from plansurvive.activities.hosts.packing import PACK_BYTES
+from plansurvive.activities.hosts.unpacking import rows_of
+from plansurvive.activities.workspace.effect_log import Effect, Effects
+from plansurvive.activities.workspace.locks import locked, tree_lock
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.hosts.host import Checkpoint
+from plansurvive.runtime import wait
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 
 PLAN = "plan-x"
 

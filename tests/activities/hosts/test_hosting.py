@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.hosts.hosting import HostActivities, Hosting
-from activities.lifecycle.check_plan import PlanChecker
-from activities.tools.registry import load_tools
-from activities.workspace.effect_log import Effects
-from plans.activity_io import CheckRequest, Facts
-from plans.execution.next_action import Delegate, next_action
-from plans.hosts.host import Host, HostRequest
-from plans.model import Plan
-from runtime.connect import storage
-from runtime.settings import SettingError, Settings
-from runtime.value_store import ValueStore
+from plansurvive.activities.hosts.hosting import HostActivities, Hosting
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.execution.next_action import Delegate, next_action
+from plansurvive.plans.hosts.host import Host, HostRequest
+from plansurvive.plans.model import Plan
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.value_store import ValueStore
 from tests.plans.building import TOOLS, begun, spec, step
 
 PLAN = "plan-x"

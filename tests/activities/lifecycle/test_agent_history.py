@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker, HistoryWriteFailed
-from plans.agents.history import AgentEvent, Entry, History
-from plans.agents.history_file import read_history, run_summary
+from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker, HistoryWriteFailed
+from plansurvive.plans.agents.history import AgentEvent, Entry, History
+from plansurvive.plans.agents.history_file import read_history, run_summary
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -29,8 +29,8 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from itertools import count
-from activities.lifecycle.agent_history import AgentHistory
-from plans.agents.history import AgentEvent
+from plansurvive.activities.lifecycle.agent_history import AgentHistory
+from plansurvive.plans.agents.history import AgentEvent
 from tests.nightly import only_nightly
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times) if times else count():
@@ -323,8 +323,8 @@ def test_a_failing_write_ends_in_an_error_and_the_caller_goes_on(store: AgentHis
 FULL_DISK = """
 import resource, signal, sys
 from datetime import UTC, datetime
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker
-from plans.agents.history import AgentEvent
+from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from plansurvive.plans.agents.history import AgentEvent
 store, lasts = AgentHistory(sys.argv[1]), int(sys.argv[2])
 event = AgentEvent(kind="spawned", agent_id="first", time=datetime.now(UTC))
 store.record(event)

@@ -10,10 +10,10 @@ from typing import Any
 from temporalio import activity
 from temporalio.testing import ActivityEnvironment
 
-from activities.lifecycle.check_plan import PlanChecker
-from plans.activity_io import CheckRequest
-from plans.definition.scopes import outermost, queues
-from plans.model import Plan
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.plans.activity_io import CheckRequest
+from plansurvive.plans.definition.scopes import outermost, queues
+from plansurvive.plans.model import Plan
 from tests.plans.building import TOOLS
 
 PLAN = Plan.model_validate(

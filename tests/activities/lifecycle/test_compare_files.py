@@ -8,10 +8,10 @@ from pathlib import Path
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.lifecycle.compare_files import FileComparer
-from activities.workspace.identity import identity_of
-from plans.file_stamps import FileTracker, stamp_of
-from plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen
+from plansurvive.activities.lifecycle.compare_files import FileComparer
+from plansurvive.activities.workspace.identity import identity_of
+from plansurvive.plans.file_stamps import FileTracker, stamp_of
+from plansurvive.plans.files.file_check import MAX_FILES, FileDifferences, FilesSeen
 
 
 def _seen(workspace: Path, *names: str) -> FileTracker:

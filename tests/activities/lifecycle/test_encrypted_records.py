@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.lifecycle.agent_history import AgentHistory, AgentTracker
-from activities.lifecycle.record_end import SummaryWriter
-from plans.activity_io import SummaryFile
-from plans.agents.history import AgentEvent
-from plans.agents.history_file import run_summary
-from runtime.keys.at_rest import AtRest
-from runtime.keys.errors import KeyMissing
-from runtime.keys.ring import Key
+from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from plansurvive.activities.lifecycle.record_end import SummaryWriter
+from plansurvive.plans.activity_io import SummaryFile
+from plansurvive.plans.agents.history import AgentEvent
+from plansurvive.plans.agents.history_file import run_summary
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.keys.ring import Key
 from tests.client.cli.command import plan
 from tests.plans.building import NOW
 from tests.runtime.keys.rings import key, live, ring_file

@@ -11,11 +11,11 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.redaction import Secrets
-from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from plans.agents.llm_request import Snapshot, SnapshotRequest
-from runtime.templates.find import project_store, user_store
-from runtime.templates.listing import MAX_FOR_MODEL
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
+from plansurvive.runtime.templates.find import project_store, user_store
+from plansurvive.runtime.templates.listing import MAX_FOR_MODEL
 
 
 def snapshot(workspace: Path, max_bytes: int = 24_000, secret: str = "") -> Snapshot:

@@ -13,11 +13,11 @@ import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from activities.attempt.environment import ToolEnvironment
-from activities.limits.admission import Admissions
-from activities.limits.limiter_client import limits_of
-from plans.limits.messages import workflow_id
-from runtime.settings import Settings
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.limits.admission import Admissions
+from plansurvive.activities.limits.limiter_client import limits_of
+from plansurvive.plans.limits.messages import workflow_id
+from plansurvive.runtime.settings import Settings
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
 from tests.driving import terminated

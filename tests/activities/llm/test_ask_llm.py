@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.llm.model import is_strict
-from plans.agents.llm_request import LlmAnswer, LlmRequest
-from plans.model import Retry
+from plansurvive.activities.llm.model import is_strict
+from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
+from plansurvive.plans.model import Retry
 from tests.activities.asking import CANARY, SCHEMA, asking, request
 from tests.activities.llm_answers import CASES, Case
 

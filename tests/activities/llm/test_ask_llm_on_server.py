@@ -14,8 +14,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.agents.llm_request import LlmAnswer, LlmRequest, SnapshotRequest
-from runtime.settings import Settings
+from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest, SnapshotRequest
+from plansurvive.runtime.settings import Settings
 from tests.activities.asking import CANARY, asking, request
 from tests.activities.asking_workflows import AskOnce, LookOnce
 from tests.driving import CEILING
@@ -92,7 +92,7 @@ async def test_cancelling_closes_the_connection(temporal_client: Client, queue: 
 async def test_the_worker_offers_both_activities_with_its_settings(
     temporal_client: Client, environ: dict[str, str], workspace: Path
 ) -> None:
-    from worker import build
+    from plansurvive.worker import build
 
     (workspace / "notes.txt").write_text(f"the key is {CANARY}\n")
     script = Script.of({"model": "demo", "key": CANARY, "exchanges": [{"reply": {"json": {"a": 1}}}]})

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from activities.llm.ask_llm import JUDGE_SECONDS, Composed, judged
-from activities.tools.registry import load_tools
-from plans.agents.llm_request import LlmAnswer, LlmRequest
-from plans.llm.answers import Expected, PlanAnswer, typed
-from plans.llm.schemas import plan_schema
+from plansurvive.activities.llm.ask_llm import JUDGE_SECONDS, Composed, judged
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
+from plansurvive.plans.llm.answers import Expected, PlanAnswer, typed
+from plansurvive.plans.llm.schemas import plan_schema
 from tests.activities.asking import asking, request
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS
 

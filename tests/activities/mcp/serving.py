@@ -11,19 +11,19 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from activities.attempt.redaction import Secrets
-from activities.mcp.connections import ToolServers
-from activities.mcp.program import Site
-from activities.network.address_policy import AddressPolicy
-from activities.sandbox.sandbox import Sandbox, choose
-from activities.tools.tool import ToolContext
-from activities.workspace.effect_log import Effects
-from activities.workspace.workspace import Workspace
-from plans.activity_io import Call
-from plans.errors import ToolError
-from plans.files.name_patterns import DEFAULT
-from plans.model import Retry
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.mcp.connections import ToolServers
+from plansurvive.activities.mcp.program import Site
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.sandbox.sandbox import Sandbox, choose
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.name_patterns import DEFAULT
+from plansurvive.plans.model import Retry
+from plansurvive.runtime.mcp.tool_server import ToolServer
 
 FOLDER = Path(__file__).parent
 PROJECT = FOLDER.parents[2]

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from activities.mcp.connections import ToolServers
-from plans.errors import ToolError
+from plansurvive.activities.mcp.connections import ToolServers
+from plansurvive.plans.errors import ToolError
 from tests.activities.mcp.serving import SECRET, Serving, raw
 
 

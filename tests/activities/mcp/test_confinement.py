@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.mcp.program import order_of
-from plans.errors import ToolError
+from plansurvive.activities.mcp.program import order_of
+from plansurvive.plans.errors import ToolError
 from tests.activities.mcp.serving import Serving, raw, sandbox
 from tests.nightly import only_nightly
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from activities.mcp.program import hint_of
-from plans.errors import ToolError
-from plans.server_tools.listed_tools import Terms, listing_of
-from runtime.mcp.tool_server import ToolServer
+from plansurvive.activities.mcp.program import hint_of
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.server_tools.listed_tools import Terms, listing_of
+from plansurvive.runtime.mcp.tool_server import ToolServer
 from tests.activities.mcp.serving import Serving, raw
 from tests.activities.processes import until
 from tests.nightly import only_nightly

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from activities.mcp.flow import MESSAGES, PER_SECOND, Flow
-from activities.mcp.log import MAX_FILE
-from plans.errors import ToolError
+from plansurvive.activities.mcp.flow import MESSAGES, PER_SECOND, Flow
+from plansurvive.activities.mcp.log import MAX_FILE
+from plansurvive.plans.errors import ToolError
 from tests.activities.mcp.serving import Serving, raw
 from tests.nightly import only_nightly
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.lifecycle.check_plan import PlanChecker
-from activities.mcp.server_tools import KnownSpecs, ServerTools
-from activities.mcp.waiting_check import WaitingChecker
-from plans.activity_io import CheckRequest, Facts
-from plans.model import Plan
-from runtime.mcp.tool_server import ToolServer
-from runtime.settings import Settings
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.activities.mcp.server_tools import KnownSpecs, ServerTools
+from plansurvive.activities.mcp.waiting_check import WaitingChecker
+from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.model import Plan
+from plansurvive.runtime.mcp.tool_server import ToolServer
+from plansurvive.runtime.settings import Settings
 from tests.activities.mcp.serving import Serving, raw
 from tests.plans.building import TOOLS
 

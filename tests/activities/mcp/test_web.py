@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 from mcp.shared.auth import OAuthToken
 
-from activities.mcp.tokens import StoredTokens
-from activities.network.address_policy import AddressPolicy, Endpoint
-from plans.errors import ToolError
-from runtime.mcp.tool_server import OAuth, ToolServer
+from plansurvive.activities.mcp.tokens import StoredTokens
+from plansurvive.activities.network.address_policy import AddressPolicy, Endpoint
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.mcp.tool_server import OAuth, ToolServer
 from tests.activities.mcp.serving import Serving
 from tests.activities.mcp.web_server import CLIENT, CLIENT_SECRET, TOKEN, WebServer, web_server
 from tests.nightly import only_nightly

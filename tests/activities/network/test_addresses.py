@@ -11,13 +11,13 @@ from ipaddress import ip_address
 import httpx
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.network.address_policy import AddressPolicy, Endpoint, is_public
-from activities.network.own_servers import own_servers
-from activities.network.pinned_connections import resolve
-from plans.errors import ToolError
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.network.address_policy import AddressPolicy, Endpoint, is_public
+from plansurvive.activities.network.own_servers import own_servers
+from plansurvive.activities.network.pinned_connections import resolve
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.activities.attempts import Attempts
 from tests.activities.sites import Site, serve
 

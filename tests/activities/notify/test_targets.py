@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from activities.notify.targets import key_bytes, read_targets, secret_of
-from activities.notify.webhook import headers, signature
-from plans.definition.parsing import read_plan
-from plans.model import Plan
-from plans.model.notify import NotifyRule
-from runtime.settings import SettingError, Settings
+from plansurvive.activities.notify.targets import key_bytes, read_targets, secret_of
+from plansurvive.activities.notify.webhook import headers, signature
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.model import Plan
+from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.runtime.settings import SettingError, Settings
 from tests.sinks import KEY
 
 URL = "https://user:hunter2secret@hooks.example.org/T0/B0"

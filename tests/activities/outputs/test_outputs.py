@@ -18,19 +18,19 @@ from pydantic import SecretStr
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverClaim, StorageDriverStoreContext
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.redaction import Secrets
-from activities.outputs.recorder import ROOM_BYTES
-from activities.outputs.stored_output import output
-from activities.outputs.transcript import NUMBERS
-from activities.tools.shell import run_command
-from plans.errors import ToolError
-from plans.large_value import LargeValue
-from plans.model import Retry
-from plans.views.progress.logs import LoggedAttempt
-from runtime.buckets import s3_driver
-from runtime.storage import LocalDirectory
-from runtime.value_store import ValueStore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.outputs.recorder import ROOM_BYTES
+from plansurvive.activities.outputs.stored_output import output
+from plansurvive.activities.outputs.transcript import NUMBERS
+from plansurvive.activities.tools.shell import run_command
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Retry
+from plansurvive.plans.views.progress.logs import LoggedAttempt
+from plansurvive.runtime.buckets import s3_driver
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 from tests.nightly import only_nightly
@@ -149,10 +149,10 @@ async def measured(attempts: Attempts, command: str, limit: int) -> str:
     program = f"""
         import asyncio, resource
         from pathlib import Path
-        from activities.attempt.environment import ToolEnvironment
-        from activities.workspace.effect_log import Effects
-        from runtime.storage import LocalDirectory
-        from runtime.value_store import ValueStore
+        from plansurvive.activities.attempt.environment import ToolEnvironment
+        from plansurvive.activities.workspace.effect_log import Effects
+        from plansurvive.runtime.storage import LocalDirectory
+        from plansurvive.runtime.value_store import ValueStore
         from temporalio.exceptions import ApplicationError
         from tests.activities.attempts import Attempts
 

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.provenance.scan import look
-from activities.provenance.watcher import Watcher
-from activities.sandbox.process import Order, tried
-from activities.sandbox.sandbox import Level, Sandbox
-from activities.tools.tool import tool
-from plans.activity_io import Return
-from plans.files.undo import FileChange
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.provenance.scan import look
+from plansurvive.activities.provenance.watcher import Watcher
+from plansurvive.activities.sandbox.process import Order, tried
+from plansurvive.activities.sandbox.sandbox import Level, Sandbox
+from plansurvive.activities.tools.tool import tool
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.files.undo import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 from tests.lacking import require_sandbox
@@ -301,7 +301,7 @@ async def test_a_command_inside_a_traced_one_is_not_traced_itself_and_runs_as_ev
     program = f"""
 import os, sys
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from activities.sandbox.process import Order, tried
+from plansurvive.activities.sandbox.process import Order, tried
 print(tried(Order(**{order!r}, cwd=os.getcwd(), disks=[os.getcwd()]), 60).returncode)
 """
     (tmp_path / "program.py").write_text(program)

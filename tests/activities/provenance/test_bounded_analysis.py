@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from activities.provenance.shell_writes import MAX_VARIABLES, written_by_shell
-from plans.files.python_writes import MAX_CODE_CHARACTERS, written_by_python
+from plansurvive.activities.provenance.shell_writes import MAX_VARIABLES, written_by_shell
+from plansurvive.plans.files.python_writes import MAX_CODE_CHARACTERS, written_by_python
 from tests.growth import cpu, growth
 
 FIFTY = " ".join(f"'touch {n}'" for n in range(50))

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.provenance.git_folders import MAX_FOLDERS, guarded_in_git
-from activities.provenance.protected_files import MAX_TOLD, guarded, warning
-from activities.provenance.scan import look
+from plansurvive.activities.provenance.git_folders import MAX_FOLDERS, guarded_in_git
+from plansurvive.activities.provenance.protected_files import MAX_TOLD, guarded, warning
+from plansurvive.activities.provenance.scan import look
 
 
 @pytest.fixture

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from activities.provenance.undo import FileChanges
-from activities.provenance.watcher import Undo, Watcher
-from activities.sandbox.sandbox import choose
-from activities.tools.tool import ToolContext, tool
-from plans.agents.llm_request import SnapshotRequest
-from plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plansurvive.activities.provenance.undo import FileChanges
+from plansurvive.activities.provenance.watcher import Undo, Watcher
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.plans.agents.llm_request import SnapshotRequest
+from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
 from tests.activities.attempts import Attempts
 
 MADE = {

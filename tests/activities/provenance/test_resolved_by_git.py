@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.provenance.scan import look
-from activities.sandbox.bubblewrap import arguments
-from activities.sandbox.root_view import root_view
+from plansurvive.activities.provenance.scan import look
+from plansurvive.activities.sandbox.bubblewrap import arguments
+from plansurvive.activities.sandbox.root_view import root_view
 
 
 def git(place: Path, *arguments: str) -> None:

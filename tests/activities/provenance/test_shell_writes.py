@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from activities.provenance.shell_writes import written_by_shell
+from plansurvive.activities.provenance.shell_writes import written_by_shell
 
 WRITES: dict[str, set[str]] = {
     "echo hi > a": {"a"},

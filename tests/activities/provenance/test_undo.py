@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.provenance.undo import FileChanges
-from activities.provenance.watcher import Undo, Watcher
-from activities.workspace.identity import identity_of
-from activities.workspace.workspace import Workspace
-from plans.files.undo import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.provenance.undo import FileChanges
+from plansurvive.activities.provenance.watcher import Undo, Watcher
+from plansurvive.activities.workspace.identity import identity_of
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.files.undo import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
 from tests.activities.attempts import Attempts
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
-from activities.provenance.watcher import MAX_LISTED, Watcher
-from activities.sandbox.sandbox import choose
-from activities.tools.tool import Tool, ToolContext, tool
-from plans.activity_io import Return
-from plans.files.undo import FileChange
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.provenance.scan import MAX_ENTRIES, SKIPPED, look
+from plansurvive.activities.provenance.watcher import MAX_LISTED, Watcher
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.files.undo import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.attempt.run import tool_activity
-from activities.provenance.watcher import Watcher
-from activities.sandbox import landlock, seccomp
-from activities.sandbox.sandbox import Level, Limits, Mode, Network, choose, describe, missing
-from activities.tools.shell import run_command
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.provenance.watcher import Watcher
+from plansurvive.activities.sandbox import landlock, seccomp
+from plansurvive.activities.sandbox.sandbox import Level, Limits, Mode, Network, choose, describe, missing
+from plansurvive.activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
 from tests.host import a_nap, running

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.sandbox import bubblewrap, seccomp
-from activities.sandbox.process import tried
-from activities.sandbox.processes import parent
-from activities.sandbox.sandbox import Level, Sandbox
-from activities.sandbox.supervisor import NOT_CONFINED
-from activities.tracing.trace import read
+from plansurvive.activities.sandbox import bubblewrap, seccomp
+from plansurvive.activities.sandbox.process import tried
+from plansurvive.activities.sandbox.processes import parent
+from plansurvive.activities.sandbox.sandbox import Level, Sandbox
+from plansurvive.activities.sandbox.supervisor import NOT_CONFINED
+from plansurvive.activities.tracing.trace import read
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
 from tests.host import a_nap, running
 from tests.lacking import require_sandbox

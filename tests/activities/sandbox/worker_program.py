@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from activities.sandbox.process import tried
-from activities.sandbox.sandbox import Limits, Sandbox
-from plans.errors import ToolError
+from plansurvive.activities.sandbox.process import tried
+from plansurvive.activities.sandbox.sandbox import Limits, Sandbox
+from plansurvive.plans.errors import ToolError
 
 SECONDS = 100.0
 

@@ -19,13 +19,11 @@ from typing import Any, Literal
 
 import pytest
 
-from activities.sandbox.sandbox import Level
+from plansurvive.activities.sandbox.sandbox import Level
 
 PROJECT = Path(__file__).parents[3]
 NEEDED = (
-    "activities/sandbox",
-    "activities/tracing",
-    "plans/errors.py",
+    *("plansurvive", "activities/sandbox", "activities/tracing", "plans/errors.py", "runtime/code_place.py"),
     "runtime/scratch.py",
     "tests/activities/sandbox/worker_program.py",
 )
@@ -122,8 +120,8 @@ def _ordinary(place: Path) -> Worker:
         target = place / "code" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         source = PROJECT / name
-        shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
+        shutil.copytree(source, target, symlinks=True) if source.is_dir() else shutil.copy(source, target)
     for path in (place, *place.rglob("*")):
-        os.chown(path, ORDINARY, ORDINARY)
+        os.chown(path, ORDINARY, ORDINARY, follow_symlinks=False)
     who: dict[str, Any] = {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
     return Worker("ordinary", place, place / "code", SYSTEM_PYTHON, who)

@@ -16,20 +16,20 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.telemetry.observer import Observer
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.telemetry.spans import SCHEMA_URL
-from runtime.settings import Settings
-from runtime.telemetry.propagation import CarriesTrace
-from runtime.telemetry.span_export import SpanExport
+from plansurvive.activities.telemetry.observer import Observer
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.telemetry.spans import SCHEMA_URL
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.propagation import CarriesTrace
+from plansurvive.runtime.telemetry.span_export import SpanExport
+from plansurvive.worker import CACHED_WORKFLOWS, build
 from tests.collector import Collector, collector, lines
 from tests.driving import Plans, work
 from tests.nightly import only_nightly, only_sampled
 from tests.waiting import until
 from tests.workflows.agents import call, says
-from worker import CACHED_WORKFLOWS, build
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

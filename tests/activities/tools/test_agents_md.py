@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Return
-from plans.file_stamps import NOTES_BYTES
-from plans.large_value import LargeValue
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.file_stamps import NOTES_BYTES
+from plansurvive.plans.large_value import LargeValue
 from tests.activities.attempts import Attempts
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plans.file_stamps import Stamp
+from plansurvive.plans.file_stamps import Stamp
 from tests.activities.attempts import Attempts
 
 BY_HAND = "was deleted since it was read. Nothing was written"

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.tools.file_change import NewContent, changing
-from plans.errors import ToolError
-from plans.file_stamps import FileTracker, Stamp, stamp_of
+from plansurvive.activities.tools.file_change import NewContent, changing
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import FileTracker, Stamp, stamp_of
 from tests.activities.attempts import Attempts
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import xxhash
 
-from plans.file_stamps import FileTracker, stamp_of
+from plansurvive.plans.file_stamps import FileTracker, stamp_of
 from tests.activities.attempts import Attempts
 
 
@@ -164,9 +164,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(attempts: Attempts,
         import asyncio, resource
         from pathlib import Path
         from temporalio.exceptions import ApplicationError
-        from activities.workspace.effect_log import Effect, Effects
-        from runtime.storage import LocalDirectory
-        from runtime.value_store import ValueStore
+        from plansurvive.activities.workspace.effect_log import Effect, Effects
+        from plansurvive.runtime.storage import LocalDirectory
+        from plansurvive.runtime.value_store import ValueStore
         from tests.activities.attempts import Attempts
 
         effects = Effects.at(Path({str(state_dir)!r}))

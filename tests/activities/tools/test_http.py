@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment
-from activities.network.address_policy import AddressPolicy
-from activities.tools.http import MAX_RETRY_AFTER
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.network.address_policy import AddressPolicy
+from plansurvive.activities.tools.http import MAX_RETRY_AFTER
 from tests.activities.attempts import Attempts
 from tests.activities.sites import Site, serve
 from tests.waiting import until

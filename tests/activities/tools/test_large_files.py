@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from activities.provenance.journal import Journal
-from activities.provenance.undo import FileChanges
-from activities.tools.file_change import NewContent, changing
-from activities.workspace.effect_log import Effects
-from plans.errors import ToolError
-from plans.files.undo import ChangesRequest
+from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.undo import FileChanges
+from plansurvive.activities.tools.file_change import NewContent, changing
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.files.undo import ChangesRequest
 from tests.activities.attempts import Attempts
 
 MIB = 1024 * 1024

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.environment import ToolEnvironment, environment_of
-from activities.provenance.watcher import Watcher
-from activities.sandbox.sandbox import choose
-from activities.workspace.effect_log import Effects
-from plans.file_stamps import Stamp, stamp_of
-from plans.files.name_patterns import ProtectedNames
-from runtime.settings import Settings
+from plansurvive.activities.attempt.environment import ToolEnvironment, environment_of
+from plansurvive.activities.provenance.watcher import Watcher
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.file_stamps import Stamp, stamp_of
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.runtime.settings import Settings
 from tests.activities.attempts import Attempts
 
 NAMES = (Path(__file__).parent / "run_later.txt").read_text().split()

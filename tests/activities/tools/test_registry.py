@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.run import tool_activity
-from activities.tools.registry import builtin_tools, load_tools
-from plans.errors import PlanError
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.tools.registry import builtin_tools, load_tools
+from plansurvive.plans.errors import PlanError
 from tests.activities.attempts import Attempts
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "tools" / "word_count.py")
 TOOL = '''
-from activities.tools.tool import tool
+from plansurvive.activities.tools.tool import tool
 
 @tool
 def {name}() -> str:
@@ -47,7 +47,7 @@ def test_a_module_may_be_named_as_python_does(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_same_module_twice_is_no_clash(tmp_path: Path) -> None:
-    path = module(tmp_path, "from activities.tools.files import read_file\n" + TOOL.format(name="greet"))
+    path = module(tmp_path, "from plansurvive.activities.tools.files import read_file\n" + TOOL.format(name="greet"))
     assert set(load_tools([path, path])) == {*builtin_tools(), "greet"}
 
 

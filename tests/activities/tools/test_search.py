@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from activities.tools.search import MAX_ENTRIES, MAX_PARTS
+from plansurvive.activities.tools.search import MAX_ENTRIES, MAX_PARTS
 from tests.activities.attempts import Attempts
 
 FILES = ["a.py", "b.txt", "src/a.py", "src/deep/down/c.py", "src/deep/x.txt", ".hidden/d.py", "src/.e.py", "s[1].py"]

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.attempt.run import tool_activity
-from activities.sandbox.process import environment
-from activities.tools.shell import run_command
+from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.sandbox.process import environment
+from plansurvive.activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import alive, until
 from tests.nightly import sampled
@@ -176,9 +176,9 @@ async def test_nothing_outlives_a_killed_worker(attempts: Attempts) -> None:
     program = f"""
         import asyncio
         from pathlib import Path
-        from activities.workspace.effect_log import Effects
-        from runtime.storage import LocalDirectory
-        from runtime.value_store import ValueStore
+        from plansurvive.activities.workspace.effect_log import Effects
+        from plansurvive.runtime.storage import LocalDirectory
+        from plansurvive.runtime.value_store import ValueStore
         from tests.activities.attempts import Attempts
 
         attempts = Attempts(

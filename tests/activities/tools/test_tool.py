@@ -11,12 +11,12 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from activities.tools.registry import builtin_tools
-from activities.tools.tool import ToolContext, tool
-from activities.workspace.workspace import Workspace
-from plans.errors import PlanError
-from plans.file_stamps import stamp_of
-from plans.model import Retry
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.file_stamps import stamp_of
+from plansurvive.plans.model import Retry
 from tests.activities.attempts import Attempts
 
 

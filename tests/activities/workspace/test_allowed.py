@@ -10,21 +10,22 @@ from pathlib import Path
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.attempt.environment import ToolEnvironment
-from activities.lifecycle.check_plan import PlanChecker
-from activities.lifecycle.compare_files import FileComparer
-from activities.lifecycle.snapshot_workspace import SnapshotTaker
-from activities.provenance.journal import Journal
-from activities.provenance.undo import FileChanges
-from activities.workspace.allowed import ROOT, WorkspaceRules
-from plans.activity_io import CheckRequest
-from plans.agents.llm_request import SnapshotRequest
-from plans.errors import ToolError
-from plans.file_stamps import Stamp
-from plans.files.file_check import FilesSeen
-from plans.files.name_patterns import ProtectedNames
-from plans.files.undo import ChangesRequest
-from runtime.settings import SettingError, Settings
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.lifecycle.check_plan import PlanChecker
+from plansurvive.activities.lifecycle.compare_files import FileComparer
+from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.undo import FileChanges
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.plans.activity_io import CheckRequest
+from plansurvive.plans.agents.llm_request import SnapshotRequest
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.file_check import FilesSeen
+from plansurvive.plans.files.name_patterns import ProtectedNames
+from plansurvive.plans.files.undo import ChangesRequest
+from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.settings import SettingError, Settings
 from tests.activities.attempts import Attempts
 
 SYSTEM = (
@@ -32,9 +33,9 @@ SYSTEM = (
     "/boot", "/dev", "/dev/shm", "/proc", "/proc/self/root/etc", "/proc/self/cwd/../../../../../etc", "/sys", "/run",
     "/var", "/var/tmp", "/var/lib", "/var/lib/dpkg", "/var/spool", "/var/run", "/tmp", "/home", "/root", "/opt", "/mnt",
 )  # fmt: skip
-CODE = (
-    ROOT, ROOT.parent, ROOT / "plans", ROOT / "activities" / "tools", ROOT / "client" / "cli", Path(sys.prefix),
-    Path(sys.prefix) / "lib", Path(sys.prefix).parent, Path(sys.base_prefix),
+OUR_CODE = (
+    CODE, CODE.parent, CODE / "plansurvive", CODE / "plans", CODE / "activities" / "tools", CODE / "client" / "cli",
+    Path(sys.prefix), Path(sys.prefix) / "lib", Path(sys.prefix).parent, Path(sys.base_prefix),
 )  # fmt: skip
 IN_A_HOME = (
     "", ".", ".ssh", ".ssh/keys", ".aws", ".gnupg", ".config", ".config/autostart", ".kube", ".docker", ".local/bin",
@@ -84,13 +85,13 @@ def test_a_directory_of_the_system_under_another_name_is_one(home: Path, tmp_pat
         assert "under another name, which is never a workspace" in rules.refusal(str(path), [str(path)])
 
 
-@pytest.mark.parametrize("path", CODE, ids=str)
+@pytest.mark.parametrize("path", OUR_CODE, ids=str)
 def test_our_code_and_that_of_the_interpreter_is_not_for_plans_to_change(rules: WorkspaceRules, path: Path) -> None:
     assert all_refused(rules, path)
 
 
 def test_a_directory_beside_our_code_is_a_workspace_as_any_other(rules: WorkspaceRules) -> None:
-    for path in (ROOT / "first", ROOT / "examples" / "csv-cleanup"):
+    for path in (CODE / "first", CODE / "examples" / "csv-cleanup"):
         assert rules.refusal(str(path), [str(path)]) == ""
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import xxhash
 
-from activities.workspace.content_store import ContentStore
-from activities.workspace.effect_log import Effect, EffectLog
-from runtime.keys.at_rest import AtRest
-from runtime.keys.errors import KeyMissing
+from plansurvive.activities.workspace.content_store import ContentStore
+from plansurvive.activities.workspace.effect_log import Effect, EffectLog
+from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.keys.errors import KeyMissing
 from tests.runtime.keys.rings import LONG_AGO, key, live, ring_file
 
 CANARY = b"canary " * 20

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.tools.text_edit import find_edit
-from activities.workspace.text_diff import BoundedMatcher, diff_lines, unified_diff
-from plans.errors import ToolError
+from plansurvive.activities.tools.text_edit import find_edit
+from plansurvive.activities.workspace.text_diff import BoundedMatcher, diff_lines, unified_diff
+from plansurvive.plans.errors import ToolError
 from tests.growth import cpu
 
 COUNT = 1_500

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from activities.workspace.effect_log import VERSION, Effect, EffectLog, Effects
-from plans.errors import ToolError
+from plansurvive.activities.workspace.effect_log import VERSION, Effect, EffectLog, Effects
+from plansurvive.plans.errors import ToolError
 from tests.activities.attempts import Attempts
 
 WRITE = Effect("run/s", "write", "/w", "x", ".t", "old", "new", 3, {"path": "x"})
@@ -162,7 +162,7 @@ def test_many_processes_log_at_once(state_dir: Path) -> None:
     program = f"""
         import sys
         from pathlib import Path
-        from activities.workspace.effect_log import Effect, EffectLog
+        from plansurvive.activities.workspace.effect_log import Effect, EffectLog
         log = EffectLog(Path({str(state_dir)!r}))
         for number in range(50):
             effect = Effect(f"run/{{sys.argv[1]}}-{{number}}", "write", "/w", "x", state="open")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
-from activities.workspace.paths import parts_of
+from plansurvive.activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
+from plansurvive.activities.workspace.paths import parts_of
 from tests.activities.attempts import Attempts
 
 PIECES = st.sampled_from(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from activities.workspace.identity import check_path, identity_of
-from activities.workspace.workspace import Workspace
-from plans.directory import DirectoryIdentity
-from plans.errors import ToolError
+from plansurvive.activities.workspace.identity import check_path, identity_of
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.directory import DirectoryIdentity
+from plansurvive.plans.errors import ToolError
 
 KNOWN = DirectoryIdentity(path="/w", inode=7, born="100.000000001", device=3, mounts="boot 1")
 

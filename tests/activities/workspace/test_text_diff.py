@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.workspace.text_diff import Bounds, content_diff, unified_diff
+from plansurvive.activities.workspace.text_diff import Bounds, content_diff, unified_diff
 
 BOUNDS = Bounds(lines=10, characters=200, line_characters=20, compared_bytes=5_000)
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from activities.workspace.contents import read_bytes, write_beside
-from activities.workspace.workspace import Workspace
-from plans.errors import ToolError
+from plansurvive.activities.workspace.contents import read_bytes, write_beside
+from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.plans.errors import ToolError
 from tests.activities.attempts import Attempts
 
 OUTSIDE = [

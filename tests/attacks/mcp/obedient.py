@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitResult, InputRequiredResult
 from pydantic import ValidationError
 
-from client.mcp.tools.deciding import DECIDING
+from plansurvive.client.mcp.tools.deciding import DECIDING
 from tests.client.mcp.tasks.agent import accepted, got, update
 
 Data = dict[str, Any]

@@ -24,23 +24,23 @@ from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client import runs
-from client.errors import PlanNotFound
-from client.ids import plan_id
-from client.mcp.decisions.open import waiting
-from client.mcp.http.callers import token
-from client.mcp.rounds import KEY_FILE, round_key
-from client.mcp.tools.deciding import DECIDING
-from client.mcp.tools.sources import Source
-from client.mcp.tools.views import awaited
-from client.requests.plan_request import Flags, prepared
-from client.web.access.link import KEY_FILE as LINK_FILE
-from client.web.access.link import fresh_secret
-from plans.run import ENDED, Options, PlanStatus
-from runtime.server import HOST
-from runtime.settings import Settings
-from runtime.signing import KEY as SIGNING_FILE
-from runtime.signing import private_key
+from plansurvive.client import runs
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.ids import plan_id
+from plansurvive.client.mcp.decisions.open import waiting
+from plansurvive.client.mcp.http.callers import token
+from plansurvive.client.mcp.rounds import KEY_FILE, round_key
+from plansurvive.client.mcp.tools.deciding import DECIDING
+from plansurvive.client.mcp.tools.sources import Source
+from plansurvive.client.mcp.tools.views import awaited
+from plansurvive.client.requests.plan_request import Flags, prepared
+from plansurvive.client.web.access.link import KEY_FILE as LINK_FILE
+from plansurvive.client.web.access.link import fresh_secret
+from plansurvive.plans.run import ENDED, Options, PlanStatus
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.signing import KEY as SIGNING_FILE
+from plansurvive.runtime.signing import private_key
 from tests.attacks.mcp.loose_plans import WAIVED, gone, put, ran, save
 from tests.attacks.mcp.obedient import Obedient
 from tests.client.mcp.http.reached import reached
@@ -49,7 +49,7 @@ from tests.driving import terminated
 from tests.waiting import until
 
 CANARY = "canary-52817"
-COMMAND = ("-m", "client", "mcp")
+COMMAND = ("-m", "plansurvive.client", "mcp")
 TOOL_SERVERS = """
 [servers.tracker]
 url = "https://tracker.invalid/mcp"

@@ -26,8 +26,8 @@ from pathlib import Path
 
 from temporalio.runtime import Runtime, TelemetryConfig
 
-from runtime.settings import Settings
-from runtime.temporal_binary import find_temporal
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import find_temporal
 from tests.chaos.night import clock
 from tests.chaos.night.controls import CONTROLS
 from tests.chaos.night.disk import namespace

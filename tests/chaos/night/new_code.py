@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-CODE = ("plans", "runtime", "activities", "workflows", "tests/chaos", "tests/activities", "worker.py")
+CODE = ("plans", "runtime", "activities", "workflows", "tests/chaos", "tests/activities", "worker.py", "plansurvive")
 MODULE, CLASS = Path("workflows/plan.py"), "PlanWorkflow"
 FIRST, LAST = "_execute", "_summarize"
 """Methods that can have something new at their beginning. Directly after a local activity `patched` fails on replay, if
@@ -25,7 +25,7 @@ def deploy(folder: Path, *, is_patched: bool = True, method: str = LAST) -> Path
         source, target = ROOT / name, folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
     path = folder / MODULE

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runtime.server import HOST, flags, free_ports, listens
+from plansurvive.runtime.server import HOST, flags, free_ports, listens
 from tests.chaos.conftest import Killable
 from tests.chaos.night.clock import Clock
 from tests.chaos.night.disk import Disk

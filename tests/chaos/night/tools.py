@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from activities.tools.tool import ToolContext, tool
-from plans.errors import ToolError
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.plans.errors import ToolError
 
 
 @tool(effect="keyed")

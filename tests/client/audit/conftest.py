@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from runtime.connect import connect
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans
-from worker import build
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from runtime.audit.keeper import Keeper
-from runtime.settings import Settings
+from plansurvive.runtime.audit.keeper import Keeper
+from plansurvive.runtime.settings import Settings
 from tests.driving import Started, count
 from tests.waiting import until
 

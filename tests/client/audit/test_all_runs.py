@@ -10,13 +10,13 @@ from temporalio.api.enums.v1 import ResetReapplyType
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, ResetWorkflowExecutionRequest
 from temporalio.client import Client
 
-from client import runs
-from client.audit.report import AuditReport
-from plans.audit.chain import chained, head, origin
-from plans.audit.entries import Act
-from runtime.audit import files
-from runtime.audit.keeper import Keeper
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.audit.report import AuditReport
+from plansurvive.plans.audit.chain import chained, head, origin
+from plansurvive.plans.audit.entries import Act
+from plansurvive.runtime.audit import files
+from plansurvive.runtime.audit.keeper import Keeper
+from plansurvive.runtime.settings import Settings
 from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, count, work

@@ -12,16 +12,16 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 
-from client import runs
-from client.audit.report import AuditReport, Verification
-from client.cli.auditing.command import row_of
-from client.runs import Choice
-from plans.audit.chain import chained, head, origin
-from plans.audit.entries import Act, Entry
-from plans.errors import PlanError
-from runtime.audit import files
-from runtime.audit.keeper import Keeper
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.audit.report import AuditReport, Verification
+from plansurvive.client.cli.auditing.command import row_of
+from plansurvive.client.runs import Choice
+from plansurvive.plans.audit.chain import chained, head, origin
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.audit import files
+from plansurvive.runtime.audit.keeper import Keeper
+from plansurvive.runtime.settings import Settings
 from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, work

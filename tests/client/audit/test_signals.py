@@ -8,16 +8,17 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.audit.report import AuditReport
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.audit.chain import FORM, chained, head, origin
-from plans.audit.entries import Act, Entry
-from plans.audit.receipts import KEPT
-from runtime.audit import files, history
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.audit.report import AuditReport
+from plansurvive.plans.audit.chain import FORM, chained, head, origin
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.audit.receipts import KEPT
+from plansurvive.runtime.audit import files, history
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.audit.conftest import TOOLS
 from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
@@ -25,7 +26,6 @@ from tests.driving import GO, Plans, work
 from tests.replay.signals import signals_continued
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says
-from worker import build
 
 CANARY = "canary-77d0"
 

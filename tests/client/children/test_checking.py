@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import builtin_tools
-from client.children.checking import Checked, check_children
-from plans.definition.parsing import read_plan
-from plans.definition.validation import problems
-from plans.model import Plan
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.client.children.checking import Checked, check_children
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in builtin_tools().items()}
 CHILD = {

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from client.cli.app import app
-from client.cli.commands import COMMANDS, imported
+from plansurvive.client.cli.app import app
+from plansurvive.client.cli.commands import COMMANDS, imported
 
 ROOT = Path(__file__).parents[3]
-NOT_FOR_HELP = {"pydantic", "rich", "temporalio", "jsonschema", "yaml", "httpx", "textual", "plans.model"}
+NOT_FOR_HELP = {"pydantic", "rich", "temporalio", "jsonschema", "yaml", "httpx", "textual", "plansurvive.plans.model"}
 NOT_FOR_CHECK = {
     "temporalio",
     "httpx",
@@ -21,8 +21,8 @@ NOT_FOR_CHECK = {
     "textual",
     "starlette",
     "watchfiles",
-    "client.runs",
-    "plans.execution",
+    "plansurvive.client.runs",
+    "plansurvive.plans.execution",
 }
 NOT_FOR_LIST = {
     "jsonschema",
@@ -32,15 +32,15 @@ NOT_FOR_LIST = {
     "starlette",
     "watchfiles",
     "yaml",
-    "client.runs",
-    "workflows",
+    "plansurvive.client.runs",
+    "plansurvive.workflows",
 }
-NEEDED_BY_FEW = {"activities.tools.registry", "openai", "temporalio.testing", "textual", "watchfiles"}
+NEEDED_BY_FEW = {"plansurvive.activities.tools.registry", "openai", "temporalio.testing", "textual", "watchfiles"}
 
 
 def loaded(*arguments: str, environ: dict[str, str] | None = None) -> set[str]:
     """The modules that a process of its own has imported once it has run this command; it exits as the command does."""
-    program = "import os, sys; from client.cli.app import run; code = run(sys.argv[1:])"
+    program = "import os, sys; from plansurvive.client.cli.app import run; code = run(sys.argv[1:])"
     program += "; print('modules:', *sys.modules, flush=True); os._exit(code)"
     return modules(program, *arguments, environ=environ)
 
@@ -53,7 +53,7 @@ def modules(program: str, *arguments: str, environ: dict[str, str] | None = None
 
 
 def help_of(*arguments: str, **environ: str) -> str:
-    command = [sys.executable, "-m", "client", *arguments]
+    command = [sys.executable, "-m", "plansurvive.client", *arguments]
     given = {**os.environ, "COLUMNS": "80", **environ}
     return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout
 
@@ -79,8 +79,9 @@ def test_list_imports_temporal_and_nothing_that_reads_plans(environ: dict[str, s
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_no_command_imports_what_only_few_need() -> None:
-    program = "import sys; from client.cli.commands import COMMANDS, imported; [imported(name) for name in COMMANDS]"
-    assert not modules(f"{program}; print('modules:', *sys.modules)") & NEEDED_BY_FEW
+    program = "import sys; from plansurvive.client.cli.commands import COMMANDS, imported"
+    found = modules(f"{program}; [imported(name) for name in COMMANDS]; print('modules:', *sys.modules)")
+    assert not found & NEEDED_BY_FEW
 
 
 @pytest.mark.slow
@@ -129,9 +130,9 @@ def test_a_shell_completes_commands_and_their_options() -> None:
 
 
 def test_without_the_extra_plan_says_what_to_install() -> None:
-    command = [sys.executable, "-S", "-m", "client", "list"]  # -S: without site-packages
+    command = [sys.executable, "-S", "-m", "plansurvive.client", "list"]  # -S: without site-packages
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stdout == ""
     needed = "typer, rich, textual, starlette, uvicorn, jinja2, watchfiles"
-    assert done.stderr == f"plan needs {needed}; install them: pip install 'plans-that-survive[cli]'\n"
+    assert done.stderr == f"plan needs {needed}; install them: pip install 'plansurvive[cli]'\n"

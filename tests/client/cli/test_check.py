@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from client.cli.app import run
+from plansurvive.client.cli.app import run
 from tests.client.cli.command import plan, written
 
 GOOD = {"title": "Good", "steps": [{"id": "a", "tool": "read_file", "args": {"path": "x"}}]}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli import completion, environment
-from client.cli.app import run
+from plansurvive.client.cli import completion, environment
+from plansurvive.client.cli.app import run
 from tests.client.cli.command import plan, plan_process, written
 from tests.waiting import until
 

@@ -33,8 +33,8 @@ from temporalio.client import (
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
-from client.cli.commands import COMMANDS, imported
-from client.cli.console import SafeConsole
+from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.client.cli.console import SafeConsole
 from tests.client.cli.command import Ended, plan, written
 from tests.waiting import until
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli.app import run
+from plansurvive.client.cli.app import run
 from tests.client.cli.command import plan
 from tests.client.cli.test_run import WRITE, file_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.keys.ring import parse
+from plansurvive.runtime.keys.ring import parse
 from tests.client.cli.command import plan
 
 

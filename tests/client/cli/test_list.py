@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli.list_plans import awaited, plans_table
-from client.listing import Listed
-from client.overview.standing import Standing
-from plans.run import PlanStatus
-from plans.views.summary import AskedStep
+from plansurvive.client.cli.list_plans import awaited, plans_table
+from plansurvive.client.listing import Listed
+from plansurvive.client.overview.standing import Standing
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.summary import AskedStep
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 

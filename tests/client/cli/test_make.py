@@ -11,16 +11,16 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client.rpc import ask
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.rpc import ask
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 from tests.workflows.talking import answer, write
-from worker import build
 
 Environ = dict[str, str]
 GOOD = answer(write("one"), write("two", "one"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.home_paths import home_path
+from plansurvive.runtime.home_paths import home_path
 from tests.client.cli.command import plan
 from tests.sinks import KEY
 

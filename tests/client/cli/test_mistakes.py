@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from temporalio.worker import Worker
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan
 from tests.waiting import until
 

@@ -16,17 +16,17 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.lifecycle.agent_history import AgentHistory
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.agents.history import AgentEvent
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.activities.lifecycle.agent_history import AgentHistory
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.agents.history import AgentEvent
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests.client.cli.command import CEILING, plan, written
 from tests.nightly import only_nightly
 from tests.waiting import until
-from worker import build
 
 Environ = dict[str, str]
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
@@ -128,7 +128,7 @@ async def test_ctrl_c_on_a_terminal_asks_what_is_to_become_of_the_plan(
     name = f"ctrl-{key}"
     file = written(tmp_path / "plan.json", {"id": name, "steps": [WRITE, NAP]})
     main, side = pty.openpty()
-    command = (sys.executable, "-m", "client", "run", file)
+    command = (sys.executable, "-m", "plansurvive.client", "run", file)
     process = await asyncio.create_subprocess_exec(
         *command, env={**environ, "TERM": "xterm"}, stdin=side, stdout=side, stderr=side
     )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli.app import run
+from plansurvive.client.cli.app import run
 from tests.client.cli.command import Ended, plan, written
 from tests.waiting import until
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime import server
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import CEILING, line_with, plan, plan_process, running, told_to_stop, written
 from tests.waiting import until
 

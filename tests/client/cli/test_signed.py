@@ -11,7 +11,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan, written
 from tests.plans.hostile_texts import HOSTILE
 from tests.waiting import until
@@ -26,9 +26,9 @@ STEPS = [
 @pytest_asyncio.fixture
 async def worker(temporal_client: Client, settings: Settings) -> AsyncIterator[Worker]:
     """A worker that asks for signatures."""
-    from activities.tools.registry import load_tools
-    from runtime.task_queues import listeners
-    from worker import build
+    from plansurvive.activities.tools.registry import load_tools
+    from plansurvive.runtime.task_queues import listeners
+    from plansurvive.worker import build
 
     changed = settings.with_flags(decisions="signed")
     async with build(temporal_client, changed, load_tools(()), indexed=True) as running:

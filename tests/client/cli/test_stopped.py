@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from temporalio.worker import Worker
 
-from client.cli import signals
+from plansurvive.client.cli import signals
 from tests.client.cli.command import CEILING, line_with, plan, running, told_to_stop, written
 from tests.waiting import until
 
@@ -64,9 +64,9 @@ async def test_a_command_that_is_still_loading_ends_in_order(environ: dict[str, 
         "import os, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, path, target=None):\n"
-        f"        if name == 'client.cli.app': os.kill(os.getpid(), {int(number)})\n"
+        f"        if name == 'plansurvive.client.cli.app': os.kill(os.getpid(), {int(number)})\n"
         "sys.meta_path.insert(0, Finder())\n"
-        "from client.cli import main\n"
+        "from plansurvive.client.cli import main\n"
         "main()\n"
     )
     process = await asyncio.create_subprocess_exec(
@@ -84,7 +84,7 @@ def test_a_signal_that_comes_after_the_command_has_ended_does_not_tear_the_inter
         "import io, os, sys\n"
         "class Last(io.StringIO):\n"
         "    def flush(self): os.kill(os.getpid(), 15)\n"
-        "from client.cli import main\n"
+        "from plansurvive.client.cli import main\n"
         "sys.stderr = Last()\n"
         "main()\n"
     )

@@ -10,8 +10,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from plans.errors import Refused
+from plansurvive.client import runs
+from plansurvive.plans.errors import Refused
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from client.cli.items.waiting import pending_rows
-from client.runs import Pending
-from plans.views.card import QUESTION
+from plansurvive.client.cli.items.waiting import pending_rows
+from plansurvive.client.runs import Pending
+from plansurvive.plans.views.card import QUESTION
 
 
 def asking(step: str, kind: str = "approval") -> Pending:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from temporalio.worker import Worker
 
-from runtime.settings import Settings
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, plan, running, told_to_stop, written
 
 LOOK = {"id": "look", "tool": "list_directory", "args": {"path": "."}}

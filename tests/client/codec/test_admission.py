@@ -14,11 +14,11 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from client.codec.admission import login_of
-from client.codec.codec_server import CodecServer
-from runtime.keys.codec import Codec
-from runtime.settings import SettingError, Settings
-from runtime.storage import LocalDirectory
+from plansurvive.client.codec.admission import login_of
+from plansurvive.client.codec.codec_server import CodecServer
+from plansurvive.runtime.keys.codec import Codec
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.storage import LocalDirectory
 from tests.client.web.access.issuer import CLIENT, Claims, Issuer, by_another_key, serving, unsigned
 from tests.runtime.keys.rings import key, live, ring_file
 

@@ -20,15 +20,15 @@ from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.client import Client
 from temporalio.converter import DataConverter
 
-from client.codec.codec_server import MAX_SHOWN, CodecServer
-from runtime.connect import connect, storage
-from runtime.keys.codec import Codec
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory, converter
-from runtime.value_store import ValueStore
+from plansurvive.client.codec.codec_server import MAX_SHOWN, CodecServer
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.keys.codec import Codec
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.runtime.value_store import ValueStore
+from plansurvive.worker import build
 from tests.runtime.keys.rings import key, live, ring_file
-from worker import build
 
 UI = "http://127.0.0.1:8233"
 BIG = "x" * 100_000
@@ -209,7 +209,7 @@ async def test_the_temporal_command_shows_a_big_plan_and_a_big_value_through_it(
 
 
 def _tools() -> Any:
-    from activities.tools.registry import load_tools
+    from plansurvive.activities.tools.registry import load_tools
 
     return load_tools(())
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from activities.workspace.allowed import WorkspaceRules
-from client.decide.call_diff import COMPARED_BYTES, DELETED_LINES, CallDiff, call_diff
-from plans.large_value import LargeValue
-from plans.views.card import Card
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.client.decide.call_diff import COMPARED_BYTES, DELETED_LINES, CallDiff, call_diff
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.views.card import Card
 
 
 def item(workspace: Path, tool: str, **args: Any) -> Card:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from client.decide.call_diff import call_diff
-from client.decide.changed_call import edit_rows, with_args
-from client.decide.shown import changes, styles
-from plans.large_value import LargeValue
-from plans.views.call_text import call_rows
-from plans.views.card import Card
+from plansurvive.client.decide.call_diff import call_diff
+from plansurvive.client.decide.changed_call import edit_rows, with_args
+from plansurvive.client.decide.shown import changes, styles
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card
 
 LARGE = LargeValue(sha256="1f" * 32, bytes=900_000, preview="once upon a time")
 

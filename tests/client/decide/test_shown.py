@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from client.decide.shown import CHANGE, NOW, changes, styles
-from plans.views.call_text import call_rows, folded_rows
-from plans.views.card import Card
+from plansurvive.client.decide.shown import CHANGE, NOW, changes, styles
+from plansurvive.plans.views.call_text import call_rows, folded_rows
+from plansurvive.plans.views.card import Card
 
 
 def item(workspace: Path, tool: str, **args: Any) -> Card:

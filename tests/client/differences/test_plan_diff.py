@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.differences.plan_diff import PlanDiff, plan_diff, plan_of
-from client.differences.plan_rows import plan_rows
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff, plan_of
+from plansurvive.client.differences.plan_rows import plan_rows
 
 
 def step(name: str, **fields: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from temporalio import workflow
 
-from client.embedding.children import run_plan
+from plansurvive.client.embedding.children import run_plan
 
 
 @workflow.defn

@@ -12,10 +12,10 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError, ChildWorkflowError
 from temporalio.worker import Worker
 
-from activities.tools.tool import tool
-from client.embedding.plugin import PlansPlugin
-from plans.errors import PlanError
-from runtime.settings import Settings
+from plansurvive.activities.tools.tool import tool
+from plansurvive.client.embedding.plugin import PlansPlugin
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.settings import Settings
 from tests.client.embedding.careless import Careless
 
 CLOCK = {"id": "clock", "tool": "sleep", "args": {"seconds": 0}}

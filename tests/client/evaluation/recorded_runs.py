@@ -14,15 +14,15 @@ from typing import Any
 
 from temporalio.client import Client
 
-from activities.llm.model import LanguageModel
-from activities.tools.registry import load_tools
-from client.evaluation.playing import Asking
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.llm.prompt_set import PromptSet
-from runtime.settings import Settings
+from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.evaluation.playing import Asking
+from plansurvive.plans.llm.prompt_set import PromptSet
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import CEILING, LEDGER, Plans, Started, View
-from worker import build
 
 TOOLS = str(Path(__file__).parent.parent.parent / "ledger_tools.py")
 Exchange = dict[str, Any]

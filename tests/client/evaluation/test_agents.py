@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from client.evaluation.asking import Spending
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.evaluation.asking import Spending
+from plansurvive.runtime.settings import Settings
 from tests.client.evaluation.recorded_runs import FIRST, LATER, WORKS, asked_for, call, lab, says
 
 DEMO = [says(WORKS, FIRST), says({"answer": "Both are written."}, LATER)]

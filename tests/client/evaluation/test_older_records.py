@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from temporalio.client import WorkflowHistory
 
-from client.evaluation.playing import Play
-from client.evaluation.record import Reader
-from runtime.storage import LocalDirectory, converter
+from plansurvive.client.evaluation.playing import Play
+from plansurvive.client.evaluation.record import Reader
+from plansurvive.runtime.storage import LocalDirectory, converter
 
 HISTORIES = Path(__file__).parent.parent.parent / "replay" / "histories"
 NAMES = sorted(

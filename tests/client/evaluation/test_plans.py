@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.runtime.settings import Settings
 from tests.client.evaluation.recorded_runs import FIRST, LATER, WORKS, lab, says
 from tests.driving import work
 

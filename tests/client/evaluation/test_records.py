@@ -13,14 +13,14 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 
-from client import runs
-from client.cli.evaluation.command import shown_prompts
-from client.cli.evaluation.report_text import total_rows
-from client.evaluation.record import RecordGone
-from plans.errors import PlanError
-from runtime.connect import connect
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.cli.evaluation.command import shown_prompts
+from plansurvive.client.cli.evaluation.report_text import total_rows
+from plansurvive.client.evaluation.record import RecordGone
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
 from tests.client.evaluation.recorded_runs import FIRST, LATER, WORKS, call, lab, says
 from tests.nightly import only_nightly
@@ -194,7 +194,7 @@ async def test_a_command_that_cannot_be_meant_is_refused(
 
 
 def test_the_prompts_of_this_version_are_a_prompt_set(tmp_path: Path) -> None:
-    from client.cli.evaluation.command import WORDS, read_prompt_set
+    from plansurvive.client.cli.evaluation.command import WORDS, read_prompt_set
 
     path = tmp_path / "ours.toml"
     path.write_text(shown_prompts())

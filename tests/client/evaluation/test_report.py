@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from temporalio.api.common.v1 import Payload
 
-from client.evaluation.answers import Answers, Key, is_about
-from client.evaluation.asking import Spending
-from client.evaluation.played import Asked, Called, Played
-from client.evaluation.prices import unpriced
-from client.evaluation.record import Done, Record
-from client.evaluation.report import MANY_CALLS, compared
-from client.evaluation.stage import Stopped
-from plans.agents.llm_request import ChatMessage, LlmRequest
-from plans.budget import Usage
-from plans.errors import PlanError
-from plans.llm.prompt_set import prompt_set
-from plans.model import ToolSpec
+from plansurvive.client.evaluation.answers import Answers, Key, is_about
+from plansurvive.client.evaluation.asking import Spending
+from plansurvive.client.evaluation.played import Asked, Called, Played
+from plansurvive.client.evaluation.prices import unpriced
+from plansurvive.client.evaluation.record import Done, Record
+from plansurvive.client.evaluation.report import MANY_CALLS, compared
+from plansurvive.client.evaluation.stage import Stopped
+from plansurvive.plans.agents.llm_request import ChatMessage, LlmRequest
+from plansurvive.plans.budget import Usage
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.llm.prompt_set import prompt_set
+from plansurvive.plans.model import ToolSpec
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

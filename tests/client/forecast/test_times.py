@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from client.forecast.times import needed
-from plans.forecast.models import ForeseenStep
+from plansurvive.client.forecast.times import needed
+from plansurvive.plans.forecast.models import ForeseenStep
 
 
 def run(name: str, seconds: float | None, tool: str = "look") -> ForeseenStep:

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from client.forms.flat import flat_fields
-from client.forms.kinds import Choice
-from client.forms.texts import ABSENT, Unreadable
-from client.forms.tree import Node
-from client.local_tools import known_tools
-from runtime.settings import Settings
+from plansurvive.client.forms.flat import flat_fields
+from plansurvive.client.forms.kinds import Choice
+from plansurvive.client.forms.texts import ABSENT, Unreadable
+from plansurvive.client.forms.tree import Node
+from plansurvive.client.local_tools import known_tools
+from plansurvive.runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))
 

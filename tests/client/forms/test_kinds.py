@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from client.forms.kinds import kind_of
-from client.local_tools import known_tools
-from runtime.settings import Settings
+from plansurvive.client.forms.kinds import kind_of
+from plansurvive.client.local_tools import known_tools
+from plansurvive.runtime.settings import Settings
 
 STRING, NULL = {"type": "string"}, {"type": "null"}
 

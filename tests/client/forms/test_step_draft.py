@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from client.forms.step_draft import Draft, Unwritable, new_step
-from client.local_tools import known_tools
-from plans.edits import AddStep, SetField
-from plans.run import Status
-from plans.views.models import StepView
-from runtime.settings import Settings
+from plansurvive.client.forms.step_draft import Draft, Unwritable, new_step
+from plansurvive.client.local_tools import known_tools
+from plansurvive.plans.edits import AddStep, SetField
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.models import StepView
+from plansurvive.runtime.settings import Settings
 
 SPECS = known_tools(Settings.read({}))
 STEP = StepView(id="w", tool="write_file", args={"path": "a", "content": "x"}, depends_on=["b"])

@@ -7,15 +7,15 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from client.importers.document import imported
-from client.importers.plan_text import data_of, text_of
-from client.importers.report import Imported
-from client.local_tools import known_tools
-from client.plan_file import PlanFile, check
-from plans.definition.validation import errors
-from plans.model import ToolSpec
-from runtime.plan_files.yaml_reader import parse_yaml
-from runtime.settings import Settings
+from plansurvive.client.importers.document import imported
+from plansurvive.client.importers.plan_text import data_of, text_of
+from plansurvive.client.importers.report import Imported
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import PlanFile, check
+from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.runtime.settings import Settings
 
 
 @cache

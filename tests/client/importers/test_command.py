@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from client.cli.app import run
-from client.importers.document import MAX_LINES, ImportRefused, imported, lines_of
-from client.importers.plan_text import data_of, text_of
-from client.importers.report import MAX_LOSSES, Imported, Report
-from client.plan_file import PlanFile
-from runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.client.cli.app import run
+from plansurvive.client.importers.document import MAX_LINES, ImportRefused, imported, lines_of
+from plansurvive.client.importers.plan_text import data_of, text_of
+from plansurvive.client.importers.report import MAX_LOSSES, Imported, Report
+from plansurvive.client.plan_file import PlanFile
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 CLEAN = "on: workflow_dispatch\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps: [{run: make}]\n"
 LOSSY = CLEAN.replace("runs-on: ubuntu-latest", "runs-on: macos-14")

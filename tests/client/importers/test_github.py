@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.importers.expressions import NotCarried, jmespath_of, text_of
-from client.importers.github_actions.conditions import MAX_TOKENS, condition, texts_in
-from client.importers.github_actions.context import Scope
-from client.importers.report import Report
+from plansurvive.client.importers.expressions import NotCarried, jmespath_of, text_of
+from plansurvive.client.importers.github_actions.conditions import MAX_TOKENS, condition, texts_in
+from plansurvive.client.importers.github_actions.context import Scope
+from plansurvive.client.importers.report import Report
 from tests.client.importers.importing import losses, plan_of, steps_of
 
 ONE_JOB = """\
@@ -330,7 +330,7 @@ def test_literal_braces_and_dollar_signs_stay_what_they_are() -> None:
 - run: $HOME/bin/run
 - run: echo "${{ 'it''s' }}" '${{ inputs.x }}'
 """)
-    from plans.expressions.references import fill
+    from plansurvive.plans.expressions.references import fill
 
     values = {"inputs": {"x": "a b"}}
     filled = [fill(step["args"], values, {"command": "shell"}).args["command"] for step in steps.values()]
@@ -354,7 +354,7 @@ def test_literal_braces_and_dollar_signs_stay_what_they_are() -> None:
     ],
 )  # fmt: skip
 def test_expressions(written: str, carried: str) -> None:
-    from client.importers.expressions import Path
+    from plansurvive.client.importers.expressions import Path
 
     assert jmespath_of(condition(written, lambda parts: Path("inputs", parts[1:])).node) == carried
 
@@ -365,7 +365,7 @@ def test_expressions(written: str, carried: str) -> None:
      " && ".join(["a"] * MAX_TOKENS), "'open", "a b"],
 )  # fmt: skip
 def test_an_expression_that_cannot_be_carried_over_is_said_so(written: str) -> None:
-    from client.importers.expressions import Path
+    from plansurvive.client.importers.expressions import Path
 
     with pytest.raises(NotCarried):
         condition(written, lambda parts: Path("inputs", parts[1:]))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from client.importers.expressions import Made, NotCarried, Path, jmespath_of
-from client.importers.serverless.flow import MAX_TASKS
-from client.importers.serverless.jq import Data, evaluated
-from client.importers.serverless.tasks import seconds_of
+from plansurvive.client.importers.expressions import Made, NotCarried, Path, jmespath_of
+from plansurvive.client.importers.serverless.flow import MAX_TASKS
+from plansurvive.client.importers.serverless.jq import Data, evaluated
+from plansurvive.client.importers.serverless.tasks import seconds_of
 from tests.client.importers.importing import losses, plan_of, steps_of
 
 HEAD = "document: {dsl: '1.0.3', namespace: test, name: example, version: '0.1.0'}\n"

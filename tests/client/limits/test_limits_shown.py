@@ -9,10 +9,10 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.limits.listing import in_words
-from plans.limits.messages import EXCHANGE, WORKFLOW, LimitRow, workflow_id
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client.limits.listing import in_words
+from plansurvive.plans.limits.messages import EXCHANGE, WORKFLOW, LimitRow, workflow_id
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import Visitor, service_on

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from temporalio.common import Priority
 
-from client.limits.listing import in_words
-from client.limits.priority import MAX_KEY, fairness_of, of_another, priority_of
-from plans.limits.messages import LimitRow
-from plans.model import Plan
-from plans.model.shares import Fairness
-from plans.run import Options
+from plansurvive.client.limits.listing import in_words
+from plansurvive.client.limits.priority import MAX_KEY, fairness_of, of_another, priority_of
+from plansurvive.plans.limits.messages import LimitRow
+from plansurvive.plans.model import Plan
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import Options
 
 PLAN = Plan.model_validate(
     {"steps": [{"id": "a", "tool": "read_file"}], "priority": 2, "fairness": {"key": "team", "weight": 2.0}}

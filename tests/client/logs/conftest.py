@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from runtime.connect import storage
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.storage import converter
-from runtime.task_queues import listeners
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.connect import storage
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import converter
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests.waiting import connected, until
-from worker import build
 
 
 @pytest_asyncio.fixture

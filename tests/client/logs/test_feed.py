@@ -9,21 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from activities.outputs.stored_output import Number, Position, output
-from activities.outputs.transcript import NUMBERS, Transcript
-from activities.tools.registry import load_tools
-from client import runs
-from client.logs.feed import Event, Wrote, feed
-from plans.activity_io import STDERR, STDOUT, Logs
-from plans.run import Options
-from plans.views.progress.logs import LoggedAttempt
-from runtime.settings import Settings
-from runtime.storage import LocalDirectory, converter
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number, Position, output
+from plansurvive.activities.outputs.transcript import NUMBERS, Transcript
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.logs.feed import Event, Wrote, feed
+from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.progress.logs import LoggedAttempt
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
+from plansurvive.runtime.value_store import ValueStore
+from plansurvive.worker import build
 from tests.client.test_history_feed import Mortal, mortal  # noqa: F401
 from tests.nightly import only_nightly
 from tests.waiting import connected, until
-from worker import build
 
 
 @pytest.mark.slow

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from activities.outputs.stored_output import Number
-from client.logs.feed import raw
-from plans.activity_io import STDERR, STDOUT
-from runtime.connect import connect, storage
-from runtime.settings import Settings
-from runtime.value_store import ValueStore
+from plansurvive.activities.outputs.stored_output import Number
+from plansurvive.client.logs.feed import raw
+from plansurvive.plans.activity_io import STDERR, STDOUT
+from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.value_store import ValueStore
 from tests.client.cli.command import line_with, plan, running, told_to_stop, written
 from tests.waiting import until
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from mcp import Client as Agent
 
-from client.mcp.host import Host
-from client.mcp.server import build
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.server import build
 
 __all__ = ["Agent", "agent_of", "called", "refused"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from client.mcp.host import Host
-from runtime.connect import Connection, Origin
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client.mcp.host import Host
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 
 
 @pytest.fixture

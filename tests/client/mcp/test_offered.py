@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from client.cli.commands import COMMANDS
-from client.local_tools import known_tools
-from client.mcp.host import Caller, Host
-from client.mcp.tools.adding import Kind
-from client.mcp.tools.deciding import DECIDING
-from client.mcp.tools.sources import Chosen, Source, requested
-from client.mcp.tools.views import MAX_VALUE, Awaited, Shown, text_of
-from client.mcp.where import Where
-from client.pending import Pending
-from client.plan_file import plan_schema
-from plans.definition.parsing import MAX_BYTES
-from plans.errors import InvalidPlan
-from plans.large_value import LargeValue
-from plans.llm.planning_prompts import planning_system
-from plans.run import PlanStatus
-from runtime.settings import Settings
+from plansurvive.client.cli.commands import COMMANDS
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.mcp.host import Caller, Host
+from plansurvive.client.mcp.tools.adding import Kind
+from plansurvive.client.mcp.tools.deciding import DECIDING
+from plansurvive.client.mcp.tools.sources import Chosen, Source, requested
+from plansurvive.client.mcp.tools.views import MAX_VALUE, Awaited, Shown, text_of
+from plansurvive.client.mcp.where import Where
+from plansurvive.client.pending import Pending
+from plansurvive.client.plan_file import plan_schema
+from plansurvive.plans.definition.parsing import MAX_BYTES
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.llm.planning_prompts import planning_system
+from plansurvive.plans.run import PlanStatus
+from plansurvive.runtime.settings import Settings
 from tests.client.mcp.agents import agent_of, called, refused
 
 DOCS = Path(__file__).parent.parent.parent.parent / "docs" / "mcp.md"

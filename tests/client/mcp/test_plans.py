@@ -9,13 +9,13 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.mcp.host import Host
-from client.mcp.where import where
-from client.requests.connected import Connected
-from client.rpc import ask
-from client.web.served import recorded
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.where import where
+from plansurvive.client.requests.connected import Connected
+from plansurvive.client.rpc import ask
+from plansurvive.client.web.served import recorded
+from plansurvive.plans.run import Options
 from tests.client.mcp.agents import Agent, agent_of, called, refused
 from tests.driving import terminated
 from tests.waiting import until

@@ -16,18 +16,18 @@ from mcp import Client as Agent
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from temporalio.worker import Worker
 
-from client.mcp.host import Host
+from plansurvive.client.mcp.host import Host
 from tests.client.mcp.agents import agent_of, called, refused
 from tests.waiting import PATIENCE, until
 
-COMMAND = ("-m", "client", "mcp")
+COMMAND = ("-m", "plansurvive.client", "mcp")
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
 }  # fmt: skip
 PRINTS = """
 import os
-from activities.tools.tool import tool
+from plansurvive.activities.tools.tool import tool
 print("printed while it is imported")
 print("printed without an end", end="")
 os.system("echo printed by a child")

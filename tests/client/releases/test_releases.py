@@ -15,19 +15,19 @@ import pytest_asyncio
 from temporalio.api.workflowservice.v1 import SetWorkerDeploymentCurrentVersionRequest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client.releases.all_queues import with_all_queues
-from client.releases.at_versions import AtVersion, all_versions
-from client.releases.control import Drain, ramp, rollback
-from runtime.settings import Settings
-from runtime.task_queues import Neighbours
-from runtime.versions.joining import joined
-from runtime.versions.routing import BadVersion, NoVersions, routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.releases.all_queues import with_all_queues
+from plansurvive.client.releases.at_versions import AtVersion, all_versions
+from plansurvive.client.releases.control import Drain, ramp, rollback
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import Neighbours
+from plansurvive.runtime.versions.joining import joined
+from plansurvive.runtime.versions.routing import BadVersion, NoVersions, routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
+from plansurvive.worker import build, identity
 from tests.driving import Plans, Started, work
 from tests.servers import development_server
 from tests.waiting import connected, until
-from worker import build, identity
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from client.doctor import Verdict, examine
-from client.releases.at_versions import AtVersion
-from client.releases.control import ramp
-from client.releases.unserved import lacking, unserved
-from runtime.versions.routing import BadVersion, routing
-from runtime.versions.version import UNVERSIONED, Version
+from plansurvive.client.doctor import Verdict, examine
+from plansurvive.client.releases.at_versions import AtVersion
+from plansurvive.client.releases.control import ramp
+from plansurvive.client.releases.unserved import lacking, unserved
+from plansurvive.runtime.versions.routing import BadVersion, routing
+from plansurvive.runtime.versions.version import UNVERSIONED, Version
 from tests.chaos.conftest import WorkerProcess
 from tests.driving import Plans
 from tests.waiting import until

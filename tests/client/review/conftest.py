@@ -16,13 +16,13 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import OptionList, Static
 
-from client import edits as editing
-from client import runs
-from client.local_tools import tools_of
-from client.review.app import ReviewApp
-from plans.edits import Edit
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import edits as editing
+from plansurvive.client import runs
+from plansurvive.client.local_tools import tools_of
+from plansurvive.client.review.app import ReviewApp
+from plansurvive.plans.edits import Edit
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
 from tests.driving import Started, terminated
 from tests.waiting import until
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from client.decide.shown import CHANGE, NOW
-from client.review.deciding.around import OVERWRITES, Around
-from plans.edits import RemoveStep, SetField, SkipStep
-from plans.views.models import PlanView, StepView
+from plansurvive.client.decide.shown import CHANGE, NOW
+from plansurvive.client.review.deciding.around import OVERWRITES, Around
+from plansurvive.plans.edits import RemoveStep, SetField, SkipStep
+from plansurvive.plans.views.models import PlanView, StepView
 from tests.client.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
 
 LONG = {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["remove"]}

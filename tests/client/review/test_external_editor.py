@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from client.review.external_editor import as_text, edits_of, let_edit
-from plans.edits import SetField
-from plans.errors import PlanError
+from plansurvive.client.review.external_editor import as_text, edits_of, let_edit
+from plansurvive.plans.edits import SetField
+from plansurvive.plans.errors import PlanError
 from tests.client.review.conftest import Open
 
 STEP: dict[str, Any] = {"id": "w", "tool": "write_file", "args": {"path": "a"}, "description": "x", "status": "ready"}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from client import runs
-from client.decide.shown import changes
-from client.runs import Choice
-from plans.edits import SetField
-from plans.views.card import Card
+from plansurvive.client import runs
+from plansurvive.client.decide.shown import changes
+from plansurvive.client.runs import Choice
+from plansurvive.plans.edits import SetField
+from plansurvive.plans.views.card import Card
 from tests.client.review.conftest import Open, Screen
 
 SAVE = {"id": "save", "tool": "write_file", "args": {"path": "a.txt", "content": "one\ntwo"}, "description": "Save it"}

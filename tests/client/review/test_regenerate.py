@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.review.conftest import LIST, WRITE, Screen, Start, screen_of
-from worker import build
 
 
 async def ask_for_a_list(screen: Screen, key: str) -> None:

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from client.review.rows import change_log, cut, detail, heading, news, rows
-from plans.views.models import PlanView
+from plansurvive.client.review.rows import change_log, cut, detail, heading, news, rows
+from plansurvive.plans.views.models import PlanView
 
 STEP = {
     "tool": "read_file",

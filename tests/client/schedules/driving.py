@@ -8,14 +8,14 @@ from typing import Any
 
 from temporalio.client import Client
 
-from client import runs
-from client.decisions import Choice
-from client.errors import PlanNotFound
-from client.listing import Listed
-from client.runs import ScheduleView
-from client.schedules.create import Rules
-from client.schedules.spec import Timing
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.client.decisions import Choice
+from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.listing import Listed
+from plansurvive.client.runs import ScheduleView
+from plansurvive.client.schedules.create import Rules
+from plansurvive.client.schedules.spec import Timing
+from plansurvive.plans.run import Options
 from tests.driving import terminated
 from tests.waiting import until
 

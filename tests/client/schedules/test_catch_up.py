@@ -14,16 +14,16 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.schedules.create import Rules
-from client.schedules.spec import Timing
-from runtime import server
-from runtime.connect import reach
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.schedules.create import Rules
+from plansurvive.client.schedules.spec import Timing
+from plansurvive.runtime import server
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.schedules.driving import LOOK, Schedules
 from tests.waiting import until
-from worker import build
 
 pytestmark = pytest.mark.slow
 BUFFERED = Rules(overlap="buffer")

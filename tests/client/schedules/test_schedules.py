@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleIntervalSpec, ScheduleSpec
 
-from client import runs
-from client.schedules.control import matching_times
-from client.schedules.create import Changes, Rules
-from client.schedules.server import ScheduleExists, ScheduleNotFound
-from client.schedules.spec import BadSchedule, Timing
-from plans.errors import InvalidPlan
-from plans.run import PlanStatus
+from plansurvive.client import runs
+from plansurvive.client.schedules.control import matching_times
+from plansurvive.client.schedules.create import Changes, Rules
+from plansurvive.client.schedules.server import ScheduleExists, ScheduleNotFound
+from plansurvive.client.schedules.spec import BadSchedule, Timing
+from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.run import PlanStatus
 from tests.client.schedules.driving import FAILS, GATE, LOOK, Schedules
 from tests.nightly import only_nightly
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.cli.app import run
-from client.templates.known import completed
-from runtime.templates.find import project_store
-from runtime.templates.names import hash_of
+from plansurvive.client.cli.app import run
+from plansurvive.client.templates.known import completed
+from plansurvive.runtime.templates.find import project_store
+from plansurvive.runtime.templates.names import hash_of
 from tests.client.cli.command import plan
 
 GREET = """\

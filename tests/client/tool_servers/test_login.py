@@ -10,10 +10,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from client.tool_servers.login import log_in
-from plans.errors import PlanError
-from runtime.mcp.servers import read_servers
-from runtime.settings import Settings
+from plansurvive.client.tool_servers.login import log_in
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.mcp.servers import read_servers
+from plansurvive.runtime.settings import Settings
 from tests.activities.mcp.serving import Serving
 from tests.activities.mcp.web_server import CLIENT, TOKEN, WebServer, web_server
 

@@ -33,7 +33,7 @@ import uvicorn
 from playwright.async_api import Browser, Page, Request, ViewportSize, async_playwright
 from starlette.types import ASGIApp
 
-from runtime.server import HOST
+from plansurvive.runtime.server import HOST
 from tests.lacking import end
 from tests.waiting import PATIENCE, until
 

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 import httpx
 from temporalio.client import Client
 
-from client.web.access import SecretLink
-from client.web.app import application
-from client.web.service import Service
-from runtime.connect import Connection, Origin
-from runtime.settings import Settings
+from plansurvive.client.web.access import SecretLink
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.settings import Settings
 
 HOST = "127.0.0.1:7243"
 ORIGIN = f"http://{HOST}"

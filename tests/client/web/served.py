@@ -11,9 +11,9 @@ from contextlib import asynccontextmanager, suppress
 import httpx
 import uvicorn
 
-from client.web.access import SecretLink
-from client.web.app import application
-from client.web.service import Service
+from plansurvive.client.web.access import SecretLink
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
 from tests.client.web.page_client import SECRET
 from tests.waiting import PATIENCE, until
 

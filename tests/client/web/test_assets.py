@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from client.web.assets import STATIC, files
-from client.web.rendering import TEMPLATES, environment
+from plansurvive.client.web.assets import STATIC, files
+from plansurvive.client.web.rendering import TEMPLATES, environment
 from scripts import vendor
 
 

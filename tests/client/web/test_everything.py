@@ -9,9 +9,9 @@ import pytest
 from starlette.routing import Route
 from typer.core import TyperGroup
 
-from client.cli.commands import COMMANDS, imported
-from client.web.app import application
-from runtime.settings import Settings
+from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.client.web.app import application
+from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import service_for
 
 DONE_BY: dict[str, tuple[str, str]] = {

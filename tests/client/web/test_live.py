@@ -14,12 +14,12 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.errors import NoWorker
-from client.runs import Choice, Started
-from client.web.live.watcher import Watcher
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.errors import NoWorker
+from plansurvive.client.runs import Choice, Started
+from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import browsing, csrf_of, service_for
 from tests.client.web.served import Viewer, served
 from tests.driving import terminated

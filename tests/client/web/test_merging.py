@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from client.runs import BriefView
-from client.web.live.merging import BIG, asked_of, merged
-from plans.errors import Refused
-from plans.run import Run, Status
-from plans.views import queries
-from plans.views.queries import BRIEF, brief_since
+from plansurvive.client.runs import BriefView
+from plansurvive.client.web.live.merging import BIG, asked_of, merged
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.run import Run, Status
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.queries import BRIEF, brief_since
 from tests.nightly import only_nightly, only_sampled
 from tests.plans.building import NOW, begun, completed, step
 from tests.plans.test_decided_calls_random import World

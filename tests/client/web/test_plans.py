@@ -10,11 +10,11 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.listing import list_plans
-from client.runs import Started
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.listing import list_plans
+from plansurvive.client.runs import Started
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import terminated
 from tests.waiting import until

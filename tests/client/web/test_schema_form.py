@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from client.forms.texts import ABSENT
-from client.local_tools import known_tools
-from client.web.rendering import environment
-from client.web.schema_form import MORE, Field, Read, SchemaForm, schema_of_inputs
-from plans.model.rules import Input
-from runtime.settings import Settings
+from plansurvive.client.forms.texts import ABSENT
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.web.rendering import environment
+from plansurvive.client.web.schema_form import MORE, Field, Read, SchemaForm, schema_of_inputs
+from plansurvive.plans.model.rules import Input
+from plansurvive.runtime.settings import Settings
 
 DEPLOY = {
     "type": "object",

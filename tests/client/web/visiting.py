@@ -16,18 +16,18 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.web.service import Service
-from plans.run import Options
-from runtime.connect import Connection, Origin
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.web.service import Service
+from plansurvive.plans.run import Options
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
+from plansurvive.worker import build
 from tests.client.web.page_client import access_of, browsing, csrf_of
 from tests.driving import Started, terminated
 from tests.waiting import until
-from worker import build
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "one"}, "description": "Write it"}
 READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.llm_request import AgentQuestion, Outcome, messages_of, repeated
-from plans.agents.prompting.compaction import Fit, fitted
-from plans.agents.prompting.conversation import Conversation, Messages
-from plans.agents.tasks import TaskList
-from plans.llm.prompt_parts import Guide
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.llm_request import AgentQuestion, Outcome, messages_of, repeated
+from plansurvive.plans.agents.prompting.compaction import Fit, fitted
+from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.llm.prompt_parts import Guide
 from tests.plans.building import TOOLS
 
 WINDOW = 1_000_000

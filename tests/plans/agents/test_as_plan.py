@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plans.agents.as_plan import plan_of_tasks
-from plans.agents.order import AgentLimits, AgentOrder, step_args
-from plans.agents.tasks import TaskList
-from plans.expressions.references import fill_text, find, literal
-from plans.model import Plan
+from plansurvive.plans.agents.as_plan import plan_of_tasks
+from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.expressions.references import fill_text, find, literal
+from plansurvive.plans.model import Plan
 
 BASE = Plan(id="web", steps=[])
 

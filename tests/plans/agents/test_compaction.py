@@ -7,10 +7,10 @@ import re
 
 import pytest
 
-from plans.agents.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
-from plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation
-from plans.agents.tasks import TaskList
-from plans.llm.prompt_parts import ToolOutcome, compacted_text
+from plansurvive.plans.agents.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
+from plansurvive.plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.llm.prompt_parts import ToolOutcome, compacted_text
 from tests.plans.agents.talking import Talk, begins_like, calls, read
 
 

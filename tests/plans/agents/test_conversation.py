@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from plans.agents.answers import ToolUse
-from plans.agents.llm_request import AgentQuestion, Outcome, expected_of, messages_of
-from plans.agents.prompting.conversation import Conversation, bounded
-from plans.agents.tasks import PLAN_ACTIONS, TaskList
-from plans.llm.answers import parse_simple, schema_of
-from plans.llm.prompt_parts import Guide, ToolOutcome
-from plans.llm.shortened import ANSWER_CHARACTERS, answer_line, args_line, json_line
+from plansurvive.plans.agents.answers import ToolUse
+from plansurvive.plans.agents.llm_request import AgentQuestion, Outcome, expected_of, messages_of
+from plansurvive.plans.agents.prompting.conversation import Conversation, bounded
+from plansurvive.plans.agents.tasks import PLAN_ACTIONS, TaskList
+from plansurvive.plans.llm.answers import parse_simple, schema_of
+from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome
+from plansurvive.plans.llm.shortened import ANSWER_CHARACTERS, answer_line, args_line, json_line
 from tests.plans.agents.talking import Talk, begins_like, calls, read
 from tests.plans.building import TOOLS
 

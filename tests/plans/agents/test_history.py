@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plans.agents.history import (
+from plansurvive.plans.agents.history import (
     AgentEvent,
     Entry,
     History,
@@ -29,7 +29,7 @@ from plans.agents.history import (
     spawn,
     written,
 )
-from plans.agents.history_file import (
+from plansurvive.plans.agents.history_file import (
     Damage,
     entry_of_summary,
     history_text,

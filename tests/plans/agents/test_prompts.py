@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plans.agents.prompting.conversation import Conversation
-from plans.agents.prompting.prompts import (
+from plansurvive.plans.agents.prompting.conversation import Conversation
+from plansurvive.plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -20,16 +20,16 @@ from plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plans.agents.tasks import TaskList
-from plans.llm.planning_prompts import (
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.llm.planning_prompts import (
     correction_prompt,
     planning_prompt,
     planning_system,
     recovery_prompt,
     regenerate_prompt,
 )
-from plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
-from plans.llm.schemas import (
+from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
+from plansurvive.plans.llm.schemas import (
     COMPLEX_FIELDS,
     SIMPLE_FIELDS,
     complex_schema,
@@ -39,8 +39,8 @@ from plans.llm.schemas import (
     recovery_schema,
     simple_schema,
 )
-from plans.llm.shortened import args_line
-from plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.llm.shortened import args_line
+from plansurvive.plans.model import Plan, Step, ToolSpec
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 REQUEST = """\

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.activity_io import Facts
-from plans.agents.answers import ToolUse
-from plans.agents.llm_request import Outcome
-from plans.agents.order import AgentOrder
-from plans.agents.resume import resumed, take_outcomes
-from plans.agents.run import AgentRun, conclude, lightened, ran_args, steps_of
-from plans.errors import IllegalMove
-from plans.execution import approvals
-from plans.execution.messages import Decide
-from plans.execution.next_action import Ask, Call, Skip, next_action
-from plans.execution.schedule import Schedule
-from plans.run import Options, Result, Status
-from plans.step_state import Outcome as Ended
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.agents.answers import ToolUse
+from plansurvive.plans.agents.llm_request import Outcome
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.resume import resumed, take_outcomes
+from plansurvive.plans.agents.run import AgentRun, conclude, lightened, ran_args, steps_of
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.next_action import Ask, Call, Skip, next_action
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.run import Options, Result, Status
+from plansurvive.plans.step_state import Outcome as Ended
+from plansurvive.workflows.run_check import agent_problem_of
 from tests.plans.building import NOW, TOOLS
-from workflows.run_check import agent_problem_of
 
 ASKS = TOOLS["note"].model_copy(update={"approval": "always"})
 

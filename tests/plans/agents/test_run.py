@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from plans.activity_io import Attempt, Facts
-from plans.agents.answers import ToolUse
-from plans.agents.order import AgentOrder
-from plans.agents.read_result import read_on
-from plans.agents.resume import resumed, take_outcomes
-from plans.agents.run import AgentRun, conclude, lightened, outcome_of, steps_of
-from plans.agents.tasks import TaskList
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_attempts
-from plans.llm.prompt_parts import outcome_text
-from plans.run import Options, Result, Status
-from plans.step_state import Outcome as Ended
+from plansurvive.plans.activity_io import Attempt, Facts
+from plansurvive.plans.agents.answers import ToolUse
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.read_result import read_on
+from plansurvive.plans.agents.resume import resumed, take_outcomes
+from plansurvive.plans.agents.run import AgentRun, conclude, lightened, outcome_of, steps_of
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_attempts
+from plansurvive.plans.llm.prompt_parts import outcome_text
+from plansurvive.plans.run import Options, Result, Status
+from plansurvive.plans.step_state import Outcome as Ended
 from tests.plans.building import NOW, TOOLS, completed
 
 LATER = NOW + timedelta(minutes=5)

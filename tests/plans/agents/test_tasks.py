@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-from plans.agents.order import AgentEnd, AgentLimits, AgentUsage, limit_reached
-from plans.agents.tasks import (
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
+from plansurvive.plans.agents.order import AgentEnd, AgentLimits, AgentUsage, limit_reached
+from plansurvive.plans.agents.tasks import (
     MEANINGS,
     Meaning,
     TaskList,

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from plans.audit.chain import broken, chained, differs, forged, hash_of, head, origin
-from plans.audit.entries import Act, Entry
-from runtime.audit.messages import of_message, of_start
-from runtime.signing import signed
+from plansurvive.plans.audit.chain import broken, chained, differs, forged, hash_of, head, origin
+from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.runtime.audit.messages import of_message, of_start
+from plansurvive.runtime.signing import signed
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ORIGIN = origin("plan-a", "run")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from plans.audit.receipts import KEPT, Receipts, Sent, closed, outcomes, read
+from plansurvive.plans.audit.receipts import KEPT, Receipts, Sent, closed, outcomes, read
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

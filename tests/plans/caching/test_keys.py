@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plans.caching.entries import Entry, compared, same_files
-from plans.caching.keys import CallKey, call_key
-from plans.file_stamps import stamp_of
+from plansurvive.plans.caching.entries import Entry, compared, same_files
+from plansurvive.plans.caching.keys import CallKey, call_key
+from plansurvive.plans.file_stamps import stamp_of
 
 SECRET, NOW = b"s" * 32, datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -7,26 +7,26 @@ from typing import Any, Literal
 
 import pytest
 
-from plans import budget
-from plans.activity_io import Facts
-from plans.agents.order import AgentOrder
-from plans.agents.reports import accounts
-from plans.agents.run import AgentRun
-from plans.budget import Spent, Usage
-from plans.children.files import placed
-from plans.children.orders import child_id, source_of
-from plans.children.outputs import BAD_OUTPUT, evaluated, wanted
-from plans.children.results import failure_of
-from plans.children.starting import child_run, place_problems, resumed_run, waivers_count
-from plans.children.state import MAX_NESTING, ChildPlan, ParentLink
-from plans.definition.parsing import read_plan
-from plans.errors import BadExpression, BadReference, InvalidPlan, Refused
-from plans.execution.messages import AgentProgress
-from plans.execution.schedule import Schedule
-from plans.expressions.evaluation import Budget
-from plans.model import Plan, Step
-from plans.run import Options, PlanStatus, Result, Run, Status
-from plans.step_state import Outcome
+from plansurvive.plans import budget
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.budget import Spent, Usage
+from plansurvive.plans.children.files import placed
+from plansurvive.plans.children.orders import child_id, source_of
+from plansurvive.plans.children.outputs import BAD_OUTPUT, evaluated, wanted
+from plansurvive.plans.children.results import failure_of
+from plansurvive.plans.children.starting import child_run, place_problems, resumed_run, waivers_count
+from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.errors import BadExpression, BadReference, InvalidPlan, Refused
+from plansurvive.plans.execution.messages import AgentProgress
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
+from plansurvive.plans.step_state import Outcome
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 DATA = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.definition.arguments import _are_plain, _errors, argument_problems
-from plans.model import ToolSpec
+from plansurvive.plans.definition.arguments import _are_plain, _errors, argument_problems
+from plansurvive.plans.model import ToolSpec
 from tests.plans.building import TOOLS, spec
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plans.definition.dependencies import dependencies
-from plans.definition.scopes import walk
-from plans.model import Plan, Step
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.model import Plan, Step
 
 
 def step(name: str = "work", **fields: Any) -> Step:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plans.definition.parsing import read_plan
-from plans.definition.validation import errors, problems
-from plans.model import Problem
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import errors, problems
+from plansurvive.plans.model import Problem
 from tests.plans.building import TOOLS, spec
 
 Data = dict[str, Any]

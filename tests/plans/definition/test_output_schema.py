@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from plans.definition import output_schema
-from plans.definition.output_schema import schema_problem, value_of
+from plansurvive.plans.definition import output_schema
+from plansurvive.plans.definition.output_schema import schema_problem, value_of
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS, fanning_out
 
 """The schema that the count refuses soonest; the others run nightly."""

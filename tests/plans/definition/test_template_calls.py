@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plans.definition.template_calls import template_problems, waived
-from plans.errors import PlanError
-from plans.model import Plan
-from plans.model.template import Template
+from plansurvive.plans.definition.template_calls import template_problems, waived
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Plan
+from plansurvive.plans.model.template import Template
 
 INPUTS = {"name": {"type": "string"}, "count": {"type": "integer", "default": 1}, "odd": {"type": "nonsense"}}
 BUILD = Template(name="build", hash="0" * 64, where="project", path="/x", text="", data={"inputs": INPUTS})

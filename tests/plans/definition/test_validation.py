@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.definition.validation import errors, input_values, problems
-from plans.model import Plan, Problem, Step
+from plansurvive.plans.definition.validation import errors, input_values, problems
+from plansurvive.plans.model import Plan, Problem, Step
 from tests.nightly import only_nightly
 from tests.plans.building import TOOLS, plan_of, spec, step
 
@@ -84,7 +84,7 @@ def test_a_fault_of_meaning_has_code_place_and_mend(
 
 
 def test_an_expression_of_a_thousand_and_one_characters_is_refused_by_shape() -> None:
-    from plans.definition.parsing import read_plan
+    from plansurvive.plans.definition.parsing import read_plan
 
     given = read_plan({"steps": [{"id": "a", "tool": "note", "when": "b" * 1_001}]})
     assert isinstance(given, list)

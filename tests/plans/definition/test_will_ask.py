@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from activities.provenance.shell_writes import written_by_shell
-from activities.tools.registry import load_tools
-from plans.definition.will_ask import Asking, Ground, will_ask
-from plans.model import Plan
+from plansurvive.activities.provenance.shell_writes import written_by_shell
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in load_tools(()).items()}
 

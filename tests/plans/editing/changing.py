@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.edits import EditPlan
-from plans.execution.apply_edits import Revised, revise
-from plans.execution.revision import put_into_effect
-from plans.run import Run
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.execution.apply_edits import Revised, revise
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.run import Run
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, note, plan
 

@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from plans.edits import EditPlan
-from plans.errors import InvalidPlan, Refused
-from plans.execution import approvals
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Decide
-from plans.execution.revision import warnings_of
-from plans.run import run_of, text_of
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.revision import warnings_of
+from plansurvive.plans.run import run_of, text_of
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, begun, change, pictures, setting
 from tests.plans.flow.player import Failure, Player, note, plan

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plans.editing.next_run import Replacement
-from plans.errors import Refused
-from plans.execution.resume import rerun_from, resumed
-from plans.run import Run, run_of, text_of
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.resume import rerun_from, resumed
+from plansurvive.plans.run import Run, run_of, text_of
+from plansurvive.workflows.run_check import problem_of
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, begun, change, pictures, setting
 from tests.plans.flow.player import Failure, Player, broken, note, plan
-from workflows.run_check import problem_of
 
 CAT, DOG, EEL = "resize[cat.png].thumb", "resize[dog.png].thumb", "resize[eel.png].thumb"
 

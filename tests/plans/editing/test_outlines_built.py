@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from plans.flow.outline import Outline
-from plans.model import Step
+from plansurvive.plans.flow.outline import Outline
+from plansurvive.plans.model import Step
 from tests.plans.editing.changing import begun, change, setting
 
 ITEMS = [f"{number}.png" for number in range(60)]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.execution import recovery
-from plans.execution.revision import put_into_effect
-from plans.llm.answers import Recovery
-from plans.run import Result
+from plansurvive.plans.execution import recovery
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.llm.answers import Recovery
+from plansurvive.plans.run import Result
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, pictures
 from tests.plans.flow.player import Player, note, plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plans.editing.step_places import setting_of
+from plansurvive.plans.editing.step_places import setting_of
 
 
 @pytest.mark.parametrize(

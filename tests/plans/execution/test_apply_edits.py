@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
-from plans.edits import EditPlan
-from plans.errors import InvalidPlan, PlanError, Refused
-from plans.execution.apply_edits import Revised, revise
-from plans.execution.schedule import Schedule
-from plans.expressions.json_path import PathError, put
-from plans.model import Step
-from plans.run import PlanStatus, Run, Status
+from plansurvive.plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
+from plansurvive.plans.execution.apply_edits import Revised, revise
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.json_path import PathError, put
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import PlanStatus, Run, Status
 from tests.plans.building import NOW, completed, plan_of, run_of, statuses, step
 
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.change_log import Revision
-from plans.errors import Refused
-from plans.execution.approvals import ask, check, deadline_of, decide, is_needed, is_waived, rule_of
-from plans.execution.messages import Decide
-from plans.execution.schedule import Schedule
-from plans.model import Step
-from plans.run import Change, Options, Run, Status
-from plans.step_call import upcoming
-from plans.views.progress.events import events
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.approvals import ask, check, deadline_of, decide, is_needed, is_waived, rule_of
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Change, Options, Run, Status
+from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.views.progress.events import events
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 
 

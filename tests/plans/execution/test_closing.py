@@ -7,23 +7,23 @@ from typing import Any
 
 import pytest
 
-from plans.errors import Refused
-from plans.execution import approvals
-from plans.execution.messages import Decide, check_control
-from plans.execution.next_action import Ask, Call, Fail, Open, next_action
-from plans.execution.resume import rerun_from, rerun_only, resumed
-from plans.execution.schedule import Schedule
-from plans.flow.closing import advance, cancel
-from plans.flow.progress import Settle
-from plans.flow.undo_run import preview, problem_of, undoing, with_undone
-from plans.flow.undone import undone
-from plans.model import Step
-from plans.run import Run, run_of, text_of
-from plans.step_call import digest_of
-from plans.views import queries
-from plans.views.markdown import Node, mermaid
-from plans.views.models import PlanView
-from plans.views.summary import summary_of
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide, check_control
+from plansurvive.plans.execution.next_action import Ask, Call, Fail, Open, next_action
+from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.closing import advance, cancel
+from plansurvive.plans.flow.progress import Settle
+from plansurvive.plans.flow.undo_run import preview, problem_of, undoing, with_undone
+from plansurvive.plans.flow.undone import undone
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run, run_of, text_of
+from plansurvive.plans.step_call import digest_of
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.markdown import Node, mermaid
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.summary import summary_of
 from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
 
 NOTES: dict[str, Any] = {"tool": "note", "args": {"text": "{{value}}"}}

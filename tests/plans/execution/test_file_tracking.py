@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts, Note, Return
-from plans.execution.file_tracking import known, track
-from plans.expressions.references import Filled
-from plans.file_stamps import NOTES_BYTES, stamp_of
-from plans.run import Run
+from plansurvive.plans.activity_io import Facts, Note, Return
+from plansurvive.plans.execution.file_tracking import known, track
+from plansurvive.plans.expressions.references import Filled
+from plansurvive.plans.file_stamps import NOTES_BYTES, stamp_of
+from plansurvive.plans.run import Run
 from tests.plans.building import run_of, step
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plans.execution.history_limit import HARD_BYTES, HARD_EVENTS, HistoryLimit
+from plansurvive.plans.execution.history_limit import HARD_BYTES, HARD_EVENTS, HistoryLimit
 
 
 @pytest.mark.parametrize(

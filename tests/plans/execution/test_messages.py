@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.errors import Refused
-from plans.execution.messages import Approve, Control, Decide, Deny, Since, read
-from plans.model import Value
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.messages import Approve, Control, Decide, Deny, Since, read
+from plansurvive.plans.model import Value
 
 BAD: list[tuple[str, Sequence[Any], str]] = [
     ("138 no argument", [], "BAD_MESSAGE"),

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.execution import approvals
-from plans.execution.messages import Decide
-from plans.execution.next_action import (
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.next_action import (
     Ask,
     Call,
     Delegate,
@@ -24,12 +24,12 @@ from plans.execution.next_action import (
     is_timer,
     next_action,
 )
-from plans.execution.schedule import Schedule
-from plans.expressions.evaluation import MAX_ARGS_CHARACTERS
-from plans.large_value import LargeValue
-from plans.model import ApprovalRule, Step
-from plans.run import Options, Result, Run
-from plans.step_call import StepCall, digest_of
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import ApprovalRule, Step
+from plansurvive.plans.run import Options, Result, Run
+from plansurvive.plans.step_call import StepCall, digest_of
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, spec, step
 
 _TEXT = {"type": "string"}

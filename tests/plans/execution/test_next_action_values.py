@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.errors import BadExpression
-from plans.large_value import LargeValue
-from plans.run import Options, Run
-from plans.step_call import StepValues, size_of
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.run import Options, Run
+from plansurvive.plans.step_call import StepValues, size_of
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step
 
 LARGE = LargeValue(sha256="00", bytes=9_000, preview="x")

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from plans.errors import Refused
-from plans.execution.deciding import patterns
-from plans.execution.messages import Decide
-from plans.flow.ids import call_name, covers, of_call
-from plans.run import Run
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.deciding import patterns
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.flow.ids import call_name, covers, of_call
+from plansurvive.plans.run import Run
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, note, plan
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Attempt, PastCall
-from plans.change_log import Revision
-from plans.execution.deciding.reasons import asker, reasons, remembered_scope
-from plans.execution.schedule import Schedule
-from plans.model import Step
-from plans.step_call import upcoming
+from plansurvive.plans.activity_io import Attempt, PastCall
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.execution.deciding.reasons import asker, reasons, remembered_scope
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
+from plansurvive.plans.step_call import upcoming
 from tests.plans.building import NOW, begun, step
 
 

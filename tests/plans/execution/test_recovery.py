@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plans.execution import recovery
-from plans.llm.answers import Recovery
-from plans.model import Step
-from plans.run import Result, Run
+from plansurvive.plans.execution import recovery
+from plansurvive.plans.llm.answers import Recovery
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Result, Run
 from tests.plans.building import NOW, begun, completed, run_of, step
 
 FAILURE = Result(ok=False, error="it broke", code="TOOL_FAILED", timestamp=NOW)

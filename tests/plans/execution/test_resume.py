@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from plans.editing.next_run import Replacement
-from plans.errors import Refused
-from plans.execution.approvals import decide
-from plans.execution.messages import Decide
-from plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
-from plans.execution.schedule import Schedule
-from plans.model import Budget, Step
-from plans.run import PlanStatus, Run, Status
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.approvals import decide
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Budget, Step
+from plansurvive.plans.run import PlanStatus, Run, Status
 from tests.plans.building import NOW, begun, completed, failed, skipped, statuses, step
 
 LATER = NOW + timedelta(hours=1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from plans.edits import EditPlan
-from plans.execution import approvals
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Decide
-from plans.execution.revision import put_into_effect
-from plans.execution.schedule import Schedule
-from plans.views.models import PlanView
-from plans.views.views import plan_view
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.revision import put_into_effect
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, statuses, step
 
 SET_PATH: dict[str, object] = {"op": "set", "stepId": "it", "path": "args.path", "value": "other.txt"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from plans.definition.dependencies import dependencies
-from plans.errors import IllegalMove
-from plans.execution.schedule import Schedule
-from plans.run import PlanStatus, Run, Status, StepState
-from plans.step_state import Outcome
+from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.run import PlanStatus, Run, Status, StepState
+from plansurvive.plans.step_state import Outcome
 from tests.nightly import only_nightly
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, skipped, statuses, step
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plans.errors import IllegalMove
-from plans.execution.schedule import Schedule
-from plans.model import Step
-from plans.run import Run
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
 from tests.plans.building import NOW, begun, completed, failed, plan_of, run_of, skipped, statuses, step
 from tests.plans.naive import NaiveRun, NaiveStep
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from plans.errors import IllegalMove
-from plans.execution.schedule import Schedule
-from plans.run import Status
-from plans.step_state import Outcome
+from plansurvive.plans.errors import IllegalMove
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.run import Status
+from plansurvive.plans.step_state import Outcome
 from tests.plans.building import NOW, begun, completed, failed, run_of, skipped, step
 
 Move = Callable[[Schedule], object]

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import builtin_tools
-from plans.activity_io import Facts
-from plans.change_log import Revision
-from plans.definition.will_ask import Ground, will_ask
-from plans.execution.next_action import Ask, Call, next_action
-from plans.execution.schedule import Schedule
-from plans.flow.opened import Opened
-from plans.model import Plan, ToolSpec
-from plans.run import Options, Result, Run, Status
-from plans.step_call import carries
-from plans.step_state import Outcome, StepState
+from plansurvive.activities.tools.registry import builtin_tools
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.change_log import Revision
+from plansurvive.plans.definition.will_ask import Ground, will_ask
+from plansurvive.plans.execution.next_action import Ask, Call, next_action
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.model import Plan, ToolSpec
+from plansurvive.plans.run import Options, Result, Run, Status
+from plansurvive.plans.step_call import carries
+from plansurvive.plans.step_state import Outcome, StepState
 from tests.plans.building import NOW
 
 HTTP = builtin_tools()["http_request"].spec

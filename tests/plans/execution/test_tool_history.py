@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from plans.activity_io import Attempt, Logs, PastCall, Return
-from plans.execution.messages import LogsAsked
-from plans.execution.resume import rerun_only, resumed
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_call, note_failure, note_files, relative
-from plans.file_stamps import stamp_of
-from plans.model.caching import CacheNote
-from plans.run import Decision, Run
-from plans.views.progress.logs import logs_page
-from plans.views.text import text
-from plans.views.views import tool_history
+from plansurvive.plans.activity_io import Attempt, Logs, PastCall, Return
+from plansurvive.plans.execution.messages import LogsAsked
+from plansurvive.plans.execution.resume import rerun_only, resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_call, note_failure, note_files, relative
+from plansurvive.plans.file_stamps import stamp_of
+from plansurvive.plans.model.caching import CacheNote
+from plansurvive.plans.run import Decision, Run
+from plansurvive.plans.views.progress.logs import logs_page
+from plansurvive.plans.views.text import text
+from plansurvive.plans.views.views import tool_history
 from tests.plans.building import NOW, begun, completed, failed, run_of, step
 
 

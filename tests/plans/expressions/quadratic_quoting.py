@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from plans.errors import BadReference
+from plansurvive.plans.errors import BadReference
 
 _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.errors import BadExpression
-from plans.expressions.conditions import compiled, holds, roots_of, search
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import compiled, holds, roots_of, search
 
 VALUES = {"a": {"n": 5, "ok": True, "rows": [1, 2], "none": None}, "b": "text", "zero": 0, "inputs": {"go": False}}
 

@@ -12,10 +12,10 @@ import jmespath
 import pytest
 from jmespath.exceptions import JMESPathError
 
-from plans.errors import BadExpression, BadReference
-from plans.expressions.conditions import holds, search
-from plans.expressions.evaluation import MAX_ARGS_CHARACTERS, TOO_COSTLY, UNITS, Budget
-from plans.expressions.references import fill, fill_at
+from plansurvive.plans.errors import BadExpression, BadReference
+from plansurvive.plans.expressions.conditions import holds, search
+from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, TOO_COSTLY, UNITS, Budget
+from plansurvive.plans.expressions.references import fill, fill_at
 from tests.nightly import sampled
 
 ROWS = [{"n": n, "s": f"row {n}", "t": [n]} for n in range(1_000)]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.errors import BadReference
-from plans.expressions.conditions import search
-from plans.expressions.jmespath_quoting import join_jmespath
-from plans.expressions.references import fill_text
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.conditions import search
+from plansurvive.plans.expressions.jmespath_quoting import join_jmespath
+from plansurvive.plans.expressions.references import fill_text
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(),

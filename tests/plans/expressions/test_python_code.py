@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plans.expressions.python_code import parsed
+from plansurvive.plans.expressions.python_code import parsed
 
 DEEP = "x = " + "+".join(f"f({number}, [{number}, (a, b)])" for number in range(400))
 

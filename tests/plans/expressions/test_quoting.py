@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from plans.errors import BadReference
-from plans.expressions.references import check_code, fill_text
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import check_code, fill_text
 
 HIT = "touch canary"
 PAYLOADS = [

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plans.errors import BadReference
-from plans.expressions import quoting
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions import quoting
 from tests.nightly import sampled
 from tests.plans.expressions import quadratic_quoting
 

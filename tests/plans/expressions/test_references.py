@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.errors import BadReference
-from plans.expressions.references import MAX_IN_CODE, check_code, fill, fill_at, fill_text, find
+from plansurvive.plans.errors import BadReference
+from plansurvive.plans.expressions.references import MAX_IN_CODE, check_code, fill, fill_at, fill_text, find
 
 VALUES: dict[str, Any] = {
     "step_1": {"rows": [{"name": "ann", "age": 5}], "odd key": 1, "n": 2.5, "ok": False, "text": "hi"},

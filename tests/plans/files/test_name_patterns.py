@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
-from plans.files.protected_names import CATEGORIES, HARMLESS, Category
-from runtime.settings import SettingError, Settings
+from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
+from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS, Category
+from plansurvive.runtime.settings import SettingError, Settings
 from tests.growth import cpu, growth
 
 PAGE = Path(__file__).parents[3] / "docs" / "files.md"

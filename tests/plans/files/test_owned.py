@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.definition.validation import problems
-from plans.files.owned import is_owned, pattern_problem
-from plans.model import Plan
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.files.owned import is_owned, pattern_problem
+from plansurvive.plans.model import Plan
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plans.files.python_writes import MAX_VALUES, written_by_python
+from plansurvive.plans.files.python_writes import MAX_VALUES, written_by_python
 
 PATHLIB = "from pathlib import Path\n"
 WRITES: dict[str, set[str]] = {

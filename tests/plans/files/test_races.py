@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from activities.provenance.shell_writes import written_by_shell
-from plans.files.races import CODE, MAX_RACES, races
-from plans.model import Problem, Step
+from plansurvive.activities.provenance.shell_writes import written_by_shell
+from plansurvive.plans.files.races import CODE, MAX_RACES, races
+from plansurvive.plans.model import Problem, Step
 from tests.growth import growth
 from tests.nightly import only_nightly
 

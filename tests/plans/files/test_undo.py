@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plans.files.undo import FOLDER, CallChanges, FileChange, Refusal, Restore, decide_undo
+from plansurvive.plans.files.undo import FOLDER, CallChanges, FileChange, Refusal, Restore, decide_undo
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from plans.definition.parsing import read_plan
-from plans.definition.validation import problems
-from plans.edits import EditPlan
-from plans.errors import BadReference, Refused
-from plans.execution.apply_edits import revise
-from plans.flow.batches.split import MAX_BATCHED, batch_key, bounds, units_of, window_of
-from plans.flow.opened import Opened
-from plans.flow.progress import items_of
-from plans.model import ForEach, Plan
+from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import BadReference, Refused
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.flow.batches.split import MAX_BATCHED, batch_key, bounds, units_of, window_of
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.flow.progress import items_of
+from plansurvive.plans.model import ForEach, Plan
 from tests.plans.building import NOW, TOOLS, begun
 from tests.plans.editing.changing import setting
 from tests.plans.flow.player import note, plan

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plans.execution.resume import resumed
-from plans.flow.opened import Opened
-from plans.run import Result, Status
-from plans.step_state import Outcome
+from plansurvive.plans.execution.resume import resumed
+from plansurvive.plans.flow.opened import Opened
+from plansurvive.plans.run import Result, Status
+from plansurvive.plans.step_state import Outcome
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, Tool, broken, code_of, failing, note, plan
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.editing.next_run import Replacement
-from plans.execution.resume import rerun_from, rerun_only, resumed
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, code_of, plan
 

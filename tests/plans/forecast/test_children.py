@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.children.state import MAX_NESTING
-from plans.model import Step
+from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.model import Step
 from tests.plans.building import step
 from tests.plans.forecast.test_walk import Ground, foreseen, look, outlooks, put
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from activities.tools.registry import load_tools
-from plans.activity_io import Facts
-from plans.children.orders import Source
-from plans.children.state import LoadedPlan
-from plans.errors import ToolError
-from plans.forecast.around import Taken
-from plans.forecast.models import ForeseenChange, ForeseenStep
-from plans.forecast.walk import MAX_STEPS, Walk
-from plans.model import Step
-from plans.model.caching import CacheOrder
-from plans.run import Options
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.children.orders import Source
+from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.forecast.around import Taken
+from plansurvive.plans.forecast.models import ForeseenChange, ForeseenStep
+from plansurvive.plans.forecast.walk import MAX_STEPS, Walk
+from plansurvive.plans.model import Step
+from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.plans.run import Options
 from tests.plans.building import NOW, TOOLS, run_of, spec, step
 
 LOOK = spec("look", {"text": {}}, effect="pure", reads="reported", outside=False)

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.children.starting import options_of
-from plans.execution.resume import resumed
-from plans.execution.schedule import Schedule
-from plans.flow.closing_state import Closing
-from plans.guards.deadline import awaited, deadline_of, end, in_words, left
-from plans.model import Plan, Step
-from plans.run import Options, PlanStatus, Run, run_of, text_of
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.children.starting import options_of
+from plansurvive.plans.execution.resume import resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.guards.deadline import awaited, deadline_of, end, in_words, left
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Options, PlanStatus, Run, run_of, text_of
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STEP = Step(id="a", tool="work")

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.children.starting import options_of
-from plans.guards.lock_book import MOST, LockBook
-from plans.guards.lock_state import LockNews, LockRelease, LockRequest
-from plans.guards.workspace_lock import asked, key_of, needs_lock, told, waits
-from plans.model import Plan, Step
-from plans.run import Options, Run
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.children.starting import options_of
+from plansurvive.plans.guards.lock_book import MOST, LockBook
+from plansurvive.plans.guards.lock_state import LockNews, LockRelease, LockRequest
+from plansurvive.plans.guards.workspace_lock import asked, key_of, needs_lock, told, waits
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Options, Run
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STEP = Step(id="a", tool="work")

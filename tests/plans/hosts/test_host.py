@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.hosts.host import Checkpoint, Host
-from plans.hosts.moving import left_behind, newest
+from plansurvive.plans.hosts.host import Checkpoint, Host
+from plansurvive.plans.hosts.moving import left_behind, newest
 
 HOST = Host(name="a", queue="plans@a", workspace="/w/plan-x~1", token="1")
 

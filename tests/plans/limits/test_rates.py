@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plans.limits.rates import rate_of
+from plansurvive.plans.limits.rates import rate_of
 
 
 @pytest.mark.parametrize(

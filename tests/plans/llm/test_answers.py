@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plans.agents.answers import AgentAnswer, SimpleAnswer
-from plans.agents.tasks import TaskList
-from plans.llm.answers import (
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.llm.answers import (
     Expected,
     Kind,
     PlanAnswer,
@@ -25,8 +25,8 @@ from plans.llm.answers import (
     parsed,
     typed,
 )
-from plans.llm.json_extraction import AnswerProblem, json_object
-from plans.model import ToolSpec
+from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
+from plansurvive.plans.model import ToolSpec
 
 READ = ToolSpec(
     name="read_file",

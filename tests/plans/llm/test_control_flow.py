@@ -8,16 +8,23 @@ from typing import Any
 
 import pytest
 
-from plans.definition.scopes import walk
-from plans.definition.validation import problems
-from plans.edits import AddStep
-from plans.execution.recovery import choice_problems, edits_of
-from plans.execution.regeneration import fitted
-from plans.llm.answers import MAX_STEPS, PlanAnswer, Recovery, parse_complex, parse_plan_answer, parse_recovery
-from plans.llm.control_flow import AGENT_EXAMPLE, EXAMPLE
-from plans.llm.json_extraction import AnswerProblem
-from plans.llm.planning_prompts import planning_system
-from plans.model import Plan, Step
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.edits import AddStep
+from plansurvive.plans.execution.recovery import choice_problems, edits_of
+from plansurvive.plans.execution.regeneration import fitted
+from plansurvive.plans.llm.answers import (
+    MAX_STEPS,
+    PlanAnswer,
+    Recovery,
+    parse_complex,
+    parse_plan_answer,
+    parse_recovery,
+)
+from plansurvive.plans.llm.control_flow import AGENT_EXAMPLE, EXAMPLE
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.planning_prompts import planning_system
+from plansurvive.plans.model import Plan, Step
 from tests.plans.building import TOOLS, plan_of, run_of, spec, step
 
 Data = dict[str, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plans.llm.endpoint import endpoint_problem, is_loopback, origin_of
+from plansurvive.plans.llm.endpoint import endpoint_problem, is_loopback, origin_of
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plans.llm.planning_prompts import TEMPLATES_CHARACTERS, planning_prompt, regenerate_prompt
-from plans.model import Plan
+from plansurvive.plans.llm.planning_prompts import TEMPLATES_CHARACTERS, planning_prompt, regenerate_prompt
+from plansurvive.plans.model import Plan
 
 ROWS = "- release-notes: Writes them | inputs: version (string, required)\n"
 PLAN = Plan.model_validate({"steps": [{"id": "a", "tool": "sleep"}]})

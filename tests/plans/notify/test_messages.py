@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_structured_event
 
-from plans.notify.cloud_event import body
-from plans.notify.messages import Item, Markup, message
-from plans.notify.news import Kind, Waiting
-from plans.notify.outbox import Delivery, Notice, Subject
-from plans.views.card import Card
+from plansurvive.plans.notify.cloud_event import body
+from plansurvive.plans.notify.messages import Item, Markup, message
+from plansurvive.plans.notify.news import Kind, Waiting
+from plansurvive.plans.notify.outbox import Delivery, Notice, Subject
+from plansurvive.plans.views.card import Card
 from tests.plans.building import NOW
 
 DIGEST = "ab" * 32

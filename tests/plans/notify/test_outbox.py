@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from plans.model.notify import NotifyRule
-from plans.notify.news import News, Remark, Waiting
-from plans.notify.outbox import BURST, IN_MESSAGE, PAUSE, WINDOW, Delivered, Delivery, Outbox
+from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.plans.notify.news import News, Remark, Waiting
+from plansurvive.plans.notify.outbox import BURST, IN_MESSAGE, PAUSE, WINDOW, Delivered, Delivery, Outbox
 from tests.plans.building import NOW
 
 TEAM = NotifyRule(to="team")

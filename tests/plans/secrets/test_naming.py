@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.definition.validation import problems
-from plans.model import Input, SecretUse, Step, ToolSpec
-from plans.run import Run
-from plans.secrets.calls import places_of_agent
-from plans.secrets.models import joined, refused, tools_for_models
-from plans.secrets.naming import filled, misuse, names_in
-from plans.step_call import StepValues, digest_of, filled_args, upcoming
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.model import Input, SecretUse, Step, ToolSpec
+from plansurvive.plans.run import Run
+from plansurvive.plans.secrets.calls import places_of_agent
+from plansurvive.plans.secrets.models import joined, refused, tools_for_models
+from plansurvive.plans.secrets.naming import filled, misuse, names_in
+from plansurvive.plans.step_call import StepValues, digest_of, filled_args, upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, plan_of, spec, step
 
 USES = {"TOKEN": SecretUse(hosts=["api.example.org"]), "OWN": SecretUse(hosts=["*"], models=True)}

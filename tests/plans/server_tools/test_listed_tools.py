@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from plans.definition.arguments import argument_problems
-from plans.model import ToolSpec
-from plans.server_tools.foreign_schema import Unusable, usable
-from plans.server_tools.listed_tools import MAX_DESCRIPTION, MAX_TOOLS, Listing, Terms, listing_of
+from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.server_tools.foreign_schema import Unusable, usable
+from plansurvive.plans.server_tools.listed_tools import MAX_DESCRIPTION, MAX_TOOLS, Listing, Terms, listing_of
 from tests.plans.hostile_schemas import ENDLESS
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

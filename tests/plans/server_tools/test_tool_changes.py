@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from plans.activity_io import Facts
-from plans.execution import approvals
-from plans.execution.deciding.reasons import reasons
-from plans.execution.messages import Decide
-from plans.execution.next_action import Ask, Call, after_failure, next_action
-from plans.execution.resume import resumed
-from plans.execution.schedule import Schedule
-from plans.log import LogKind
-from plans.model import ToolSpec
-from plans.run import Options, Result, run_of, text_of
-from plans.server_tools import tool_changes
-from plans.server_tools.listed_tools import Terms, listing_of
-from plans.step_call import digest_of, upcoming
-from plans.views.pending import call_view
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.deciding.reasons import reasons
+from plansurvive.plans.execution.messages import Decide
+from plansurvive.plans.execution.next_action import Ask, Call, after_failure, next_action
+from plansurvive.plans.execution.resume import resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.run import Options, Result, run_of, text_of
+from plansurvive.plans.server_tools import tool_changes
+from plansurvive.plans.server_tools.listed_tools import Terms, listing_of
+from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.plans.views.pending import call_view
 from tests.plans.building import NOW, step
 from tests.plans.building import run_of as new_run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.views.abridged import chosen, folded
-from plans.views.models import BriefStep
+from plansurvive.plans.views.abridged import chosen, folded
+from plansurvive.plans.views.models import BriefStep
 
 
 def step(name: str, status: str, **more: Any) -> BriefStep:

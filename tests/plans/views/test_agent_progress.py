@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from plans.agents.tasks import MAX_TASKS, TaskList
-from plans.execution.messages import MAX_BYTES, AgentProgress, read
-from plans.run import Status, StepState
-from plans.views import text as views_text
-from plans.views.agent_progress import (
+from plansurvive.plans.agents.tasks import MAX_TASKS, TaskList
+from plansurvive.plans.execution.messages import MAX_BYTES, AgentProgress, read
+from plansurvive.plans.run import Status, StepState
+from plansurvive.plans.views import text as views_text
+from plansurvive.plans.views.agent_progress import (
     NOTES_CHARACTERS,
     note_end,
     note_progress,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from plans.large_value import LargeValue
-from plans.views.call_text import call_rows
-from plans.views.card import Card, command, commands, wanted
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card, command, commands, wanted
 
 UNTIL = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

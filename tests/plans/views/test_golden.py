@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from plans.run import Run
-from plans.views import queries
-from plans.views.summary import summary_of
+from plansurvive.plans.run import Run
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.summary import summary_of
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "views.json").read_text(encoding="utf-8"))
 

@@ -6,16 +6,16 @@ import re
 
 import pytest
 
-from plans.activity_io import Return
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_files
-from plans.run import Status
-from plans.views.markdown import Node, code, details, dot, markdown, md, mermaid
-from plans.views.models import PlanView
-from plans.views.safe_text import line, safe
-from plans.views.summary import summary_markdown, summary_of
-from plans.views.text import text
-from plans.views.views import plan_view
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_files
+from plansurvive.plans.run import Status
+from plansurvive.plans.views.markdown import Node, code, details, dot, markdown, md, mermaid
+from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.views.summary import summary_markdown, summary_of
+from plansurvive.plans.views.text import text
+from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, failed, step
 from tests.plans.views.test_text import pipeline
 

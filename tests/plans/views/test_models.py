@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from plans.model import Plan
-from plans.run import PlanStatus, Run, Status
-from plans.views import queries
-from plans.views.models import BriefView, PlanView, View
-from plans.views.progress.events import EventView
-from plans.views.summary import Summary, summary_of
+from plansurvive.plans.model import Plan
+from plansurvive.plans.run import PlanStatus, Run, Status
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.models import BriefView, PlanView, View
+from plansurvive.plans.views.progress.events import EventView
+from plansurvive.plans.views.summary import Summary, summary_of
 from tests.plans.views.test_golden import GOLDEN, canonical
 
 KINDS: dict[str, type[View]] = {"plan": PlanView, "brief": BriefView, "summary": Summary}

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from plans.run import Run
-from plans.views import queries
-from plans.views.markdown import Node, details, mermaid
-from plans.views.models import BriefView, InsidePage, PlanView
-from plans.views.nested.counting import Census
-from plans.views.nested.rows import folded
-from plans.views.progress.next_actions import next_actions
-from plans.views.summary import summary_markdown, summary_of
-from plans.views.text import text
+from plansurvive.plans.run import Run
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.markdown import Node, details, mermaid
+from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
+from plansurvive.plans.views.nested.counting import Census
+from plansurvive.plans.views.nested.rows import folded
+from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.summary import summary_markdown, summary_of
+from plansurvive.plans.views.text import text
 from tests.plans.building import step
 from tests.plans.flow.player import Player, broken, note, plan
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plans.run import PlanStatus
-from plans.views.progress.next_actions import next_actions
-from plans.views.summary import AskedStep, Denial, Failure, Summary, summary_of
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Summary, summary_of
 from tests.plans.building import NOW, begun, failed, later, step
 
 FAILED = [Failure(step_id="build", code="TOOL_FAILED", error="exit code 1")]

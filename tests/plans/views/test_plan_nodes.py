@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plans.model import Plan
-from plans.views.graphs.plan_nodes import plan_nodes
-from plans.views.markdown import dot, mermaid
+from plansurvive.plans.model import Plan
+from plansurvive.plans.views.graphs.plan_nodes import plan_nodes
+from plansurvive.plans.views.markdown import dot, mermaid
 
 PLAN = Plan.model_validate(
     {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plans.views.call_text import call_rows
-from plans.views.card import Card
+from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.views.card import Card
 
 CALL = {"tool": "read_file", "args": {"path": "b.txt"}}
 

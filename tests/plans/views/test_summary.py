@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plans.execution.schedule import Schedule
-from plans.views.summary import summary_markdown, summary_of
-from plans.views.text import text
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.views.summary import summary_markdown, summary_of
+from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, later, step
 from tests.plans.views.test_markdown import hostile
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plans.activity_io import PastCall, Return
-from plans.execution.schedule import Schedule
-from plans.execution.tool_history import note_files
-from plans.model import Step
-from plans.run import Run
-from plans.views.text import text
+from plansurvive.plans.activity_io import PastCall, Return
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.tool_history import note_files
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
 
 SEED = """\

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from activities.tools.durable import ask as ask_tool
-from activities.tools.durable import wait_for as wait_tool
-from plans.activity_io import Facts
-from plans.execution.schedule import Schedule
-from plans.model import Step
+from plansurvive.activities.tools.durable import ask as ask_tool
+from plansurvive.activities.tools.durable import wait_for as wait_tool
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
 from tests.plans.building import NOW, TOOLS, run_of
 
 SPECS = {**TOOLS, "ask": ask_tool.spec, "wait_for": wait_tool.spec}

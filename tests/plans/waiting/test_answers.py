@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from plans.edits import EditPlan
-from plans.errors import Refused
-from plans.execution import approvals, revision
-from plans.execution.apply_edits import revise
-from plans.execution.messages import Decide, read
-from plans.execution.resume import rerun_from, resumed
-from plans.execution.schedule import Schedule
-from plans.model import Step
-from plans.run import Result, Status, StepState
-from plans.step_state import Outcome
-from plans.views.views import plan_view
-from plans.waiting import answers
-from plans.waiting.messages import AnswerQuestion
+from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals, revision
+from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.messages import Decide, read
+from plansurvive.plans.execution.resume import rerun_from, resumed
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Result, Status, StepState
+from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.views.views import plan_view
+from plansurvive.plans.waiting import answers
+from plansurvive.plans.waiting.messages import AnswerQuestion
 from tests.plans.building import NOW, completed, step
 from tests.plans.waiting.asking import ask, asking
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from plans.execution.resume import rerun_from
-from plans.expressions.evaluation import Budget
-from plans.run import Result, Run, Status
-from plans.step_state import Outcome
-from plans.waiting import events
-from plans.waiting.messages import SendEvent
-from plans.waiting.records import Event
+from plansurvive.plans.execution.resume import rerun_from
+from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.waiting import events
+from plansurvive.plans.waiting.messages import SendEvent
+from plansurvive.plans.waiting.records import Event
 from tests.plans.building import NOW
 from tests.plans.waiting.asking import asking, wait
 

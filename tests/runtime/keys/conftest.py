@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from runtime.server import Server
+from plansurvive.runtime.server import Server
 from tests.servers import development_server
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
-from activities.tools.registry import load_tools
-from runtime.connect import connect
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, Started, step, work
 from tests.runtime.keys.rings import key, ring_file
-from worker import build
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 PLACES = (

@@ -11,11 +11,11 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError
 
-from runtime.keys.codec import ENCRYPTED, KEY_ID, Codec, Seal
-from runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from runtime.keys.plain_texts import plain_texts
-from runtime.storage import KEY_SECONDS, LocalDirectory, converter
-from runtime.value_store import ValueStore
+from plansurvive.runtime.keys.codec import ENCRYPTED, KEY_ID, Codec, Seal
+from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
+from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.runtime.storage import KEY_SECONDS, LocalDirectory, converter
+from plansurvive.runtime.value_store import ValueStore
 from tests.runtime.keys.rings import LONG_AGO, key, live, ring_file
 
 SECRET = "the canary sings"

@@ -13,20 +13,20 @@ import pytest_asyncio
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client.prune import PruneRefused, prune
-from client.rpc import ask
-from plans.errors import PlanError
-from runtime.connect import connect
-from runtime.keys.codec import ENCRYPTED, KEY_ID
-from runtime.keys.of_settings import ring_of
-from runtime.keys.plain_texts import plain_texts
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.prune import PruneRefused, prune
+from plansurvive.client.rpc import ask
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.keys.codec import ENCRYPTED, KEY_ID
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import Plans, Started, count, statuses, step, work
 from tests.runtime.keys.rings import LONG_AGO, key, ring_file
 from tests.servers import development_server
 from tests.waiting import until
-from worker import build
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 FIRST, SECOND = key(), key(LONG_AGO + timedelta(days=1))

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.keys.errors import KeyMissing
-from runtime.keys.live import RETRY_SECONDS, LiveRing
-from runtime.keys.ring import BadRing, KeyRing, new_key, parse, written
-from runtime.keys.source import CommandSource, FileSource, source_of
+from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.keys.live import RETRY_SECONDS, LiveRing
+from plansurvive.runtime.keys.ring import BadRing, KeyRing, new_key, parse, written
+from plansurvive.runtime.keys.source import CommandSource, FileSource, source_of
 from tests.runtime.keys.rings import LONG_AGO, key, live, ring_file
 from tests.waiting import until
 

@@ -14,16 +14,16 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.connect import connect
-from runtime.keys.adding import add_key
-from runtime.keys.codec import KEY_ID
-from runtime.keys.live import LiveRing
-from runtime.keys.of_settings import ring_of
-from runtime.keys.ring import Key
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.keys.adding import add_key
+from plansurvive.runtime.keys.codec import KEY_ID
+from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.keys.ring import Key
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, running
 from tests.driving import Plans, Started, statuses, work
 from tests.runtime.keys.rings import key, ring_file

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.limits.limits_file import read_limits
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.limits.limits_file import read_limits
+from plansurvive.runtime.settings import SettingError, Settings
 
 FILE = """
 [tools.http_request]

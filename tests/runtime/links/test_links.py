@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from runtime.links import Link, LinkRefused, Links
-from runtime.settings import SettingError, Settings
+from plansurvive.runtime.links import Link, LinkRefused, Links
+from plansurvive.runtime.settings import SettingError, Settings
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DIGEST = "ab" * 32

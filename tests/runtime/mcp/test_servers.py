@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from plans.errors import PlanError
-from runtime.mcp.references import secret_of
-from runtime.mcp.servers import file_of, read_servers, secrets_in
-from runtime.settings import SettingError, Settings
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.mcp.references import secret_of
+from plansurvive.runtime.mcp.servers import file_of, read_servers, secrets_in
+from plansurvive.runtime.settings import SettingError, Settings
 
 FILES = """
 [servers.files]

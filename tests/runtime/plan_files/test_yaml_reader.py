@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from plans.definition.parsing import Unreadable
-from runtime.plan_files.yaml_reader import parse_yaml
+from plansurvive.plans.definition.parsing import Unreadable
+from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 LAYERS = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
 LAYERS += [f"{after}: &{after} [{','.join([f'*{before}'] * 10)}]" for before, after in pairwise("abcdefgh")]

@@ -7,8 +7,8 @@ import logging
 from typing import Any
 from urllib.parse import quote
 
-from activities.tools.tool import ToolContext, tool
-from plans.errors import ToolError
+from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.plans.errors import ToolError
 
 
 @tool(effect="opaque")

@@ -19,15 +19,15 @@ import pytest_asyncio
 from google.protobuf.message import Message
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleSpec
 
-from activities.attempt.spellings import spellings
-from client.mcp.host import Host
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.connect import Connection, Origin, connect
-from runtime.keys.of_settings import ring_of
-from runtime.keys.plain_texts import plain_texts
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.activities.attempt.spellings import spellings
+from plansurvive.client.mcp.host import Host
+from plansurvive.runtime.connect import Connection, Origin, connect
+from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.activities.sites import Site, serve
 from tests.client.cli.command import line_with, plan, running
 from tests.client.mcp.agents import agent_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from plans.errors import PlanError, ToolError
-from plans.model import ToolSpec
-from runtime.secrets.file import allowed, read_entries
-from runtime.secrets.store import SecretStore
-from runtime.settings import SettingError, Settings
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime.secrets.file import allowed, read_entries
+from plansurvive.runtime.secrets.store import SecretStore
+from plansurvive.runtime.settings import SettingError, Settings
 from tests.plans.building import spec
 from tests.runtime.secrets.secret_files import private, write_secrets
 

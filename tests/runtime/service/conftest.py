@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from runtime import server
-from runtime.background_worker import stop_workers
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.background_worker import stop_workers
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 
 
 @pytest_asyncio.fixture

@@ -16,11 +16,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from runtime import server
-from runtime.background_worker import ensure_worker, recorded
-from runtime.connect import reach
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.background_worker import ensure_worker, recorded
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.waiting import until
 
 PLAN = {"steps": [{"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "x"}}]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
 
-from runtime.service.early_events import LEGACY, MOST, EarlyEvents, Evictions
+from plansurvive.runtime.service.early_events import LEGACY, MOST, EarlyEvents, Evictions
 
 Seen = tuple[int, float, bool, str]
 QUERY, START, SIGNAL, LOCAL = "query_workflow", "initialize_workflow", "signal_workflow", "resolve_activity"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runtime.server import flags
-from runtime.service.fair_queues import FAIR, fair
+from plansurvive.runtime.server import flags
+from plansurvive.runtime.service.fair_queues import FAIR, fair
 
 
 def test_data_that_begin_now_are_fair_and_stay_so(tmp_path: Path) -> None:

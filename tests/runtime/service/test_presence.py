@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from runtime import server
-from runtime.background_worker import ensure_worker
-from runtime.connect import reach
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.background_worker import ensure_worker
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.test_worker import line, start_plan, worker_process
 from tests.waiting import until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime import server
-from runtime.settings import Settings
+from plansurvive.runtime import server
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, plan, running
 from tests.driving import GO
 from tests.nightly import only_nightly

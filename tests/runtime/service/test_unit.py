@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plans.errors import PlanError
-from runtime.service.install import Service
-from runtime.service.unit import Unit, launchd_text, systemd_text, variables_of, variables_text
-from runtime.settings import Settings
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.service.install import Service
+from plansurvive.runtime.service.unit import Unit, launchd_text, systemd_text, variables_of, variables_text
+from plansurvive.runtime.settings import Settings
 from tests.lacking import end
 
 ODD = "a b%c$d"
@@ -30,7 +30,7 @@ def unit(directory: Path, *arguments: str) -> Unit:
     directory.mkdir(exist_ok=True)
     program = directory / "py thon"
     program.symlink_to(sys.executable)
-    command = [str(program), *(arguments or ("-m", "client", "up", "back\\slash", "100%", "$HOME"))]
+    command = [str(program), *(arguments or ("-m", "plansurvive.client", "up", "back\\slash", "100%", "$HOME"))]
     return Unit(command, directory, directory / "service.env", directory / "up.log", grace=10)
 
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime import daemon, server
-from runtime.connect import reach
-from runtime.server import Server
-from runtime.service import up
-from runtime.service.install import SYSTEMD, Service
-from runtime.service.unit import variables_text
-from runtime.settings import Settings
-from runtime.task_queues import WORKER, listeners
+from plansurvive.runtime import daemon, server
+from plansurvive.runtime.connect import reach
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.service import up
+from plansurvive.runtime.service.install import SYSTEMD, Service
+from plansurvive.runtime.service.unit import variables_text
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import WORKER, listeners
 from tests.client.cli.command import line_with, plan, plan_process, running
 from tests.waiting import until
 
@@ -218,5 +218,7 @@ async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) ->
 @pytest.mark.slow
 @pytest.mark.sampled
 def test_the_command_of_the_service_is_found_from_its_directory() -> None:
-    done = subprocess.run([sys.executable, "-m", "client", "up", "--help"], cwd=ROOT, capture_output=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "plansurvive.client", "up", "--help"], cwd=ROOT, capture_output=True, check=False
+    )
     assert b"--install" in done.stdout

@@ -6,9 +6,9 @@ import pytest
 from temporalio import workflow
 from temporalio.client import Client, WorkflowQueryFailedError
 
-from runtime.settings import Settings
-from runtime.telemetry.failed_tasks import count
-from worker import build
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.telemetry.failed_tasks import count
+from plansurvive.worker import build
 
 failures: list[str] = []
 """Errors that the next tasks of the workflow end with."""

@@ -7,9 +7,9 @@ import json
 import logging
 from typing import Any
 
-from plans.telemetry.trace_context import TraceContext
-from runtime.telemetry.current_attempt import CURRENT, Attempted, headers, variables
-from runtime.telemetry.json_logs import EVENT, LINE, JsonLines
+from plansurvive.plans.telemetry.trace_context import TraceContext
+from plansurvive.runtime.telemetry.current_attempt import CURRENT, Attempted, headers, variables
+from plansurvive.runtime.telemetry.json_logs import EVENT, LINE, JsonLines
 
 TRACE = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
 STEP = Attempted("plan-release", "deploy", "run_command", 2, TRACE)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from runtime.telemetry.instruments import LABELS, OTHER, Label
-from runtime.telemetry.metrics_page import merged
+from plansurvive.runtime.telemetry.instruments import LABELS, OTHER, Label
+from plansurvive.runtime.telemetry.metrics_page import merged
 
 FIRST = """# HELP a_total Attempts
 # TYPE a_total counter

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.settings import SettingError, Settings
-from runtime.telemetry.of_settings import collector_environ, collector_secrets
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.telemetry.of_settings import collector_environ, collector_secrets
 
 
 def read(tmp_path: Path, **variables: str) -> Settings:

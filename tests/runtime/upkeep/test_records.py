@@ -13,19 +13,19 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client.schedules.upkeep import schedule_prune
-from client.schedules.views import list_schedules
-from runtime.connect import connect
-from runtime.schedule_book import USED, is_first
-from runtime.scratch import owned
-from runtime.settings import Settings
-from runtime.upkeep.prune import prune
-from runtime.upkeep.records import prune_records
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.schedules.upkeep import schedule_prune
+from plansurvive.client.schedules.views import list_schedules
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.schedule_book import USED, is_first
+from plansurvive.runtime.scratch import owned
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.upkeep.prune import prune
+from plansurvive.runtime.upkeep.records import prune_records
+from plansurvive.worker import build
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, step
 from tests.waiting import until
-from worker import build
 
 DAY = timedelta(days=1)
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")

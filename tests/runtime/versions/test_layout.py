@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from plans.errors import PlanError
-from runtime.settings import Settings
-from runtime.versions.layout import MARKER, Migration, check, prepare
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.versions.layout import MARKER, Migration, check, prepare
 
 
 def notes(state_dir: Path) -> list[str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.settings import SettingError, Settings
-from runtime.versions.version import PACKAGES, ROOT, Version, build_of_code
+from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.versions.version import PACKAGES, Version, build_of_code
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_the_users_own_tools_are_part_of_a_build(code: Path, tmp_path: Path) -> 
 
 def test_a_version_names_its_build_or_has_it_computed() -> None:
     assert Version.of("team/2026.11").text == "team/2026.11"
-    assert Version.of("team").build == build_of_code((), ROOT)
+    assert Version.of("team").build == build_of_code((), CODE)
     assert len(Version.of("team").build) == 12
 
 

@@ -15,16 +15,16 @@ import pytest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 
-from activities.tools.registry import load_tools
-from client import runs
-from plans.model.shares import Fairness
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.driving import LEDGER
 from tests.servers import development_server
 from tests.waiting import connected, until
 from tests.workflows.conftest import TOOLS
-from worker import build
 
 pytestmark = [pytest.mark.slow, pytest.mark.modes("plain")]
 BIG, SMALL = 120, 8

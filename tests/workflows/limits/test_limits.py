@@ -13,10 +13,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.live.in_flight import in_flight
-from plans.limits.messages import workflow_id
-from plans.views.live import attempt_text
+from plansurvive.client import runs
+from plansurvive.client.live.in_flight import in_flight
+from plansurvive.plans.limits.messages import workflow_id
+from plansurvive.plans.views.live import attempt_text
 from tests.driving import WAITS, Plans, step, terminated
 from tests.waiting import connected, until
 

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 from temporalio.client import Client
 
-from client import runs
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.limits.messages import workflow_id
+from plansurvive.client import runs
+from plansurvive.plans.limits.messages import workflow_id
 from tests.driving import Plans, terminated
 from tests.waiting import until
 from tests.workflows.agents import Agents, three_tasks

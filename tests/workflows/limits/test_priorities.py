@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from plans.model.shares import Fairness
-from plans.run import Options
+from plansurvive.client import runs
+from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.run import Options
 from tests.driving import Plans, Started, work
 
 pytestmark = pytest.mark.modes("plain")

@@ -22,8 +22,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import KeySet
 
-from plans.errors import PlanError
-from runtime.setting_groups.web import is_loopback
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.setting_groups.web import is_loopback
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 """Asymmetric ones: with an HMAC the client secret would sign, and `none` signs nothing."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from client.cli.follow.big_plan_lines import EACH, FULL, Digest
-from client.runs import BriefView, EventView
-from plans.run import PlanStatus
-from plans.views.models import BriefStep
-from plans.views.progress.events import LogLine
+from plansurvive.client.cli.follow.big_plan_lines import EACH, FULL, Digest
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.progress.events import LogLine
 from tests.plans.building import NOW
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from rich.console import Console
 
-from client.cli.follow.board import board
-from plans.run import PlanStatus
-from plans.views.abridged import chosen
-from plans.views.card import Card
-from plans.views.live import live_of
-from plans.views.models import BriefStep, BriefView, TokensView
+from plansurvive.client.cli.follow.board import board
+from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.views.abridged import chosen
+from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.live import live_of
+from plansurvive.plans.views.models import BriefStep, BriefView, TokensView
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from client.cli.follow.big_plan_lines import FULL, Digest
-from client.cli.follow.catch_up import past
-from client.runs import BriefView, EventView
-from plans.execution.schedule import Schedule
-from plans.views.progress.events import events
-from plans.views.views import brief_view
+from plansurvive.client.cli.follow.big_plan_lines import FULL, Digest
+from plansurvive.client.cli.follow.catch_up import past
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.views.progress.events import events
+from plansurvive.plans.views.views import brief_view
 from tests.plans.building import begun, completed, failed, later, skipped, step
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from client.cli.follow.big_plan_lines import Digest
-from client.cli.follow.lines import Lines
-from client.runs import BriefView, EventView
-from plans.views.card import Card
+from plansurvive.client.cli.follow.big_plan_lines import Digest
+from plansurvive.client.cli.follow.lines import Lines
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.views.card import Card
 
 STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}
 VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})

@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
-from client.cli.follow.big_plan_lines import Digest
-from client.cli.follow.board import board
-from client.cli.follow.catch_up import past
-from client.review.nested import shown_steps
-from client.review.rows import detail, rows
-from plans.views import queries
-from plans.views.models import BriefView, PlanView
-from plans.views.progress.events import EventView, events
+from plansurvive.client.cli.follow.big_plan_lines import Digest
+from plansurvive.client.cli.follow.board import board
+from plansurvive.client.cli.follow.catch_up import past
+from plansurvive.client.review.nested import shown_steps
+from plansurvive.client.review.rows import detail, rows
+from plansurvive.plans.views import queries
+from plansurvive.plans.views.models import BriefView, PlanView
+from plansurvive.plans.views.progress.events import EventView, events
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken
 from tests.plans.views.test_nested import big, troubled

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from client.cli.follow.progress import Progress
-from client.runs import BriefView, EventView
-from plans.views.models import ResultView
+from plansurvive.client.cli.follow.progress import Progress
+from plansurvive.client.runs import BriefView, EventView
+from plansurvive.plans.views.models import ResultView
 
 
 def event(seq: int, step_id: str, status: str, **more: Any) -> EventView:

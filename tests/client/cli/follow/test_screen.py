@@ -18,16 +18,16 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client.cli.follow.next_steps import folded
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client.cli.follow.next_steps import folded
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.cli.command import plan, written
 from tests.host import has_crashed
 from tests.waiting import until
 from tests.workflows.agents import call, says
-from worker import build
 
 STEPS = [
     {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},
@@ -85,8 +85,8 @@ async def terminal(environ: dict[str, str], *arguments: str) -> AsyncIterator[Te
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "client", *arguments, env=environ | {"TERM": "xterm"}, stdin=slave, stdout=slave,
-        stderr=slave, preexec_fn=_take_terminal,
+        sys.executable, "-m", "plansurvive.client", *arguments, env=environ | {"TERM": "xterm"},
+        stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal,
     )  # fmt: skip
     try:
         yield Terminal(master, process)

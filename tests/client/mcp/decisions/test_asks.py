@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from mcp.types import ClientCapabilities
 
-from client.mcp.decisions.asks import KEY, MAX_CHARACTERS, ask_of, ask_to_begin
-from client.mcp.decisions.rules import Deciding, can_ask, may_ask
-from client.pending import Pending
+from plansurvive.client.mcp.decisions.asks import KEY, MAX_CHARACTERS, ask_of, ask_to_begin
+from plansurvive.client.mcp.decisions.rules import Deciding, can_ask, may_ask
+from plansurvive.client.pending import Pending
 
 SINCE = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DIGEST = "a" * 64

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.types import ElicitRequestFormParams
 
-from client.forms.texts import Unreadable
-from client.mcp.decisions.forms import ANSWER, answer_form
+from plansurvive.client.forms.texts import Unreadable
+from plansurvive.client.mcp.decisions.forms import ANSWER, answer_form
 
 PORT = {
     "type": "object",

@@ -10,9 +10,9 @@ from mcp.types import ElicitRequestFormParams, ElicitResult
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client import runs
-from client.mcp.host import Host
-from client.mcp.server import build
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.server import build
 
 STEPS: list[dict[str, Any]] = [
     {"id": "q", "tool": "ask", "args": {"question": "How many?", "schema": {"type": "integer", "maximum": 9}}},

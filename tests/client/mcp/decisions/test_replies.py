@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from client.mcp.decisions.replies import KEPT_SECONDS, MAX_REPLIES, Replied, Replies
-from runtime.settings import Settings
+from plansurvive.client.mcp.decisions.replies import KEPT_SECONDS, MAX_REPLIES, Replied, Replies
+from plansurvive.runtime.settings import Settings
 
 
 def replies(tmp_path: Path, now: float | None = None) -> Replies:

@@ -17,11 +17,11 @@ from mcp.types import INVALID_PARAMS, CallToolResult, ElicitResult, InputRequire
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client import runs
-from client.mcp.host import Host
-from client.mcp.rounds import KEY_FILE, round_key
-from client.mcp.server import build
-from runtime.server import HOST
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.rounds import KEY_FILE, round_key
+from plansurvive.client.mcp.server import build
+from plansurvive.runtime.server import HOST
 from tests.client.mcp.http.reached import Page, reached
 from tests.client.mcp.tasks.agent import refuses
 

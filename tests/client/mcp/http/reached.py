@@ -14,13 +14,13 @@ from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client
 
-from client.mcp.http.callers import token
-from client.web.access import Access, SecretLink, access_for
-from client.web.app import application
-from client.web.service import Service
-from runtime.connect import Connection, Origin
-from runtime.server import HOST
-from runtime.settings import Settings
+from plansurvive.client.mcp.http.callers import token
+from plansurvive.client.web.access import Access, SecretLink, access_for
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.serving import on_socket
 
 

@@ -14,8 +14,8 @@ from mcp.shared.exceptions import MCPError
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.ids import workflow_id
-from runtime.settings import Settings
+from plansurvive.client.ids import workflow_id
+from plansurvive.runtime.settings import Settings
 from tests.client.mcp.http.reached import Page, reached
 from tests.client.web.access.issuer import (
     CLIENT,

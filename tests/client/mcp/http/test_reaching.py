@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.mcp.http.callers import token
+from plansurvive.client.mcp.http.callers import token
 from tests.client.mcp.http.reached import Page, reached
 
 PLAN = {"steps": [{"id": "a", "tool": "sleep", "args": {"seconds": 0}}]}

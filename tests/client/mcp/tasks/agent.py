@@ -10,7 +10,7 @@ from mcp.client import ClaimContext, ClientExtension, ResultClaim
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, Request, RequestParams, Result
 from pydantic import Field
 
-from client.mcp.tasks.capability import TASKS
+from plansurvive.client.mcp.tasks.capability import TASKS
 from tests.waiting import until
 
 Data = dict[str, Any]

@@ -15,9 +15,9 @@ from pydantic.alias_generators import to_camel
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client.mcp.host import Host
-from client.mcp.server import build
-from client.mcp.tasks.capability import TASKS
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.server import build
+from plansurvive.client.mcp.tasks.capability import TASKS
 from tests.client.mcp.tasks.agent import TakesTasks, accepted, agent, started, until_status, update
 from tests.waiting import until
 

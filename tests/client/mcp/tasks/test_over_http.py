@@ -17,9 +17,9 @@ from mcp.types import HEADER_MISMATCH
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client import runs
-from client.mcp.http.roles import REFUSED
-from runtime.server import HOST
+from plansurvive.client import runs
+from plansurvive.client.mcp.http.roles import REFUSED
+from plansurvive.runtime.server import HOST
 from tests.client.mcp.http.reached import Page, reached
 from tests.client.mcp.tasks.agent import accepted, agent, cancel, got, started, until_status, update
 

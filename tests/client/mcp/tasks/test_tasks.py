@@ -11,11 +11,11 @@ from mcp.types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from client import runs
-from client.mcp.host import Host
-from client.mcp.server import build
-from client.mcp.tasks.capability import TASKS
-from plans.edits import SetField
+from plansurvive.client import runs
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.server import build
+from plansurvive.client.mcp.tasks.capability import TASKS
+from plansurvive.plans.edits import SetField
 from tests.client.mcp.tasks.agent import accepted, agent, cancel, got, started, until_status, update
 
 WRITE = {"id": "w", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}, "requiresApproval": True}

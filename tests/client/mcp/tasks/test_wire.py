@@ -10,9 +10,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import HEADER_MISMATCH, CallToolResult, TextContent
 from starlette.requests import Request
 
-from client.mcp.tasks.capability import check_header
-from client.mcp.tasks.wire import QUICK, SLOW, Task, Times, changed, progress, written
-from plans.views.models import BriefView
+from plansurvive.client.mcp.tasks.capability import check_header
+from plansurvive.client.mcp.tasks.wire import QUICK, SLOW, Task, Times, changed, progress, written
+from plansurvive.plans.views.models import BriefView
 
 BEGAN = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LATER = BEGAN + timedelta(minutes=5)

@@ -12,11 +12,11 @@ from mcp import Client as McpClient
 from mcp.types import EmbeddedResource, ImageContent, TextContent, TextResourceContents
 from temporalio.worker import Worker
 
-from client.mcp.host import Host
-from client.mcp.server import build
-from client.mcp.templates.contents import MAX_BLOCKS, contents
-from client.mcp.templates.offers import tool_name
-from runtime.templates.find import project_store
+from plansurvive.client.mcp.host import Host
+from plansurvive.client.mcp.server import build
+from plansurvive.client.mcp.templates.contents import MAX_BLOCKS, contents
+from plansurvive.client.mcp.templates.offers import tool_name
+from plansurvive.runtime.templates.find import project_store
 
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

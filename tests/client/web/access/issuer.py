@@ -27,7 +27,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from runtime.server import HOST
+from plansurvive.runtime.server import HOST
 from tests.client.web.access.serving import on_socket
 
 CLIENT, SECRET = "plans-page", "client secret"

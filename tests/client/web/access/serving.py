@@ -17,14 +17,14 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from temporalio.client import Client
 
-from client.web.access import Role, SecretLink, needs
-from client.web.access.limits import server_options
-from client.web.app import application
-from client.web.forms import form_of
-from client.web.service import Service
-from runtime.connect import Connection, Origin
-from runtime.server import HOST
-from runtime.settings import Settings
+from plansurvive.client.web.access import Role, SecretLink, needs
+from plansurvive.client.web.access.limits import server_options
+from plansurvive.client.web.app import application
+from plansurvive.client.web.forms import form_of
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.waiting import until
 
 

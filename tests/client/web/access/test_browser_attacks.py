@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from runtime.server import HOST
-from runtime.settings import Settings
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.serving import Page, on_socket, served
 from tests.runtime.browsers import EVIL, Chromium, chromium
 from tests.waiting import until

@@ -8,11 +8,11 @@ import socket
 import pytest
 from playwright.async_api import Browser, expect
 
-from client.web.access import access_for
-from client.web.app import application
-from client.web.service import Service
-from runtime.server import HOST
-from runtime.settings import Settings
+from plansurvive.client.web.access import access_for
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.issuer import CLIENT, serving
 from tests.client.web.access.serving import on_socket
 from tests.client.web.browser import opened, watch

@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from client.web.access.limits import HEAD_BYTES, BoundedProtocol
-from client.web.forms import MAX_BYTES
-from runtime.settings import Settings
+from plansurvive.client.web.access.limits import HEAD_BYTES, BoundedProtocol
+from plansurvive.client.web.forms import MAX_BYTES
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.serving import Page, served
 from tests.waiting import until
 

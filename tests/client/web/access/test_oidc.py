@@ -16,14 +16,14 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from client.web.access import Role, needs, person_of
-from client.web.access.choose import access_for
-from client.web.access.oidc.login import OidcAccess
-from client.web.access.oidc.provider import Provider
-from client.web.app import application
-from client.web.forms import form_of
-from client.web.service import Service
-from runtime.settings import Settings
+from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.web.access.choose import access_for
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.access.oidc.provider import Provider
+from plansurvive.client.web.app import application
+from plansurvive.client.web.forms import form_of
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.issuer import (
     CLIENT,
     SECRET,

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from client.web.access import Role, access_for, needs, person_of
-from client.web.app import application
-from client.web.forms import form_of
-from client.web.service import Service
-from runtime.settings import Settings
+from plansurvive.client.web.access import Role, access_for, needs, person_of
+from plansurvive.client.web.app import application
+from plansurvive.client.web.forms import form_of
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.settings import Settings
 
 URL = "https://plans.example"
 SECRET = "of-the-proxy"

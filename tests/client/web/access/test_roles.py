@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from client.web.access.people import Role
-from client.web.access.roles import RoleSource
-from runtime.settings import SettingError
+from plansurvive.client.web.access.people import Role
+from plansurvive.client.web.access.roles import RoleSource
+from plansurvive.runtime.settings import SettingError
 
 RULES = (
     "*=viewer, @example.org=approver, group:ops=operator, group:all=viewer, bob@example.org=none,"

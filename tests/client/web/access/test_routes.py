@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from client.web.access import Role, access_for, needs, public
-from client.web.access.people import role_needed, unguarded
-from client.web.app import application
-from client.web.service import Service
-from runtime.settings import Settings
+from plansurvive.client.web.access import Role, access_for, needs, public
+from plansurvive.client.web.access.people import role_needed, unguarded
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.settings import Settings
 
 URL = "https://plans.example"
 WITHOUT_LOGIN = {

@@ -21,11 +21,11 @@ from starlette.routing import Route
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.web.app import application
-from client.web.service import Service
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
 from tests.client.web.access.serving import Page, served
 from tests.client.web.browser import opened, watch
 from tests.driving import terminated

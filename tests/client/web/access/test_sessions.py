@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from client.web.access import sessions as module
-from client.web.access.link import FREE, WINDOW, Attempts
-from client.web.access.sessions import Sessions
+from plansurvive.client.web.access import sessions as module
+from plansurvive.client.web.access.link import FREE, WINDOW, Attempts
+from plansurvive.client.web.access.sessions import Sessions
 
 
 class Clock:

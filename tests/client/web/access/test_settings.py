@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from client.web.access.choose import access_for, check
-from client.web.access.link import SecretLink
-from client.web.access.oidc.login import OidcAccess
-from client.web.access.proxy import ProxyAccess
-from plans.errors import PlanError
-from runtime.settings import SettingError, Settings
+from plansurvive.client.web.access.choose import access_for, check
+from plansurvive.client.web.access.link import SecretLink
+from plansurvive.client.web.access.oidc.login import OidcAccess
+from plansurvive.client.web.access.proxy import ProxyAccess
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.settings import SettingError, Settings
 
 OIDC = {"PLANS_WEB_OIDC_ISSUER": "https://login.example", "PLANS_WEB_OIDC_CLIENT_ID": "plans"}
 PROXY = {"PLANS_WEB_PROXY_HEADER": "X-User", "PLANS_WEB_PROXY_FROM": "10.0.0.1"}

@@ -13,12 +13,12 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.listing import list_plans
-from client.web.service import Service
-from plans.run import Options
-from runtime.connect import Connection, Origin
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.listing import list_plans
+from plansurvive.client.web.service import Service
+from plansurvive.plans.run import Options
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.settings import Settings
 from tests.client.web.browser import chromium as chromium
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import terminated

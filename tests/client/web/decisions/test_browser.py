@@ -11,12 +11,12 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page
 from temporalio.client import Client
 
-from client import runs
-from client.decisions import Choice
-from client.web.access import SecretLink
-from client.web.app import application
-from client.web.decisions.routes import decision_url
-from client.web.service import Service
+from plansurvive.client import runs
+from plansurvive.client.decisions import Choice
+from plansurvive.client.web.access import SecretLink
+from plansurvive.client.web.app import application
+from plansurvive.client.web.decisions.routes import decision_url
+from plansurvive.client.web.service import Service
 from tests.client.web.browser import DESK, PHONE, SIZES, opened, overflow, problems, screenshot, served, watch
 from tests.client.web.decisions.conftest import Ask
 from tests.client.web.decisions.test_decide import GATE, decided, writing

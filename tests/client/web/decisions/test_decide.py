@@ -11,11 +11,11 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from client.decisions import Choice
-from client.web.access import Role, SecretLink
-from client.web.decisions.routes import decision_url
-from client.web.service import Service
+from plansurvive.client import runs
+from plansurvive.client.decisions import Choice
+from plansurvive.client.web.access import Role, SecretLink
+from plansurvive.client.web.decisions.routes import decision_url
+from plansurvive.client.web.service import Service
 from tests.client.cli.command import plan as command
 from tests.client.web.decisions.conftest import Ask
 from tests.client.web.decisions.page import Page, seen
@@ -99,7 +99,7 @@ async def test_a_decision_about_another_call_is_refused_and_the_present_one_is_s
 
 async def command_edit(client: Client, plan: str, content: str) -> None:
     """Change what the step would write while it asks, and wait until it asks for that."""
-    from plans.edits import SetField
+    from plansurvive.plans.edits import SetField
 
     await runs.edit(client, plan, [SetField(op="set", step_id="save", path="args.content", value=content)], by="eve")
 

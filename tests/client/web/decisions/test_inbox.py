@@ -9,21 +9,21 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from client.decide.here import diffs
-from client.decisions import Choice
-from client.listing import list_plans
-from client.pending import Pending
-from client.web.decisions.cards import Shown, groups
-from client.web.decisions.inbox import Inbox, Waiting
-from client.web.decisions.live import events
-from client.web.decisions.routes import decision_url
-from client.web.service import Service
-from plans.large_value import LargeValue
-from plans.run import Options
-from plans.views.call_text import CALL_CHARACTERS
-from runtime.connect import Connection, Origin
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.decide.here import diffs
+from plansurvive.client.decisions import Choice
+from plansurvive.client.listing import list_plans
+from plansurvive.client.pending import Pending
+from plansurvive.client.web.decisions.cards import Shown, groups
+from plansurvive.client.web.decisions.inbox import Inbox, Waiting
+from plansurvive.client.web.decisions.live import events
+from plansurvive.client.web.decisions.routes import decision_url
+from plansurvive.client.web.service import Service
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.call_text import CALL_CHARACTERS
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.settings import Settings
 from tests.client.web.decisions.conftest import Ask
 from tests.client.web.decisions.page import Page, seen
 from tests.client.web.decisions.test_decide import GATE, decided, writing

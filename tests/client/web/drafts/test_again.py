@@ -6,7 +6,7 @@ from pathlib import Path
 
 from temporalio.worker import Worker
 
-from client import runs
+from plansurvive.client import runs
 from tests.client.web.visiting import WRITE, Start, Visitor
 from tests.driving import terminated
 

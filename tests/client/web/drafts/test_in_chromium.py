@@ -11,14 +11,14 @@ from playwright.async_api import Browser, Page, expect
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client.web.access import SecretLink
-from client.web.app import application
-from client.web.service import Service
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.connect import Connection, Origin
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client.web.access import SecretLink
+from plansurvive.client.web.app import application
+from plansurvive.client.web.service import Service
+from plansurvive.runtime.connect import Connection, Origin
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.web.browser import DESK, PHONE, opened, overflow, problems, served_at, watch
 from tests.client.web.page_client import SECRET
 from tests.client.web.visiting import LIST, READ, WRITE, Start, working

@@ -7,13 +7,13 @@ import re
 import pytest
 from temporalio.client import Client
 
-from client import edits as editing
-from client import runs
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plans.edits import SetField
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client import edits as editing
+from plansurvive.client import runs
+from plansurvive.plans.edits import SetField
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import LIST, READ, WRITE, Start, Visitor, at, service_on, working
 from tests.driving import terminated

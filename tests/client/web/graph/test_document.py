@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from client.web.graph.document import document, document_of_plan, tag
-from plans.run import PlanStatus
+from plansurvive.client.web.graph.document import document, document_of_plan, tag
+from plansurvive.plans.run import PlanStatus
 from tests.client.web.graph.views import MAPPED, layered, plan, step, view, written
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.web.graph.folding import ALIKE, FOLD, ROOM, fold, members
-from client.web.graph.tree import Node, tree_of, tree_of_plan
+from plansurvive.client.web.graph.folding import ALIKE, FOLD, ROOM, fold, members
+from plansurvive.client.web.graph.tree import Node, tree_of, tree_of_plan
 from tests.client.web.graph.views import MAPPED, layered, plan, view, written
 
 SIZE = 2_122

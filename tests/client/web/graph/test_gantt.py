@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from client.web.graph.gantt import ROWS, TimeLine, time_line
-from client.web.rendering import environment
+from plansurvive.client.web.graph.gantt import ROWS, TimeLine, time_line
+from plansurvive.client.web.rendering import environment
 from tests.client.web.graph.views import step, view
 
 BEGAN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

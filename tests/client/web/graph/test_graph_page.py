@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.async_api import ViewportSize
 
-from client.web.graph.document import document, document_of_plan
-from client.web.graph.gantt import time_line
+from plansurvive.client.web.graph.document import document, document_of_plan
+from plansurvive.client.web.graph.gantt import time_line
 from tests.client.web.browser import PHONE, SCRIPT_BUDGET, SIZES, overflow, problems
 from tests.client.web.graph.conftest import Show
 from tests.client.web.graph.test_gantt import BEGAN, at, ran

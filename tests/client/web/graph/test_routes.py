@@ -6,9 +6,9 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import browsing, service_for
 
 STEPS = [

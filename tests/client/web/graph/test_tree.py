@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client.web.graph.tree import Node, tree_of, tree_of_plan
+from plansurvive.client.web.graph.tree import Node, tree_of, tree_of_plan
 from tests.client.web.graph.views import MAPPED, plan, step, view, written
 
 

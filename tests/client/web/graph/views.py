@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plans.model import Plan
-from plans.views.models import PlanView
+from plansurvive.plans.model import Plan
+from plansurvive.plans.views.models import PlanView
 
 
 def step(name: str, needs: list[str] | None = None, **fields: Any) -> dict[str, Any]:

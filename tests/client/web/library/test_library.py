@@ -8,14 +8,14 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.cli.app import run
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.templates.names import hash_of
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.cli.app import run
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.templates.names import hash_of
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import Visitor, service_on, working
 

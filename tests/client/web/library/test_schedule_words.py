@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from client.schedules.spec import BadSchedule
-from client.web.library.schedule_words import on_the_page
-from plans.errors import PlanError
+from plansurvive.client.schedules.spec import BadSchedule
+from plansurvive.client.web.library.schedule_words import on_the_page
+from plansurvive.plans.errors import PlanError
 
 
 def test_errors_about_a_schedule_name_the_fields_of_the_form() -> None:

@@ -14,17 +14,17 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from activities.tools.registry import load_tools
-from client import runs
-from client.runs import Choice
-from client.web.app import application
-from plans.run import Options
-from plans.views.card import Card
-from runtime.links import Links
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.client.runs import Choice
+from plansurvive.client.web.app import application
+from plansurvive.plans.run import Options
+from plansurvive.plans.views.card import Card
+from plansurvive.runtime.links import Links
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.web.page_client import ORIGIN, service_for
 from tests.waiting import until
-from worker import build
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "<b>x.txt"}}
 

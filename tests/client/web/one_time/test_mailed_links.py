@@ -7,15 +7,15 @@ import re
 import pytest
 from temporalio.client import Client
 
-from activities.tools.registry import load_tools
-from client import runs
-from plans.run import Options
-from runtime.settings import Settings
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.client import runs
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
 from tests.client.web.one_time.test_links import browsing, csrf_on
 from tests.client.web.page_client import ORIGIN
 from tests.sinks import mailbox, targets_file
 from tests.waiting import until
-from worker import build
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "x.txt"}}
 

@@ -13,9 +13,9 @@ from playwright.async_api import Browser, expect
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.web.browser import DESK, PHONE, SCRIPT_BUDGET, opened, overflow, problems, served_at, watch
 from tests.client.web.drafts.test_in_chromium import WAIT, page_of
 from tests.client.web.page_client import SECRET

@@ -12,12 +12,12 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from temporalio.client import Client
 
-from client import runs
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.server import Server
-from runtime.settings import Settings
-from runtime.task_queues import listeners
+from plansurvive.client import runs
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.task_queues import listeners
 from tests.client.web.browser import PHONE, opened, served_at, watch
 from tests.client.web.drafts.test_in_chromium import WAIT, is_good, page_of
 from tests.client.web.page_client import SECRET

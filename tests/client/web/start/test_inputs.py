@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from client.forms.shapes import shape_of
-from client.web.schema_form import MORE
-from client.web.start.inputs import Filled, filled
-from plans.model import Input
+from plansurvive.client.forms.shapes import shape_of
+from plansurvive.client.web.schema_form import MORE
+from plansurvive.client.web.start.inputs import Filled, filled
+from plansurvive.plans.model import Input
 from tests.client.web.start.test_start import begun
 from tests.client.web.visiting import Visitor
 from tests.driving import terminated

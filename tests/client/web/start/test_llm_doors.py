@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from temporalio.client import Client
 
-from client import runs
-from client.requests.llm import require_llm
-from plans.errors import PlanError
-from runtime.background_worker import stop_workers
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.requests.llm import require_llm
+from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.background_worker import stop_workers
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan
 from tests.client.web.visiting import LIST, Start, Visitor
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from client.requests.roots import Listed
-from client.web.start.offered import FEW, offered
+from plansurvive.client.requests.roots import Listed
+from plansurvive.client.web.start.offered import FEW, offered
 from tests.client.web.visiting import Visitor
 
 

@@ -10,13 +10,13 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from client import runs
-from client.requests.roots import OutsideRoots, Roots
-from client.rpc import ask
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from runtime.server import Server
-from runtime.settings import Settings
+from plansurvive.client import runs
+from plansurvive.client.requests.roots import OutsideRoots, Roots
+from plansurvive.client.rpc import ask
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import LIST, Visitor, service_on, working

@@ -1,0 +1,5 @@
+"""`python -m plansurvive` is `plan`."""
+
+from plansurvive.client.cli import main
+
+main()
