@@ -22,7 +22,7 @@ from pydantic.fields import FieldInfo
 from temporalio import workflow
 
 from plansurvive.client.cli.commands import COMMANDS, imported
-from plansurvive.plans import error_codes
+from plansurvive.plans import error_codes, model
 from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution.messages import (
     AgentProgress,
@@ -41,6 +41,7 @@ from plansurvive.plans.execution.messages import (
     Since,
     StepAsked,
 )  # fmt: skip
+from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
 from plansurvive.plans.guards.lock_state import LockNews
 from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.plans.waiting.messages import AnswerQuestion, SendEvent
@@ -49,6 +50,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.instruments import METRICS
 from plansurvive.workflows.agent import AgentWorkflow
 from plansurvive.workflows.plan import PlanWorkflow
+from scripts.generated import between
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "docs/reference"
@@ -56,14 +58,15 @@ NOTE = "<!-- `make docs` writes this page; change the texts in the code. -->"
 _LINK = re.compile(r"\bdocs/(?P<place>(?:reference/)?(?P<page>[\w-]+)\.md(?:#[\w-]+)?)")
 
 
-def linked(text: str) -> str:
-    """A text of the code as Markdown of a page in docs/reference."""
-    return " ".join(_LINK.sub(_link, text).split())
+def linked(text: str, folder: str = "reference/") -> str:
+    """A text of the code as Markdown of a page in docs/reference, or in another folder of docs."""
 
+    def link(found: re.Match[str]) -> str:
+        place = found["place"]
+        inside = folder and place.startswith(folder)
+        return f"[{found['page']}]({place.removeprefix(folder) if inside else '../' * bool(folder) + place})"
 
-def _link(found: re.Match[str]) -> str:
-    place = found["place"]
-    return f"[{found['page']}]({place.removeprefix('reference/') if '/' in place else '../' + place})"
+    return " ".join(_LINK.sub(link, text).split())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -232,6 +235,27 @@ def _default(name: str, info: FieldInfo) -> str:
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 
+# Fields of a plan file
+
+PLAN_FILES = "docs/plan-files.md"
+MODELS: dict[str, type[BaseModel]] = {
+    "Plan": model.Plan, "Step": model.Step, "ForEach": model.ForEach, "Repeat": model.Repeat, "Case": model.Case,
+    "Catch": model.Catch, "Undo": model.Undo, "Input": model.Input, "Retry": model.Retry,
+    "Approval": model.ApprovalRule, "Defaults": model.Defaults, "Budget": model.Budget,
+}  # fmt: skip
+"""What docs/plan-files.md has a table of, between two markers."""
+
+
+def with_fields(document: str) -> str:
+    """The page about plan files with a row for each field of each model. Raises ValueError if it lacks a table."""
+    for name, kind in MODELS.items():
+        texts = {info.alias or field: info.description or "" for field, info in kind.model_fields.items()}
+        rows = [(f"`{field}`", linked(text, "")) for field, text in texts.items()]
+        begin, end = f"<!-- fields of {name}: begin (make docs) -->", f"<!-- fields of {name}: end -->"
+        document = between(document, begin, end, table(("field", "meaning"), rows))
+    return document
+
+
 # Messages
 
 INPUTS: dict[str, type[BaseModel] | None] = {
@@ -346,11 +370,30 @@ def metrics() -> str:
     )
 
 
+def protected_names() -> str:
+    """The names that are written with approval only."""
+    rows = []
+    for each in CATEGORIES:
+        names = [f"`{name}/`" for name in each.folders.split()] + [f"`{name}`" for name in each.files.split()]
+        rows.append((each.title, f"may {each.why}", "read-only" if each.strict else "may be written", " ".join(names)))
+    return page(
+        "Names that need approval",
+        linked(
+            "What the list is for: docs/files.md#names-that-need-approval. A name with `/` at its end stands for the"
+            " directory and everything in it; `*` for any characters. Commands may not change the first kind at sandbox"
+            " level 2."
+        ),
+        table(("what", "why", "for commands", "names"), rows),
+        f"Written without approval, as they hold no secrets: {' '.join(f'`{name}`' for name in HARMLESS.split())}.",
+    )
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "commands.md": commands,
     "errors.md": errors,
     "messages.md": messages,
     "metrics.md": metrics,
+    "protected-names.md": protected_names,
     "settings.md": settings,
 }
 
@@ -361,6 +404,9 @@ def outdated(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         file, text = root / FOLDER / name, write()
         if not file.exists() or file.read_text("utf-8") != text:
             yield file, text
+    file = root / PLAN_FILES
+    if file.exists() and (text := with_fields(file.read_text("utf-8"))) != file.read_text("utf-8"):
+        yield file, text
 
 
 def main(arguments: list[str]) -> int:

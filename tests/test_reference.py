@@ -32,6 +32,15 @@ def test_a_setting_without_a_section_is_seen() -> None:
         reference.settings(sections)
 
 
+def test_a_field_of_a_plan_file_that_differs_is_seen(tmp_path: Path) -> None:
+    shown = (reference.ROOT / reference.PLAN_FILES).read_text()
+    assert reference.with_fields(shown) == shown
+    changed = tmp_path / reference.PLAN_FILES
+    changed.parent.mkdir()
+    changed.write_text(shown.replace("| `tolerate` |", "| `tolerates` |"))
+    assert (changed, shown) in list(reference.outdated(tmp_path))
+
+
 class Named(BaseModel):
     name: str
     """What it is called,

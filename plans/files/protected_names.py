@@ -1,6 +1,6 @@
 """The list of names that are written with a person's approval only: what may run code later, and what grants access.
 
-This is the only such list. docs/files.md shows it as a table, which a test compares. Names count in any directory of
+This is the only such list; docs/reference/protected-names.md shows it. Names count in any directory of
 the workspace, are in lower case, as they are compared (`plans.files.name_patterns`), and may have `*` and `?`.
 `folders` count with everything below them, `files` only as the last name of a path.
 """

@@ -35,37 +35,45 @@ class Plan(Value):
     """Steps and their dependencies. Every edit gives a new Plan with a higher version."""
 
     id: Annotated[PlanId | None, OfPlan.NOTHING] = Field(
-        default=None, description="Names the plan; generated if omitted."
+        default=None, description="Names the plan; generated from the title if omitted. An id is never reused."
     )
     task_id: Annotated[PlanId | None, OfPlan.NOTHING] = Field(
         default=None, description="The task the plan serves; the plan's id if omitted."
     )
     version: Annotated[int, OfPlan.NOTHING] = Field(
-        default=1, ge=1, strict=True, description="Incremented by every edit."
+        default=1, ge=1, strict=True, description="1; incremented by every edit."
     )
     title: Annotated[str, OfPlan.EDIT | OfPlan.LLM] = Field(
         default="", max_length=1_000, description="One line for lists and headings."
     )
     workspace: Annotated[str | None, OfPlan.NOTHING] = Field(
-        default=None, max_length=4_096, description="Directory the tools work in."
+        default=None,
+        max_length=4_096,
+        description="Directory the tools work in, relative to the plan file; `--workspace` takes precedence.",
     )
-    inputs: Annotated[dict[StepId, Input], OfPlan.BATCH] = Field(default_factory=dict, description="Typed parameters.")
+    inputs: Annotated[dict[StepId, Input], OfPlan.BATCH] = Field(
+        default_factory=dict, description="Typed parameters by name."
+    )
     queue: Annotated[Queue | None, OfPlan.NOTHING] = Field(
         default=None,
-        description="Task queue whose workers run the steps; default: that of the workflow.",
+        description="Task queue whose workers run the steps; default: the queue of the plan's workflow.",
     )
     max_parallel: Annotated[int | None, OfPlan.EDIT] = Field(
         default=None,
         ge=1,
         le=MAX_PARALLEL,
         strict=True,
-        description="Maximum number of steps running at the same time.",
+        description="Steps running at the same time, 1 to 100; default 64.",
     )
     priority: Annotated[Priority | None, OfPlan.NOTHING] = Field(
-        default=None, description="1 (served first) to 5; 3 if omitted."
+        default=None,
+        description="1 (served first) to 5; 3 if omitted; `--priority` takes precedence "
+        "(docs/limits.md#priority-and-fairness).",
     )
     fairness: Annotated[Fairness | None, OfPlan.NOTHING] = Field(
-        default=None, description="Whose share of the workers it uses; default: its owner's."
+        default=None,
+        description="`{key, weight}`: whose share of the workers the plan uses; default: that of who starts it; "
+        "`--fairness KEY=WEIGHT` takes precedence.",
     )
     defaults: Annotated[Defaults, OfPlan.EDIT | OfPlan.BATCH] = Field(
         default_factory=Defaults, description="Defaults for all steps."
@@ -77,29 +85,31 @@ class Plan(Value):
     workspace_lock: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."
     )
-    budget: Annotated[Budget | None, OfPlan.EDIT] = Field(
-        default=None, description="Limits on LLM requests; 50 requests if omitted."
-    )
+    budget: Annotated[Budget | None, OfPlan.EDIT] = Field(default=None, description="What may be spent on the LLM.")
     notify: Annotated[Notify, OfPlan.EDIT | OfPlan.SPARSE] = Field(
         default_factory=list,
-        description="Who is notified of what: targets of the worker's notify.toml, or rules for them.",
+        description="Who is notified (docs/notifications.md) of what: the name of a target, a rule `{to, on, remind, "
+        "escalate}`, or a list of both.",
     )
     outputs: Annotated[dict[StepId, Expression], OfPlan.SPARSE] = Field(
         default_factory=dict,
-        description="Its value where it runs as a step: expressions over its steps' values.",
+        description="The plan's value where it runs as a step of another plan: by name, a JMESPath expression over its "
+        "steps' values and inputs.",
     )
     cache: Annotated[bool | None, OfPlan.BATCH] = Field(
         default=None,
         strict=True,
-        description="Whether results of earlier runs are taken for steps that do not say it themselves.",
+        description="True: for steps that say nothing, the result of an earlier run (docs/cache.md) is taken if tool, "
+        "arguments and files are the same; false: never.",
     )
     rollback: Annotated[bool, OfPlan.SPARSE] = Field(
-        default=False, strict=True, description="True: a plan that fails or is cancelled undoes its steps (`undo`)."
+        default=False, strict=True, description="True: a plan that fails or is cancelled undoes its completed steps."
     )
     owns: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=1_000)]], OfPlan.SPARSE] = Field(
         default_factory=list,
         max_length=100,
-        description="Paths or patterns of files that this plan's runs may replace without being asked.",
+        description="Paths or patterns of files that this plan's runs may replace without being asked "
+        "(docs/schedules.md#runs-that-wait-for-a-person).",
     )
     finally_: Annotated[list[Step] | None, OfPlan.SPARSE] = Field(
         default=None,
@@ -110,11 +120,11 @@ class Plan(Value):
     )
     steps: Annotated[list[Step], OfPlan.LLM] = Field(
         max_length=MAX_STEPS,
-        description="The steps, in reading order; empty only while the LLM drafts them.",
+        description="1 to 20,000 steps, those in blocks included, in reading order.",
         json_schema_extra={"minItems": 1},
     )
     estimated_duration: Annotated[float | None, OfPlan.EDIT | OfPlan.LLM] = Field(
-        default=None, ge=0, strict=True, description="Estimated seconds, for display."
+        default=None, ge=0, strict=True, description="Seconds, for display."
     )
     created_at: Annotated[datetime | None, OfPlan.NOTHING] = Field(
         default=None, description="When the plan was written (ISO 8601)."

@@ -13,10 +13,19 @@ from plansurvive.plans.model.values import Seconds, Value
 class Retry(Value):
     """Attempts of a step, and the delays between them: `delay`, then `delay * factor`, ... (seed 004: 1 s, 2 s)."""
 
-    attempts: int = Field(default=3, ge=1, le=100, strict=True, description="Attempts in total, the first included.")
-    delay: float = Field(default=1.0, ge=0, le=86_400, strict=True, description="Seconds before the second attempt.")
+    attempts: int = Field(
+        default=3,
+        ge=1,
+        le=100,
+        strict=True,
+        description="Attempts in total, the first included; default 3. Only errors of the tool count, not the "
+        "death of a worker.",
+    )
+    delay: float = Field(
+        default=1.0, ge=0, le=86_400, strict=True, description="Seconds before the second attempt; default 1."
+    )
     factor: float = Field(
-        default=2.0, ge=1, le=100, strict=True, description="Each further delay is longer by this factor."
+        default=2.0, ge=1, le=100, strict=True, description="Each further delay is longer by this factor; default 2."
     )
 
 
@@ -25,7 +34,7 @@ class ApprovalRule(Value):
 
     timeout: Seconds | None = Field(default=None, description="Seconds to await a decision; unlimited if omitted.")
     on_timeout: Literal["deny", "approve", "fail"] = Field(
-        default="deny", description="What happens when the time limit expires."
+        default="deny", description="What happens then: `deny` (default), `approve`, or `fail`."
     )
 
 
@@ -33,21 +42,27 @@ class Input(Value):
     """A typed parameter of a plan: set with `--input name=value`, used as `{{inputs.name}}` or `$inputs.name`."""
 
     type: Literal["string", "integer", "number", "boolean", "array", "object"] = Field(
-        default="string", description="JSON type of the value."
+        default="string", description="`string` (default), `integer`, `number`, `boolean`, `array` or `object`."
     )
     description: str = Field(default="", max_length=10_000, description="What the value is for.")
-    default: Any = Field(default=None, description="Value if none is given; an input without a default is required.")
+    default: Any = Field(
+        default=None, description="The value if none is given; an input without a default is required."
+    )
 
 
 class Budget(Value):
     """Limits on what a run may spend on LLM requests; a field that is not set means no limit."""
 
     tokens: int | None = Field(default=None, ge=1, strict=True, description="Tokens in total.")
-    calls: int | None = Field(default=50, ge=1, strict=True, description="Requests in total.")
+    calls: int | None = Field(default=50, ge=1, strict=True, description="Requests in total; default 50.")
     seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False, description="Time spent on them.")
-    warn_at: float = Field(default=0.8, gt=0, le=1, description="Fraction of a limit at which a log entry warns.")
+    warn_at: float = Field(
+        default=0.8, gt=0, le=1, description="Fraction of a limit at which a log entry warns; default 0.8."
+    )
     ask: bool = Field(
-        default=True, description="True: at a limit a person is asked to extend it; false: it fails with LLM_BUDGET."
+        default=True,
+        description="True (default): at a limit, a person is asked to extend it by half; false: what needs a request "
+        "fails with `LLM_BUDGET`.",
     )
 
     def granted(self, share: float = 0.5) -> Budget:
@@ -75,9 +90,9 @@ class Defaults(Value):
 
     retry: Retry | None = Field(default=None, description="Attempts and delays.")
     timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
-    critical: bool = Field(default=False, strict=True, description="Steps are critical: a failure stops the plan.")
+    critical: bool = Field(default=False, strict=True, description="Every step without `critical: false` is critical.")
     approval: ApprovalRule | None = Field(default=None, description="Time limit of approvals.")
-    on_failure: OnFailure = Field(default="block", description="What follows from the last failure.")
+    on_failure: OnFailure = Field(default="block", description="What follows when a step's attempts are used up.")
     approve_recovery: bool = Field(
-        default=False, strict=True, description="A person approves each recovery that the LLM proposes."
+        default=False, strict=True, description="True: a person approves each recovery that the LLM proposes."
     )

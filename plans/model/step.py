@@ -27,25 +27,35 @@ class Case(Value):
     """One alternative of a `switch`."""
 
     when: Expression | None = Field(
-        default=None, description="JMESPath over finished steps and inputs; none: the alternative that always holds."
+        default=None, description="A condition; a case without one always holds, and comes last."
     )
-    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps of this alternative.")
+    steps: list[Step] = Field(
+        min_length=1, max_length=MAX_STEPS, description="The steps that run if it is the first that holds."
+    )
 
 
 class Catch(Value):
     """Steps that run when a step has failed for the last time; it then counts as completed, with their value."""
 
     codes: list[Annotated[str, StringConstraints(min_length=1, max_length=100)]] = Field(
-        default_factory=list, max_length=MAX_CODES, description="Codes of the errors to catch; none: any."
+        default_factory=list,
+        max_length=MAX_CODES,
+        description="Codes (docs/reference/errors.md#steps) of the errors to catch; none: any.",
     )
-    steps: list[Step] = Field(min_length=1, max_length=MAX_STEPS, description="The steps that run instead.")
+    steps: list[Step] = Field(
+        min_length=1,
+        max_length=MAX_STEPS,
+        description="The steps that run instead; `{{error.code}}` and `{{error.message}}` say what happened.",
+    )
 
 
 class Undo(Value):
     """What takes back the effect of a step: one call of a tool, or steps; `{{value}}` is the step's value."""
 
     tool: ToolName | None = Field(default=None, description="The tool to call.")
-    args: dict[str, Any] = Field(default_factory=dict, description="The tool's arguments; may contain references.")
+    args: dict[str, Any] = Field(
+        default_factory=dict, description="Its arguments; `{{value}}` is the value of the step that is undone."
+    )
     steps: list[Step] | None = Field(
         default=None, min_length=1, max_length=MAX_STEPS, description="Steps instead of a tool."
     )
@@ -78,27 +88,31 @@ class Step(Value):
     )
 
     id: Annotated[StepId, Use(On.NOTHING, Asked(1, '"step_1"', "step_1, step_2, ..."))] = Field(
-        description="Names the step: 1 to 128 letters, digits, `_` or `-`."
+        description="Names the step: 1 to 128 letters, digits, `_` or `-`; required."
     )
     tool: Annotated[ToolName, Use(On.EDIT | On.APPROVAL | On.FORM, Asked(3, '"..."'))] = Field(
         default="",
-        description="The tool to call; `plan tools` lists them. A block has `steps` or `switch` instead.",
+        description="The tool to call; `plan tools` lists them. A step has a tool, or `steps`, or `switch`.",
         json_schema_extra=_required,
     )
     args: Annotated[dict[str, Any], Use(On.EDIT | On.RERUN | On.APPROVAL | On.FORM, Asked(4, "{...}"))] = Field(
-        default_factory=dict, description="The tool's arguments; may contain references."
+        default_factory=dict, description="The tool's arguments, at most 64 KiB; may contain references."
     )
     description: Annotated[
         str, Use(On.EDIT | On.RERUN | On.FORM, Asked(2, '"..."', "What the step does, clear and specific"))
-    ] = Field(default="", max_length=10_000, description="What the step does, for people to read.")
+    ] = Field(
+        default="", max_length=10_000, description="What the step does; shown in all views and in the Temporal UI."
+    )
     depends_on: Annotated[list[StepId], Use(On.EDIT | On.FORM, Asked(5, "[]", "Ids of steps that come first"))] = Field(
-        default_factory=list, description="Steps that must be done first."
+        default_factory=list, description="Steps that must be done first, in addition to those it references."
     )
     order: Annotated[int | None, Use(On.NOTHING, Llm.MAY)] = Field(
         default=None, ge=0, strict=True, description="Position in the list, for display only."
     )
     critical: Annotated[bool | None, Use(On.EDIT, Asked(7, "false", "true: the plan stops when it fails"))] = Field(
-        default=None, strict=True, description="True: when the step fails, the plan stops."
+        default=None,
+        strict=True,
+        description="True: when the step fails, the plan fails: running steps may finish, nothing else starts.",
     )
     requires_approval: Annotated[
         bool | None,
@@ -106,7 +120,8 @@ class Step(Value):
     ] = Field(
         default=None,
         strict=True,
-        description="True: a person must approve it before it starts; false: waives the tool's own rule.",
+        description="True: a person must approve it before it starts; false: waives the approval that the tool needs "
+        "by default.",
     )
     approval: Annotated[ApprovalRule | None, Use(On.EDIT, Llm.NEVER)] = Field(
         default=None, description="Time limit of the approval."
@@ -117,21 +132,22 @@ class Step(Value):
     repeatable: Annotated[bool | None, Use(On.EDIT, Llm.MAY)] = Field(
         default=None,
         strict=True,
-        description="False: one attempt only; if its worker dies, the outcome is unknown (OUTCOME_UNKNOWN).",
+        description="False: one attempt only; if its worker dies, the step ends as `OUTCOME_UNKNOWN`.",
     )
     timeout: Annotated[Seconds | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
-        default=None, description="Seconds one attempt may take."
+        default=None, description="Seconds one attempt may take; default: the tool's own limit."
     )
     when: Annotated[
         str | None, Use(On.EDIT | On.RERUN | On.DETAILS, Offered("Condition: false skips the step", resets=False))
     ] = Field(
         default=None,
         max_length=1_000,
-        description="JMESPath over finished steps and inputs; if false, the step is skipped.",
+        description="A condition, JMESPath over finished steps and inputs; false skips the step.",
     )
     on_failure: Annotated[OnFailure | None, Use(On.EDIT | On.DETAILS, Llm.MAY)] = Field(
         default=None,
-        description="After the last failure: block its dependents, ask_llm to recover it, or stop the plan.",
+        description="`block` (default): its dependents are blocked; `ask_llm`: the LLM recovers it "
+        "(docs/planning.md#recovering); `stop`: as `critical`.",
     )
     queue: Annotated[Queue | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
@@ -150,13 +166,17 @@ class Step(Value):
     ] = Field(
         default=None,
         max_length=1_000,
-        description="JMESPath over the values of a block's steps: its value; default: all of them, by step.",
+        description="Value of a block: a JMESPath expression over the values of its steps; default: all of them, by "
+        "step.",
     )
     switch: Annotated[
         list[Case] | None,
         Use(On.EDIT | On.APPROVAL, Offered("Alternatives, a JSON array written as text", of_blocks=True)),
     ] = Field(
-        default=None, min_length=1, max_length=100, description="Alternatives instead of a tool: the first that holds."
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="Alternatives instead of a tool: the first whose condition holds runs.",
     )
     for_each: Annotated[
         ForEach | None,
@@ -166,18 +186,21 @@ class Step(Value):
         ),
     ] = Field(
         default=None,
-        description="Runs the step once for each item of a list.",
+        description="The step runs once for each item of a list.",
         json_schema_extra=_or_items,
     )
     repeat: Annotated[
         Repeat | None,
         Use(On.EDIT | On.APPROVAL | On.RERUN | On.DETAILS, Offered("A JSON object with `until`, written as text")),
-    ] = Field(default=None, description="Runs the step again until a condition over its value holds.")
+    ] = Field(default=None, description="The step runs again until a condition over its value holds.")
     catch: Annotated[
         list[Catch] | None,
         Use(On.EDIT | On.APPROVAL, Offered("What to do when it has failed, a JSON array written as text")),
     ] = Field(
-        default=None, min_length=1, max_length=20, description="What to do instead when it has failed, by error code."
+        default=None,
+        min_length=1,
+        max_length=20,
+        description="What to do instead when it has failed for the last time, by error code.",
     )
     finally_: Annotated[list[Step] | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
         default=None,
@@ -188,11 +211,12 @@ class Step(Value):
     )
     cache: Annotated[bool | Cache | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
         default=None,
-        description="True, or a rule: the result of an earlier run is taken if tool, arguments and files are the same;"
-        " false: the tool is called.",
+        description="True, or `{reads, outside}`: the result of an earlier run (docs/cache.md) is taken if tool, "
+        "arguments and files are the same; false: the tool is called.",
     )
     undo: Annotated[Undo | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
-        default=None, description="What takes back its effect, when the plan fails or is cancelled and rolls back."
+        default=None,
+        description="What takes back its effect, when the plan fails or is cancelled and rolls back, or is undone.",
     )
 
     @property

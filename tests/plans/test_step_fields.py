@@ -76,7 +76,7 @@ def test_the_markers_are_not_in_the_published_schema() -> None:
     text = json.dumps(Plan.model_json_schema())
     assert [word for word in ("On.", "Asked", "Use(", "Llm.") if word in text] == []
     assert Plan.model_json_schema()["$defs"]["Step"]["properties"]["tool"] == {
-        "description": "The tool to call; `plan tools` lists them. A block has `steps` or `switch` instead.",
+        "description": "The tool to call; `plan tools` lists them. A step has a tool, or `steps`, or `switch`.",
         "maxLength": 200,
         "minLength": 1,
         "title": "Tool",

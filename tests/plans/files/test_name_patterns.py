@@ -1,4 +1,4 @@
-"""The list of protected names and the patterns of a worker: what fits, what is refused, and the table in the docs."""
+"""The list of protected names and the patterns of a worker: what fits, what is refused."""
 
 from __future__ import annotations
 
@@ -8,24 +8,9 @@ from pathlib import Path
 import pytest
 
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
-from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS, Category
+from plansurvive.plans.files.protected_names import CATEGORIES
 from plansurvive.runtime.settings import SettingError, Settings
 from tests.growth import cpu, growth
-
-PAGE = Path(__file__).parents[3] / "docs" / "files.md"
-
-
-def row(category: Category) -> str:
-    """The row of the table for a category."""
-    names = [f"`{each}/`" for each in category.folders.split()] + [f"`{each}`" for each in category.files.split()]
-    level = "read-only" if category.strict else "may be written"
-    return f"| {category.title} | may {category.why} | {level} | {' '.join(names)} |"
-
-
-def test_the_table_of_the_documentation_is_the_list() -> None:
-    found = [line for line in PAGE.read_text().splitlines() if line.startswith("| ") and " | may " in line]
-    assert found == [row(category) for category in CATEGORIES]
-    assert " ".join(f"`{each}`" for each in HARMLESS.split()[:4:2]) in PAGE.read_text()
 
 
 def test_the_list_is_written_as_names_are_compared_and_has_no_name_twice() -> None:
