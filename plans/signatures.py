@@ -83,8 +83,8 @@ def signed_bytes(
 ) -> bytes:
     """What is signed.
 
-    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer` or `event`; `nonce`: empty for the
-    first two; `workflow_id` of a schedule: without the time that the server adds.
+    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer`, `event` or `news`; `nonce`: empty
+    for the first two; `workflow_id` of a schedule: without the time that the server adds.
     """
     return content_of(kind, workflow_id, nonce, message_digest(message), id, time)
 

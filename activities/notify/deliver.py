@@ -31,11 +31,15 @@ from plansurvive.activities.tools.tool import no_fault
 from plansurvive.plans.notify import cloud_event
 from plansurvive.plans.notify.messages import Item, message
 from plansurvive.plans.notify.news import News
-from plansurvive.plans.notify.outbox import Delivered, Delivery
+from plansurvive.plans.notify.outbox import Delivered, Delivery, Notice, notices_of
+from plansurvive.plans.signatures import FIELD, Signature, is_by, signed_bytes
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.signing import private_key, public_key, signed
 
 CODE = "NOT_DELIVERED"
+NEWS = "news"
+"""Kind of the signature of what a worker says about a plan."""
 TELL_TIMEOUT = timedelta(seconds=3)
 MENDED_AFTER = timedelta(minutes=1)
 """Pause before the next attempt where a person has to change a setting first."""
@@ -57,6 +61,8 @@ class Notifier:
     @activity.defn(name="tell")
     async def tell(self, news: News) -> None:
         """Hand the news of a plan to its `NotifyWorkflow`, which is started if it does not run."""
+        if self.settings.decisions == "signed":
+            news = news.model_copy(update={"proofs": await asyncio.to_thread(self._proofs, news)})
         await activity.client().start_workflow(
             "NotifyWorkflow",
             id=f"notify-{news.root}",
@@ -73,7 +79,8 @@ class Notifier:
         """Send one message, if what it is about still waits. Returns which of its decisions do."""
         beats = asyncio.create_task(_heartbeats())
         try:
-            items = await items_of(activity.client(), delivery.notices, activity.info().attempt)
+            said = await asyncio.to_thread(self._signed, delivery.notices)
+            items = await items_of(activity.client(), said, activity.info().attempt)
             if not items:
                 return Delivered(sent=False)
             await self.send(delivery, items)
@@ -87,6 +94,23 @@ class Notifier:
             beats.cancel()
             with suppress(asyncio.CancelledError):
                 await beats
+
+    def _proofs(self, news: News) -> dict[str, Signature]:
+        """The signatures of all that the news says: somebody else may signal a `NotifyWorkflow` as well."""
+        key, found = private_key(self.settings), dict[str, Signature]()
+        for id, _, notice in notices_of(news, news.at):
+            subject = notice.subject
+            proof = signed(key, NEWS, subject.workflow_id, subject.run_id, notice.content)[FIELD]
+            found[id] = Signature.model_validate(proof)
+        return found
+
+    def _signed(self, notices: Sequence[Notice]) -> list[Notice]:
+        """The notices that a worker with this key has said, where decisions are signed; else all."""
+        key = public_key(self.settings)
+        good = [each for each in notices if not key or _is_signed(each, key)]
+        if len(good) < len(notices):
+            activity.logger.warning("%d notices that no worker signed are left out", len(notices) - len(good))
+        return good
 
     async def send(self, delivery: Delivery, items: Sequence[Item]) -> None:
         """Send one message to the target. Raises NotDelivered, SettingError."""
@@ -146,6 +170,14 @@ class Notifier:
         except ValidationError:  # a link cannot name this step: people decide with the command, or on the page
             return item
         return item._replace(link=f"{self.settings.web_url}/decide/{token}", until=until)
+
+
+def _is_signed(notice: Notice, key: str) -> bool:
+    proof, subject = notice.proof, notice.subject
+    if proof is None:
+        return False
+    content = signed_bytes(NEWS, subject.workflow_id, subject.run_id, notice.content, proof.id, proof.time)
+    return is_by(key, proof, content)
 
 
 async def _heartbeats() -> None:

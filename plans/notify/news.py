@@ -18,6 +18,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import PlanId, Value
 from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
 from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.signatures import Signature
 from plansurvive.plans.step_state import Status, StepState
 
 AT_ONCE = 100
@@ -63,6 +64,10 @@ class News(Value):
     ended: Literal["failed", "partial", "completed", "cancelled"] | None = None
     reason: str = Field(default="", description="How it ended: why it stopped, steps by status, what failed.")
     at: AwareDatetime
+    proofs: dict[str, Signature] = Field(
+        default_factory=dict,
+        description="By notice, the signature of the worker that says it; none if it asks for none.",
+    )
 
 
 def effective(run: Run, is_child: bool) -> list[NotifyRule]:

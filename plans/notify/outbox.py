@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.notify import Event, NotifyRule
 from plansurvive.plans.notify.news import News, Waiting
+from plansurvive.plans.signatures import Signature
 from plansurvive.plans.step_state import State
 
 WINDOW = timedelta(seconds=1)
@@ -62,6 +63,12 @@ class Notice(State):
     text: str = Field(default="", description="The remark, or why the plan ended so.")
     time: AwareDatetime = Field(description="When it happened.")
     remind: float | None = Field(default=None, description="Seconds between reminders.")
+    proof: Signature | None = Field(default=None, description="Of what it says, by the worker of the plan.")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What is signed of it: the same for all targets and stages."""
+        return self.model_dump(mode="json", include={"id", "subject", "waiting", "text", "time"})
 
     @property
     def group(self) -> tuple[str, str, str, str]:
@@ -101,10 +108,7 @@ class Outbox(State):
     def take(self, news: News, now: datetime) -> None:
         """Add the notices that follow from the news; what is known already is left out."""
         known = set(self.seen)
-        subject = Subject(
-            plan_id=news.plan_id, workflow_id=news.workflow_id, run_id=news.run_id, root=news.root, title=news.title
-        )
-        for id, events, notice in _notices(news, subject, now):
+        for id, events, notice in notices_of(news, now):
             if id not in known:
                 self.seen.append(id)
                 told = set[str]()
@@ -156,12 +160,16 @@ class Outbox(State):
                 }))  # fmt: skip
 
 
-def _notices(news: News, subject: Subject, now: datetime) -> Iterable[tuple[str, tuple[Event, ...], Notice]]:
+def notices_of(news: News, now: datetime) -> Iterable[tuple[str, tuple[Event, ...], Notice]]:
     """Each thing that the news says: its id, the events that it is, and what to say."""
+    subject = Subject(
+        plan_id=news.plan_id, workflow_id=news.workflow_id, run_id=news.run_id, root=news.root, title=news.title
+    )
     place = f"{news.workflow_id}/{news.run_id[:8]}"
 
     def notice(name: str, time: datetime, due: datetime, **more: object) -> Notice:
-        said = {"id": f"{place}/{name}", "target": "", "event": "awaiting", "subject": subject}
+        id = f"{place}/{name}"
+        said = {"id": id, "target": "", "event": "awaiting", "subject": subject, "proof": news.proofs.get(id)}
         return Notice.model_validate(said | {"time": time, "due": due} | more)
 
     for each in news.waiting:

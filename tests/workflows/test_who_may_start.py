@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import os
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
-from temporalio.client import Client, WorkflowFailureError
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.client.undo import files as undo
+from plansurvive.plans.notify.news import News
+from plansurvive.plans.notify.outbox import Outbox
+from plansurvive.plans.signatures import Signature
 from plansurvive.runtime.audit.files import folder_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
 from plansurvive.workflows.registration.workflow_types import WORKFLOWS
-from tests.driving import Plans, Started
+from tests.driving import Plans, Started, work
+from tests.sinks import targets_file, webhook_sink
+from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.modes("plain")
 HARMLESS = {
-    "WorkspaceLockWorkflow": {"has_ended"},  # asks the server
+    "WorkspaceLockWorkflow": {"has_ended"},  # asks the server; who may terminate it may let two plans in, signed or not
     "PruneWorkflow": {"prune"},  # bounded by the worker's settings; below
-    "NotifyWorkflow": {"notify"},  # decides nothing; docs/security.md
-    "LimitsWorkflow": set[str](),
+    "NotifyWorkflow": {"notify"},  # sends only what a worker signed; below
+    "LimitsWorkflow": set[str](),  # who may terminate it starts every count anew, signed or not
 }
-"""Types that check no signature, and the only activities that they may call: each is harmless when forged."""
+"""Types whose starts are not signed, and the only activities that they may call: each does no harm when forged, or none
+that a signature would keep away (docs/security.md)."""
 
 
 @pytest.fixture
@@ -118,3 +127,44 @@ async def test_a_prune_that_anybody_sends_removes_no_audit_record_and_nothing_yo
                 "PruneWorkflow", order, id=f"prune-{idle.queue}-{hours:g}", task_queue=idle.queue
             )
         assert {path.name for path in folder.glob("*")} == left
+
+
+async def test_nobody_is_told_what_no_worker_has_signed(
+    idle: Plans, settings: Settings, make_worker: MakeWorker, state_dir: Path
+) -> None:
+    """By a signal, and by a start with a state of its own, under a plan's name."""
+    at = "2026-11-25T00:00:00Z"
+    news = {
+        "planId": "deploy", "workflowId": "plan-deploy", "runId": "0" * 36, "root": "plan-deploy", "title": "Deploy",
+        "rules": [{"on": ["failed"], "to": "hook"}], "ended": "failed", "reason": "call +1 555 0100", "at": at,
+    }  # fmt: skip
+    forged = Outbox()
+    forged.take(News.model_validate(news), datetime.now(UTC))
+    for notice in forged.notices:  # a signature by somebody else, and one of another text
+        notice.proof = Signature(id="0" * 32, time=0, value="0" * 128)
+    with webhook_sink() as sink:
+        file = targets_file(state_dir / "notify.toml", hook=sink.url)
+        for decisions, arrive in (("signed", 0), ("open", 1)):  # control: unsigned, it is said; it is one message
+            async with make_worker(decisions=decisions, notify=file):
+                sent = await idle.client.start_workflow(
+                    "NotifyWorkflow", id=f"notify-1-{decisions}", task_queue=idle.queue, start_signal="news",
+                    start_signal_args=[news],
+                )  # fmt: skip
+                state = forged.model_dump(mode="json")
+                made = await idle.client.start_workflow(
+                    "NotifyWorkflow", state, id=f"notify-2-{decisions}", task_queue=idle.queue
+                )
+                outcome = "said" if arrive else "withdrawn"
+                for handle in (sent, made):
+                    await until(functools.partial(_came_to, handle, outcome), f"it is {outcome}")
+                    await handle.terminate()
+            assert len(sink.events) == arrive, decisions
+        # And what a plan says itself is said.
+        async with make_worker(decisions="signed", notify=file):
+            await (await idle.start([work("a")], notify="hook", title="Nightly")).ended()
+            await until(lambda: len(sink.events) == 2, "the plan's own news arrives")
+            assert sink.events[1]["type"].endswith(".completed")
+
+
+async def _came_to(handle: WorkflowHandle[Any, Any], outcome: str) -> bool:
+    return bool((await handle.query("told"))[outcome])

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.attempt.run import tool_activity
@@ -432,7 +433,8 @@ async def test_a_cancelled_command_in_a_sandbox_may_clean_up_and_leaves_nothing(
     attempt = asyncio.ensure_future(environment.run(activity, call))
     await until(lambda: (attempts.workspace / "ready").exists() and len(running(nap)) >= 2)
     environment.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(ApplicationError) as caught:  # its files are told
         await attempt
+    assert caught.value.type == "CANCELLED"
     assert (attempts.workspace / "bye").exists()
     assert running(nap) == []
