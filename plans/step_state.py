@@ -100,6 +100,11 @@ class Decision(Value):
         """The name, with what is known of how it came in: `ann@example.org (web, verified)`. Empty without one."""
         return named(self.by, self.via, verified=self.verified)
 
+    @property
+    def changed_args(self) -> bool:
+        """Whether the approver replaced the arguments."""
+        return self.args is not None
+
 
 def named(by: str, via: str, *, verified: bool) -> str:
     """A person's name, with where they decided and whether the name is verified."""

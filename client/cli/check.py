@@ -15,7 +15,6 @@ from plansurvive.client.children.checking import check_children
 from plansurvive.client.cli import environment, output, signals
 from plansurvive.client.cli.mcp.servers import Refresh, refreshed
 from plansurvive.client.cli.options import AsJson, File
-from plansurvive.client.live.lengths import seconds
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
@@ -25,6 +24,7 @@ from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem, ToolSpec
+from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings

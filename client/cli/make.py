@@ -19,13 +19,13 @@ from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.edits import plan_file
-from plansurvive.client.live.lengths import seconds
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
+from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.nested.written import written_rows
 from plansurvive.plans.views.safe_text import line

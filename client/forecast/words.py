@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plansurvive.client.live.lengths import seconds
 from plansurvive.plans.forecast.models import Forecast, ForeseenStep
+from plansurvive.plans.views.lengths import seconds
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}
 """By outlook."""

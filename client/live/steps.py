@@ -8,7 +8,7 @@ from datetime import datetime
 from plansurvive.client.live.in_flight import InFlight
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.live import LiveView, attempt_text
-from plansurvive.plans.views.models import BriefStep, BriefView
+from plansurvive.plans.views.models import BriefView
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
@@ -34,16 +34,6 @@ def joined(view: BriefView, live: Mapping[str, LiveView]) -> BriefView:
         for step in view.steps
     ]
     return view.model_copy(update={"steps": steps})
-
-
-def percent(step: BriefStep, now: datetime) -> int | None:
-    """Progress of a running step: as its tool reports it, or the share of a sleep that has passed."""
-    if step.live is not None and step.live.progress is not None:
-        return step.live.progress
-    if step.until is None or step.started_at is None or step.until <= step.started_at:
-        return None
-    share = (now - step.started_at) / (step.until - step.started_at)
-    return int(100 * min(max(share, 0.0), 1.0))
 
 
 def in_words(live: LiveView, now: datetime) -> str:

@@ -11,7 +11,7 @@ from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.models import BriefStep, PlanView, StepView
-from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.nested.words import inside_line
 from plansurvive.plans.views.safe_text import line, quoted
 
 UNTOUCHED = ("pending", "blocked", "ready")
@@ -43,7 +43,7 @@ def why_not_edited(step: StepView, plan: str) -> str:
 
 def inside_text(step: StepView) -> str:
     """What is inside a step, in one line; empty if nothing is, or it has not begun."""
-    return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
+    return "" if step.inside is None else inside_line(step.inside)
 
 
 def _inner(step: StepView, waiting: Mapping[str, Card]) -> Iterator[StepView]:

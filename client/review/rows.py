@@ -15,26 +15,24 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.decide.shown import NOW, coloured
-from plansurvive.client.live.lengths import seconds
+from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.review.deciding.around import NOTHING, Around
 from plansurvive.client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names
-from plansurvive.plans.run import DENIED
 from plansurvive.plans.views.card import Card, Part
+from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.nested.words import what
+from plansurvive.plans.views.row import answered, decided, shortened
+from plansurvive.plans.views.row import row as stands
 from plansurvive.plans.views.safe_text import exact, line, safe
 
-MARKS = {
-    "completed": ("✓", "green"), "failed": ("✗", "red"), "running": ("▸", "cyan"), "skipped": ("–", "dim"),
-    "ready": ("☐", ""), "blocked": ("☐", ""), "pending": ("☐", ""),
-}  # fmt: skip
+UNTOUCHED_MARK = ("☐", "")
 TASKS = {"done": "✓ done   ", "current": "▸ current", "open": "· open   "}
 """Mark and word for each status of an agent's task."""
-ASKING = ("?", "bold yellow")
 LABEL = 12
 DIFF = "diff"
 """Stands for the styles of the lines of a diff."""
@@ -134,7 +132,8 @@ def _row(
     asking: set[str],
 ) -> Text:  # fmt: skip
     number, name, tool, needs, width = widths
-    mark, style = ASKING if step.id in asked else MARKS[step.status]
+    mark, style = UNTOUCHED_MARK if step.status in UNTOUCHED else MARKS[stands(step).sign]
+    mark, style = ASKING if step.id in asked else (mark, style)
     flags = _flags(step, faulty, asked, asking)
     head = (
         f"{mark} {index:>{number}} {_fill(line(_name(step)), name)}  {_fill(line(step.tool), tool)}  {after:<{needs}}  "
@@ -153,14 +152,7 @@ def _flags(step: StepView, faulty: set[Any], asked: set[Any], asking: set[str]) 
         return "? answer: y" if step.awaiting == "answer" else "? approve: y/n"
     if step.status in UNTOUCHED and step.id in asking:
         return "⚠ approval"
-    permanently = step.status == "blocked" and step.never
-    return "blocked" if permanently else "" if step.status in UNTOUCHED else _status(step)
-
-
-def _status(step: StepView) -> str:
-    if step.awaiting:
-        return f"awaiting {step.awaiting}"
-    return "denied" if step.result and step.result.code == DENIED else step.status.value
+    return "" if step.status in UNTOUCHED and not step.never else stands(step).word
 
 
 def _fill(text: str, width: int) -> str:
@@ -243,14 +235,14 @@ def _relations(view: PlanView, step: StepView) -> Iterator[tuple[str, str, str]]
 
 def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
     by = f", waits for {', '.join(step.blocked_by[:10])}" if step.blocked_by else ""
-    yield "status", f"{_status(step)}{by}", ""
-    if step.decision:
-        who = f" by {line(step.decision.by)}" if step.decision.by else ""
-        how = ", with changed arguments" if step.decision.changed_args else ""
-        why = f": {line(step.decision.comment)}" if step.decision.comment else ""
-        yield "decision", f"{'approved' if step.decision.approved else 'denied'}{who}{how}{why}", ""
-    if step.reason:
-        yield "reason", line(step.reason), ""
+    here = stands(step)
+    yield "status", f"{line(here.how)}{by}", ""
+    said = [decided(step.decision)] if step.decision else []
+    said += [answered(step.answer)] if step.answer else []
+    for each in said:
+        yield "decision", line(f"{each.verb} {each.text}"), ""
+    if here.reason:
+        yield "reason", line(here.reason), ""
     if step.tasks:
         yield "tasks", "\n".join(f"{TASKS[task.status]} {line(task.objective)}" for task in step.tasks), ""
     for warning in step.warnings:
@@ -263,6 +255,6 @@ def _fate(step: StepView) -> Iterator[tuple[str, str, str]]:
 
 
 def _value(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    shown = safe(text[:MAX_VALUE].replace("\t", "    "))
-    return shown + (f"\n... {len(text) - MAX_VALUE} more characters" if len(text) > MAX_VALUE else "")
+    text, length = shortened(value, MAX_VALUE)
+    more = f"\n... {length - MAX_VALUE} more characters" if length > MAX_VALUE else ""
+    return safe(text.replace("\t", "    ")) + more

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from plansurvive.client.live.lengths import seconds as written
-from plansurvive.plans.views.markdown import MARKS
+from plansurvive.plans.views.lengths import seconds as written
+from plansurvive.plans.views.row import MARKS
 
 PLAN_MARKS = {
     "draft": "✎", "review": "?", "running": ">", "paused": "‖", "completed": "✓", "failed": "✗", "partial": "◐",
     "cancelled": "■", "interrupted": "■",
 }  # fmt: skip
-STEP_MARKS = {**MARKS, "denied": "-", "waiting": "?", "ready": "·", "blocked": "·", "pending": "·"}
+STEP_MARKS = {**MARKS, "ready": "·", "blocked": "·", "pending": "·"}
 
 
 def status_mark(status: str) -> str:

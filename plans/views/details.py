@@ -12,12 +12,12 @@ from plansurvive.plans.children.view import rows as child_rows
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.guards.deadline import awaited
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Decision, Result, Run, Status, StepState
-from plansurvive.plans.views.nested.counting import STATUS_WORDS, status_word
+from plansurvive.plans.run import Result, Run, StepState
+from plansurvive.plans.views.nested.counting import STATUS_WORDS
 from plansurvive.plans.views.nested.values import value_of
+from plansurvive.plans.views.row import answered, decided, shortened, status_word
 from plansurvive.plans.views.safe_text import line, quoted
 from plansurvive.plans.views.views import created
-from plansurvive.plans.waiting.records import Answer
 
 VALUE = 300
 """Characters of a value that are shown; `plan show --json` has the rest."""
@@ -79,18 +79,13 @@ def in_words(run: Run) -> dict[str, int]:
     return {name: number[name] for name in (*STATUS_WORDS, *number) if number[name]}
 
 
-def end(run: Run, step: Step) -> str:
-    """The end of a step's first row: how it ended."""
-    how = _how(run.steps[step.id])
-    return f" · {how}" if how else ""
-
-
 def of_step(run: Run, step: Step) -> list[str]:
     """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
     rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
-    rows += [_decided(run.decisions[step.id])] if step.id in run.decisions else []
-    rows += [_answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
+    said = [decided(run.decisions[step.id])] if step.id in run.decisions else []
+    said += [answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
+    rows += [f"{each.verb.capitalize()}: {line(each.text)}" for each in said]
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
     rows += child_rows(name, step.id, state)
@@ -103,49 +98,16 @@ def _has_agent(step: Step, state: StepState) -> bool:
     return step.tool == AGENT and state.calls > 0
 
 
-def _how(state: StepState) -> str:
-    result = state.result
-    if state.is_denied:
-        return "denied"
-    if result is not None and state.status in (Status.COMPLETED, Status.FAILED):
-        took = f" in {_seconds(result.duration)}" if result.duration else ""
-        code = f" ({result.code})" if result.code else ""
-        taken = f", from {line(result.cache.taken_from)}" if result.cache and result.cache.taken_from else ""
-        return f"{state.status.value}{code}{took}{f', attempt {result.attempt}' if result.attempt > 1 else ''}{taken}"
-    if state.never and state.status is Status.BLOCKED:
-        return "permanently blocked"
-    return "" if state.status is Status.PENDING or state.awaiting else state.status.value
-
-
 def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:
     if result.large:
         return f"{line(result.large.preview)}… {result.large.bytes:,} bytes; all of it: plan show {plan} --full --json"
     value, is_whole = value_of(run, step_id, result)
     if not is_whole:
         return f"put together from those of its steps: plan show {plan} {quoted(step_id)}"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if len(text) <= VALUE:
+    text, length = shortened(value, VALUE)
+    if length <= VALUE:
         return line(text) or "(empty)"
-    return f"{line(text[:VALUE])}… {len(text):,} characters; all of it: plan show {plan} --json"
-
-
-def _decided(decision: Decision) -> str:
-    what = "Approved" if decision.approved else "Denied"
-    who = f"by {line(decision.who)}, " if decision.by else ""
-    who += "by its time limit, " if decision.source == "timeout" else ""
-    how = ", as a call of the same kind was before it" if decision.remembered else ""
-    how += ", with changed arguments" if decision.args is not None else ""
-    return f"{what}: {who}{_clock(decision.time)}{how}{f': {line(decision.comment)}' if decision.comment else ''}"
-
-
-def _answered(answer: Answer) -> str:
-    who = f"by {line(answer.who)}, " if answer.by else ""
-    who += "by its time limit, " if answer.source == "timeout" else ""
-    return f"Answered: {who}{_clock(answer.time)}"
-
-
-def _seconds(milliseconds: float) -> str:
-    return f"{milliseconds:.0f} ms" if milliseconds < 1_000 else f"{milliseconds / 1_000:.1f} s"
+    return f"{line(text)}… {length:,} characters; all of it: plan show {plan} --json"
 
 
 def _clock(time: datetime) -> str:

@@ -20,16 +20,14 @@ from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.views.agent_progress import position, tasks_of
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.models import StepView
-from plansurvive.plans.views.nested.counting import status_word
 from plansurvive.plans.views.nested.listing import root_of
 from plansurvive.plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
-from plansurvive.plans.views.nested.words import folded_line, what
+from plansurvive.plans.views.nested.words import inside_line, what
 from plansurvive.plans.views.pending import card
 from plansurvive.plans.views.progress.closing import UNDO_WORDS, undo_text
+from plansurvive.plans.views.row import MARKS, row
 from plansurvive.plans.views.safe_text import line
 
-MARKS = {"completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "ready": "?", "blocked": " ", "pending": " "}
-"""Marks of the text display; a ready step that awaits no decision is shown without one."""
 DETAIL_CALLS, DETAIL_CHARACTERS = 5, 6_000
 """Maximum number and length of the pending calls in the current details, which Temporal shows whole."""
 DETAIL_STEPS = 40
@@ -71,11 +69,10 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         shown = shown_steps(run)[: 2 * DETAIL_STEPS]
     standing, inner = Standing(schedule), _failures(run, schedule)
     for step in shown:
-        state = run.steps[step.id]
-        note = state.reason or (state.result.error if state.result and state.result.error else "")
+        state, stands = run.steps[step.id], row(run.steps[step.id])
+        note = stands.reason or stands.error
         rows.append(
-            f"- [{MARKS[state.status.value]}] `{step.id}` {md(step.description or what(step))}"
-            + (f" · awaiting {state.awaiting}" if state.awaiting else f" · {status_word(state)}")
+            f"- [{stands.mark}] `{step.id}` {md(step.description or what(step))} · {stands.word}"
             + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
             + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
@@ -179,7 +176,7 @@ class Node(NamedTuple):
         needs = [step.id.removesuffix(f".{UNDO}")] if step.closes == UNDO else step.needs
         if inside is None:
             return cls(step.id, text, needs, step.status, folded=undo)
-        status, told = step.status.value, folded_line("", inside).removeprefix(": ").strip()
+        status, told = step.status.value, inside_line(inside)
         told = " · ".join(filter(None, (told, undo)))
         asks = any(word.startswith("awaiting ") for word in inside.counts)
         if step.status is not Status.FAILED and (asks or inside.counts.get("failed")):

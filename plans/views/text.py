@@ -25,12 +25,12 @@ from plansurvive.plans.views.agent_progress import MARKS as TASK_MARKS
 from plansurvive.plans.views.agent_progress import notes_of, tasks_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
 from plansurvive.plans.views.live import ended_text
-from plansurvive.plans.views.markdown import MARKS
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import troubled
 from plansurvive.plans.views.nested.rows import files_rows, folded, nested_rows
 from plansurvive.plans.views.pending import ASKING, card
 from plansurvive.plans.views.progress.closing import undo_text
+from plansurvive.plans.views.row import Row, row
 from plansurvive.plans.views.safe_text import line, quoted
 
 ATTEMPTS = 5
@@ -59,11 +59,11 @@ def text(run: Run, limit: int | None = None, *, detailed: bool = False) -> str:
     shown = range(len(states)) if limit is None or len(states) <= limit else foremost(_ranks(run), limit)
     steps, inner = [run.plan.steps[index] for index in shown], troubled(census, run) if census.has_any else {}
     rows = [
-        row
+        each
         for step in steps
-        for row in (
+        for each in (
             *_step_rows(run, step, positions, detailed),
-            *nested_rows(census, run, inner.get(step.id, ()), MARKS, _asked),
+            *nested_rows(census, run, inner.get(step.id, ()), _asked),
         )
     ]
     return "\n".join(head + rows + _hidden(run, set(shown)) + _closing_rows(run, positions, limit, detailed))
@@ -90,29 +90,30 @@ def _closing_rows(run: Run, positions: Mapping[str, int], limit: int | None, det
     closing = shown_steps(run)[len(run.plan.steps) :]
     shown = closing if limit is None else closing[-limit:]
     more = [f"  {len(closing) - len(shown)} earlier ones"] if len(shown) < len(closing) else []
-    rows = [row for step in shown for row in _step_rows(run, step, positions, detailed)]
+    rows = [each for step in shown for each in _step_rows(run, step, positions, detailed)]
     return ["", "Closing:", *more, *rows] if closing else []
 
 
 def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: bool) -> list[str]:
     state, index = run.steps[step.id], positions[step.id]
-    mark = MARKS[state.status] if state.status is not Status.READY or state.awaiting else " "
-    row = f"  {index}: [{mark}] {line(step.description or step.id)}"
+    stands = row(state)
+    head, end = f"  {index}: [{stands.mark}] {line(step.description or step.id)}", ""
     if detailed:  # commands name a step by its id
-        row = f"  [{mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
-    tools, notes = _tools(step, state), line(_notes(step, state, undo_text(run, step)))
+        head = f"  [{stands.mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
+        end = "" if stands.sign in ("waiting", "pending") else f" · {line(stands.how)}"
+    tools, notes = _tools(step, state), line(_notes(step, state, stands, undo_text(run, step)))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs: list[Any] = sorted({positions[name] for name in needed(run, step) if name in positions})
         needs = list(needed(run, step)) if detailed else needs
         told = f"[{', '.join(map(line, map(str, needs)))}]"
-        rows = [row + (f" (depends on: {told})" if needs else "") + (details.end(run, step) if detailed else "")]
+        rows = [head + (f" (depends on: {told})" if needs else "") + end]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if inside := folded(census := Census(run), step.id):
-        head = [row + (details.end(run, step) if detailed else ""), f"      {inside}"]
-        return [*head, *([f"      Notes: {notes}"] if notes else []), *files_rows(census, run, step.id), *more]
+        said = [f"      Notes: {notes}"] if notes else []
+        return [head + end, f"      {inside}", *said, *files_rows(census, run, step.id), *more]
     return [
-        row + (details.end(run, step) if detailed else ""),
+        head + end,
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
@@ -158,11 +159,11 @@ def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
     return [f"      {what}:", *(f"        {row}" for row in call_rows(asked, why=why))]
 
 
-def _notes(step: Step, state: StepState, undo: str) -> str:
+def _notes(step: Step, state: StepState, stands: Row, undo: str) -> str:
     if state.awaiting:
-        return f"awaiting {state.awaiting}"
-    error = state.result.error if state.result else None
-    return error or "; ".join(filter(None, [notes_of(step, state), state.mended, undo])) or state.reason
+        return stands.word
+    why = stands.error or (stands.reason if state.is_denied else "")
+    return why or "; ".join(filter(None, [notes_of(step, state), state.mended, undo])) or stands.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

@@ -27,7 +27,7 @@ from plansurvive.plans.run import Decision, Result, Run, Status, StepState
 from plansurvive.plans.step_call import carries
 from plansurvive.plans.views.agent_progress import notes_of, tasks_of
 from plansurvive.plans.views.nested.below import agent_asks
-from plansurvive.plans.views.nested.counting import STATUS_WORDS, status_word
+from plansurvive.plans.views.nested.counting import STATUS_WORDS
 from plansurvive.plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plansurvive.plans.views.nested.values import result_with_value
 from plansurvive.plans.views.nested.views import inside_views, with_inside
@@ -35,6 +35,7 @@ from plansurvive.plans.views.pending import iso, more_pending, pending
 from plansurvive.plans.views.progress.changed import may_differ
 from plansurvive.plans.views.progress.closing import closing_view, undo_view
 from plansurvive.plans.views.progress.events import asks, result_view, taken_view
+from plansurvive.plans.views.row import status_word
 
 _IF_SET = plan_names(OfPlan.SPARSE)
 

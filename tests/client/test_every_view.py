@@ -18,7 +18,7 @@ from plansurvive.client.mcp.decisions.asks import ask_of
 from plansurvive.client.pending import Pending
 from plansurvive.client.review import rows as review
 from plansurvive.client.web.decisions.cards import Shown
-from plansurvive.client.web.pages.rows import row as web_row
+from plansurvive.client.web.pages.rows import listed
 from plansurvive.plans.children.state import ChildPlan, ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of
@@ -105,7 +105,7 @@ def looked_at(run: Run, name: str = "") -> None:
     console.print(board(brief, NOW, 40))
     assert "-1 " not in console.export_text()
     for short in brief.steps:
-        web_row(short)
+        assert listed(short).row.mark, listed(short).remark
     review.heading(whole, 80), review.rows(whole, 80), review.change_log(whole), review.news(whole, 0)
     for step in whole.steps:
         review.detail(whole, step, TOOLS)

@@ -17,10 +17,10 @@ from temporalio.client import Client
 
 from plansurvive.client import runs
 from plansurvive.client.answers.form import Form
-from plansurvive.client.cli.follow.board import ASKING
 from plansurvive.client.cli.output import fitted
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.forms.texts import ABSENT
+from plansurvive.client.live.marks import ASKING
 from plansurvive.client.review.external_editor import let_edit
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import PlanError

@@ -15,27 +15,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client.live.lengths import seconds
-from plansurvive.client.live.steps import percent
+from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.plans.guards.deadline import left
 from plansurvive.plans.views.abridged import chosen, folded
-from plansurvive.plans.views.live import attempt_text
-from plansurvive.plans.views.models import BriefStep, BriefView, ResultView, TaskView
+from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.views.models import BriefStep, BriefView, TaskView
 from plansurvive.plans.views.nested.counting import share_of
-from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.row import Row, live_row
 from plansurvive.plans.views.safe_text import line
 
-MARKS = {
-    "completed": ("✓", "green"),
-    "failed": ("✗", "red"),
-    "running": ("▸", "cyan"),
-    "skipped": ("–", "dim"),
-    "ready": ("·", ""),
-    "blocked": ("·", "dim"),
-    "pending": ("·", "dim"),
-}
-"""Mark and style of each status of a step; a step awaiting approval has a question mark instead."""
-ASKING = ("?", "bold yellow")
 TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
 """Mark and style of each status of an agent's task."""
 NAME_WIDTH = 20
@@ -60,30 +48,16 @@ def board(
     return Group(*parts, *([Text(), footer] if footer else []))
 
 
-def mark(step: BriefStep) -> tuple[str, str]:
-    """Mark and style of a step."""
-    return ASKING if step.awaiting else MARKS[step.status]
-
-
-def remark(step: BriefStep, now: datetime) -> str:
-    """The text at the end of a step's row: duration, error code or status."""
-    status, result = step.status, step.result or ResultView(ok=False)
-    if step.awaiting:
-        return f"awaiting {step.awaiting}"
-    if status == "running":
-        tasks = step.tasks
-        done = f"{sum(task.status == 'done' for task in tasks)}/{len(tasks)} tasks" if tasks else ""
-        share = percent(step, now)
-        attempt = attempt_text(step.live, now) if step.live else ""
-        lasted = "" if step.live and step.live.next_at else seconds(_elapsed(step, now))
-        return "  ".join(part for part in (done, "" if share is None else f"{share}%", attempt, lasted) if part)
-    if status == "completed":
-        return seconds(result.duration / 1000)
-    if status == "failed":
-        return result.code or "failed"
-    if status == "blocked" and step.never:
-        return "blocked"
-    return step.word if status == "skipped" else ""
+def remark(step: BriefStep, stands: Row) -> str:
+    """The text at the end of a step's row: how long it takes, what it awaits, why it ended."""
+    if stands.sign == "running":
+        share = "" if stands.share is None else f"{stands.share}%"
+        return "  ".join(filter(None, (stands.tasks, share, stands.attempt, stands.took)))
+    if stands.sign == "completed":
+        return stands.took
+    if stands.sign == "failed":
+        return stands.code or "failed"
+    return stands.word if stands.sign in ("waiting", "skipped", "denied") or step.never else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -123,18 +97,15 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
     table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     table.add_column(justify="right", no_wrap=True)
     for step in steps:
-        sign, style = mark(step)
+        stands = live_row(step, now)
+        sign, style = MARKS[stands.sign]
         quiet = "dim" if step.status in ("pending", "blocked", "skipped") else ""
-        error = step.error
         table.add_row(
             Text(sign, style=style),
             Text(step.id, style=quiet),
             Text(line(step.tool), style="dim"),
-            Text(
-                line(error or (step.live.line if step.live else "") or _inside(step) or step.description),
-                style="red" if error else quiet,
-            ),
-            Text(line(remark(step, now)), style=style),
+            Text(line(stands.error or stands.text), style="red" if stands.error else quiet),
+            Text(line(remark(step, stands)), style=style),
         )
         tasks = step.tasks if step.status == "running" else []
         if len(tasks) <= spare:
@@ -143,18 +114,14 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
                 table.add_row("", "", "", _task(task))
         for each in step.instances[: max(0, spare)]:
             spare -= 1
-            sign, style = mark(each)
-            what = Text(line(each.error or each.item or each.description), style="red" if each.error else "")
+            stands = live_row(each, now)
+            sign, style = MARKS[stands.sign]
+            what = Text(line(stands.error or stands.text), style="red" if stands.error else "")
             name = Text.assemble((f"{sign} ", style), line(each.id.removeprefix(step.id)))
             table.add_row(
-                "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, now)), style=style)
+                "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, stands)), style=style)
             )
     return table
-
-
-def _inside(step: BriefStep) -> str:
-    """What is inside a block or loop, in one line; its description comes first in an error, or before it begins."""
-    return "" if step.inside is None else folded_line("", step.inside).removeprefix(": ").strip()
 
 
 def _task(task: TaskView) -> Text:
@@ -172,8 +139,7 @@ def _counts(view: BriefView) -> RenderableType:
     for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
-            style = "yellow" if status == "denied" else MARKS[status][1]
-            text.append(" · " if text else "").append(f"{number} {status}", style)
+            text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])
     waiting = {"recovery": waits["recovery"], "event": waits["event"], "answer": questions}
     for what, number in {**waiting, "approval": waits["approval"]}.items():
         if number:
@@ -182,7 +148,3 @@ def _counts(view: BriefView) -> RenderableType:
     if used.calls:
         text.append(" · " if text else "").append(used.in_words(" tokens"), "dim")
     return text
-
-
-def _elapsed(step: BriefStep, now: datetime) -> float:
-    return (now - step.started_at).total_seconds() if step.started_at else 0.0

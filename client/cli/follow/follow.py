@@ -10,16 +10,16 @@ from rich.text import Text
 from plansurvive.client import runs
 from plansurvive.client.cli.asking import details
 from plansurvive.client.cli.follow.big_plan_lines import Digest
-from plansurvive.client.cli.follow.board import MARKS
 from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
 from plansurvive.client.cli.output import out, say, show, show_json
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
-from plansurvive.client.live.lengths import seconds
+from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import has_ended
 from plansurvive.client.runs import Summary
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.progress.next_actions import next_actions
 from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.views.summary import why_denied

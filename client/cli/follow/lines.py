@@ -10,17 +10,18 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 
-from plansurvive.client.cli.follow.board import ASKING as MARK
-from plansurvive.client.cli.follow.board import MARKS
 from plansurvive.client.live.feed import PROGRESS
-from plansurvive.client.live.lengths import seconds
+from plansurvive.client.live.marks import ASKING as MARK
+from plansurvive.client.live.marks import MARKS
 from plansurvive.client.runs import BriefView, EventView
 from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.run import Status
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import QUESTION, Card
 from plansurvive.plans.views.live import ended_text
-from plansurvive.plans.views.models import BriefStep, ResultView
+from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.pending import ASKING
+from plansurvive.plans.views.row import row
 from plansurvive.plans.views.safe_text import line
 
 SHARE = 10
@@ -148,14 +149,9 @@ class Lines:
         return line(" · ".join(part for part in (step.tool or kind, step.description) if part))
 
     def _how(self, event: EventView) -> str:
-        result = event.result or ResultView(ok=False)
-        took = seconds(result.duration / 1000)
-        if event.status == "completed":
-            taken = result.cache.taken_from if result.cache else ""
-            return f"completed in {took}{f', from {line(taken)}' if taken else ''}"
+        stands = row(BriefStep(id="", tool="", status=Status(event.status), result=event.result))
         reason = line(next(iter(_reason(event)), ""))[:300]
-        code = f" {result.code}" if result.code else ""
-        return f"failed after {took}:{code} {reason}" if event.status == "failed" else f"skipped: {reason}"
+        return line(stands.how) if stands.sign == "completed" else f"{line(stands.how)}: {reason}"
 
     def _row(self, event: EventView, mark: str, text: str) -> str:
         name = line(event.step_id or "plan")

@@ -11,10 +11,10 @@ from typing import Any
 
 from plansurvive.client.runs import BriefView, EventView
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.run import DENIED, DONE, PlanStatus, Status
-from plansurvive.plans.views.models import BriefStep, ResultView
-from plansurvive.plans.views.nested.counting import DENIED as DENIED_COUNT
+from plansurvive.plans.run import DONE, PlanStatus, Status
+from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.pending import ASKING
+from plansurvive.plans.views.row import status_word
 
 
 class Progress:
@@ -53,15 +53,16 @@ class _Changed:
 
     def move(self, index: int, event: EventView) -> bool:
         step, status = self.steps[index], Status(event.status)
+        moved = step.model_copy(update=_news(step, status, event))
         if not step.closes:  # the counts are of the plan's own steps
-            before, after = step.word, _counted(status.value, event.result)
+            before, after = status_word(step), status_word(moved)
             self.counts[before] = self.counts.get(before, 0) - 1
             self.counts[after] = self.counts.get(after, 0) + 1
         if step.awaiting:
             self.pending = [item for item in self.pending if item.step_id != step.id]
         if status is Status.RUNNING:
             self.started_at = self.started_at or event.time
-        self.steps[index] = step.model_copy(update=_news(step, status, event))
+        self.steps[index] = moved
         if event.awaiting is not None:
             return event.awaiting not in ASKING
         return status is not Status.READY or step.status not in (Status.READY, Status.RUNNING)
@@ -77,8 +78,3 @@ def _news(step: BriefStep, status: Status, event: EventView) -> dict[str, Any]:
     if status in DONE:
         news |= {"ended_at": event.time, "result": event.result or step.result}
     return news
-
-
-def _counted(status: str, result: ResultView | None) -> str:
-    """What a plan counts a step as."""
-    return DENIED_COUNT if result is not None and result.code == DENIED else status

@@ -21,7 +21,7 @@ from rich.text import Text
 from plansurvive.client import runs
 from plansurvive.client.cli.asking import Details, details
 from plansurvive.client.cli.follow.answering import Asked, Decide, answered, commented, edited
-from plansurvive.client.cli.follow.board import ASKING, board
+from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.keys import Keyboard, forget_typed, keys
 from plansurvive.client.cli.follow.next_steps import NextSteps, folded
 from plansurvive.client.cli.follow.progress import Progress
@@ -29,6 +29,7 @@ from plansurvive.client.cli.follow.question import Question
 from plansurvive.client.cli.output import out
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.live.feed import looks
+from plansurvive.client.live.marks import ASKING
 from plansurvive.client.live.steps import by_step, in_words, joined
 from plansurvive.client.rpc import describe, patiently
 from plansurvive.client.runs import BriefView, Choice, EventView

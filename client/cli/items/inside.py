@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -10,11 +9,10 @@ from typing import Any
 from plansurvive.client import runs
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.ids import plan_id
-from plansurvive.client.live.lengths import seconds
-from plansurvive.plans.run import DENIED
-from plansurvive.plans.views.markdown import MARKS
-from plansurvive.plans.views.models import DecisionView, InnerStep, InsidePage, ToolCallView
-from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.views.models import InnerStep, InsidePage, ToolCallView
+from plansurvive.plans.views.nested.words import inside_line
+from plansurvive.plans.views.row import answered, decided, row, shortened
 from plansurvive.plans.views.safe_text import line, quoted
 
 SHOWN = 100
@@ -46,37 +44,26 @@ async def inside_json(here: Connected, plan: str, step: str, *, everything: bool
 
 
 def _head(step: InnerStep) -> Iterator[str]:
-    yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {how(step)}"
-    found = [("Item", step.item), ("Inside", folded_line(step.id, step.inside) if step.inside else "")]
+    stands = row(step)
+    yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {line(stands.how)}"
+    found = [("Item", step.item), ("Inside", inside_line(step.inside) if step.inside else "")]
     if step.tool:
         found += [("Tool", step.tool), ("Args", _text(step.args))]
     result = step.result
-    if result is not None and result.error:
-        found.append(("Error", result.error))
-    elif result is not None and result.ok:
+    found += [("Error", stands.error), ("Reason", stands.reason)]
+    if result is not None and result.ok:
         found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
-    found += [("Reason", step.reason), ("Depends on", ", ".join(step.needs))]
+    found += [("Depends on", ", ".join(step.needs))]
     found += [("Times", _times(step)), *(("Call" if call.agent else "Attempt", _attempt(call)) for call in step.calls)]
     found += [("Before", f"{step.more_calls} more calls and attempts")] if step.more_calls else []
-    found += [("Decision", decided(step.decision))] if step.decision else []
-    found += (
-        [("Answered", f"by {step.answer.who or 'its time limit'}, {_clock(step.answer.time)}")] if step.answer else []
-    )
+    said = [decided(step.decision)] if step.decision else []
+    said += [answered(step.answer)] if step.answer else []
+    found += [(each.verb.capitalize(), each.text) for each in said]
     found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
     found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []
     found += [("Agent", f"plan show {step.agent_asks.agent_id}")] if step.agent_asks else []
     yield from (f"  {name}: {line(text)}" for name, text in found if text)
-
-
-def decided(decision: DecisionView) -> str:
-    """A decision in words: what, by whom, when, why."""
-    who = f" by {decision.by}" if decision.by else " by its time limit" if decision.source == "timeout" else ""
-    how = ", with changed arguments" if decision.changed_args else ""
-    how += ", as a call of the same kind was before it" if decision.remembered else ""
-    when = f", {_clock(decision.time)}" if decision.time else ""
-    why = f": {decision.comment}" if decision.comment else ""
-    return f"{'approved' if decision.approved else 'denied'}{who}{when}{how}{why}"
 
 
 def _times(step: InnerStep) -> str:
@@ -100,28 +87,15 @@ def _clock(time: datetime) -> str:
 
 
 def _row(step: InnerStep) -> Iterator[str]:
-    mark = MARKS[step.status] if step.status != "ready" or step.awaiting else " "
-    inside = folded_line("", step.inside).removeprefix(":").strip() if step.inside is not None else ""
-    result = step.result
-    what = result.error if result is not None and result.error else step.reason
+    stands, result = row(step), step.result
+    inside = inside_line(step.inside) if step.inside is not None else ""
+    what = stands.error or stands.reason
     if result is not None and result.ok and step.inside is None:
         what = _text(result.value)
-    parts = [how(step), inside, line(what or "")[:VALUE]]
-    yield f"  [{mark}] {line(step.id)} · " + " · ".join(part for part in parts if part)
-
-
-def how(step: InnerStep) -> str:
-    """How a step stands, in words."""
-    result = step.result
-    if step.awaiting:
-        return f"awaiting {step.awaiting}"
-    if result is not None and result.code == DENIED:
-        return "denied"
-    code = f" ({result.code})" if result is not None and result.code else ""
-    took = f" in {seconds(result.duration / 1000)}" if result is not None and result.duration else ""
-    return f"{step.status.value}{code}{took}"
+    parts = [line(stands.how), inside, line(what)[:VALUE]]
+    yield f"  [{stands.mark}] {line(step.id)} · " + " · ".join(part for part in parts if part)
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= VALUE else f"{text[:VALUE]}… {len(text):,} characters"
+    text, length = shortened(value, VALUE)
+    return text if length <= VALUE else f"{text}… {length:,} characters"

@@ -20,7 +20,7 @@ from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.views.graphs.plan_nodes import written_text
 from plansurvive.plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
 from plansurvive.plans.views.models.plan import TaskView
-from plansurvive.plans.views.nested.words import folded_line, what
+from plansurvive.plans.views.nested.words import inside_line, what
 from plansurvive.plans.views.safe_text import line
 
 LABEL = 120
@@ -232,7 +232,7 @@ def _often(step: Step) -> str:
 def _with_inside(node: Node, inside: InsideView | None) -> Node:
     if inside is None:
         return node
-    told = folded_line("", inside).removeprefix(": ").strip()
+    told = inside_line(inside)
     return node._replace(counts=dict(inside.counts), told=told)
 
 

@@ -18,7 +18,7 @@ from plansurvive.client.web.access import Role, needs, person_of
 from plansurvive.client.web.forms import done, form_of
 from plansurvive.client.web.live.stream import EVERY, KEEP, json_message, message, streamed
 from plansurvive.client.web.live.watcher import Watcher, updates
-from plansurvive.client.web.pages.rows import ON_A_PAGE, Row, done_of, key_of, row
+from plansurvive.client.web.pages.rows import ON_A_PAGE, Listed, done_of, key_of, listed
 from plansurvive.client.web.rendering import page, render, url_of
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.run import ENDED, PlanStatus, Status
@@ -136,7 +136,7 @@ async def _context(request: Request, watcher: Watcher, view: BriefView) -> dict[
 def _listed(request: Request, watcher: Watcher, view: BriefView) -> dict[str, Any]:
     shown = Shown(request)
     fitting = shown.fitting(view.steps)
-    rows = [row(step, watcher.live.get(step.id)) for step in shown.of_page(view.steps)]
+    rows = [listed(step, watcher.live.get(step.id)) for step in shown.of_page(view.steps)]
     return {
         "plan": view.id or plan_id(watcher.plan), "rows": rows, "shown": shown, "fitting": len(fitting),
         "pages": -(-len(fitting) // ON_A_PAGE), "states": STATES, "cursor": watcher.cursor, "view": view,
@@ -156,10 +156,10 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _asking(steps: Sequence[BriefStep]) -> list[Row]:
+def _asking(steps: Sequence[BriefStep]) -> list[Listed]:
     """What waits, items of loops among it, as far as the brief view names them."""
     inner = chain.from_iterable((step, *step.instances) for step in steps)
-    return [row(step) for step in inner if step.awaiting]
+    return [listed(step) for step in inner if step.awaiting]
 
 
 async def _end(request: Request, watcher: Watcher) -> End:
@@ -182,24 +182,21 @@ def _told(request: Request, watcher: Watcher, since: int) -> str:
     if view is None:
         return ""
     shown, names = Shown(request), watcher.changed(since)
-    listed = [step for step in shown.of_page(view.steps) if step.id in names]
-    reload = since < 0 or watcher.order_changed(since) or len(listed) > MAX_CHANGED or (shown.is_narrowed and names)
-    parts = (
-        []
-        if reload
-        else [_row_html(view.id or plan_id(watcher.plan), row(step, watcher.live.get(step.id))) for step in listed]
-    )
+    moved = [step for step in shown.of_page(view.steps) if step.id in names]
+    reload = since < 0 or watcher.order_changed(since) or len(moved) > MAX_CHANGED or (shown.is_narrowed and names)
+    plan, news = view.id or plan_id(watcher.plan), [] if reload else moved
+    parts = [_row_html(plan, listed(step, watcher.live.get(step.id))) for step in news]
     if watcher.head_changed(since):
         parts.insert(0, _head(request, watcher, End()))
-    states = {step.id: row(step).status for step in view.steps if step.id in names}
+    states = {step.id: listed(step).row.sign for step in view.steps if step.id in names}
     data = {"plan": view.status.value, "seq": view.seq, "counts": view.counts, "steps": states, "all": since < 0}
     found = json_message(data, "steps", watcher.cursor)
     found += json_message({}, "reload", watcher.cursor) if reload else ""
     return found + (message("\n".join(parts), number=watcher.cursor) if parts else "")
 
 
-def _row_html(plan: str, each: Row) -> str:
-    return render(None, "_step_row.html", partial=True, plan=plan, row=each)
+def _row_html(plan: str, each: Listed) -> str:
+    return render(None, "_step_row.html", partial=True, plan=plan, listed=each)
 
 
 routes = [

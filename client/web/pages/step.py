@@ -15,7 +15,7 @@ from plansurvive.client import runs
 from plansurvive.client.ids import plan_id
 from plansurvive.client.runs import PlanView
 from plansurvive.client.web.live.watcher import Watcher
-from plansurvive.client.web.pages.rows import Row, row
+from plansurvive.client.web.pages.rows import Listed, listed
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
@@ -25,6 +25,7 @@ from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.views.call_text import value_rows
 from plansurvive.plans.views.models import ResultView, StepView, ToolCallView
+from plansurvive.plans.views.row import answered, decided, shortened
 from plansurvive.plans.views.safe_text import json_text
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
@@ -51,7 +52,7 @@ async def inside(request: Request) -> Response:
     since = request.query_params.get("since", "0")
     number = int(since) if since.isascii() and since.isdigit() and len(since) < 9 else 0
     found = await runs.inside(await service_of(request).client(), plan, step_id, since=number, limit=INSIDE)
-    rows: list[Row] = [row(step) for step in found.steps]
+    rows: list[Listed] = [listed(step) for step in found.steps]
     whole = "whole" in request.query_params or request.headers.get("hx-request") != "true"
     return page(request, "inside.html" if whole else "_inside.html", nav="plans", tab="", plan=plan_id(plan),
                 step_id=step_id, rows=rows, next=found.next, whole=whole)  # fmt: skip
@@ -85,8 +86,11 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
     own = whole.step(step_id)
     calls = _calls(whole, top, step_id)
     name = view.id or plan_id(watcher.plan)
+    verdicts = [decided(step.decision)] if step.decision else []
+    verdicts += [answered(step.answer)] if step.answer else []
     return {
-        "plan": name, "step": step, "own": own, "row": row(step, watcher.live.get(step_id)), "calls": calls[-CALLS:],
+        "plan": name, "step": step, "own": own, "listed": listed(step, watcher.live.get(step_id)),
+        "verdicts": verdicts, "calls": calls[-CALLS:],
         "more_calls": max(0, len(calls) - CALLS) + (own.more_calls if own else 0),
         "args": _rows(step.args or (own.args if own else {}) or {}), "value": shown_value(step.result),
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,
@@ -105,10 +109,8 @@ def shown_value(result: ResultView | None) -> tuple[str, bool]:
     """The value of a step as text, and whether that is all of it."""
     if result is None or not result.ok:
         return "", True
-    if result.cut:
-        return str(result.value)[:VALUE_CHARACTERS], False
-    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False, indent=2)
-    return text[:VALUE_CHARACTERS], len(text) <= VALUE_CHARACTERS
+    text, length = shortened(result.value, VALUE_CHARACTERS, indent=2)
+    return text, length <= VALUE_CHARACTERS and not result.cut
 
 
 def _rows(args: dict[str, Any]) -> list[str]:

@@ -14,7 +14,8 @@ from pydantic import Field
 from plansurvive.plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness
-from plansurvive.plans.run import DENIED, PlanStatus, Status
+from plansurvive.plans.run import PlanStatus, Status
+from plansurvive.plans.step_state import named
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models.nested import InsideView
@@ -53,6 +54,11 @@ class DecisionView(Value):
     verified: bool = Field(default=False, description="A login has verified the name.")
     remembered: bool = Field(default=False, description="It follows from an approval of another step.")
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        return named(self.by, self.via, verified=self.verified)
 
 
 class UndoView(Undo):
@@ -151,19 +157,6 @@ class BriefStep(Value):
     result: ResultView | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
-
-    @property
-    def word(self) -> str:
-        """Its status in a word: `denied` is not just `skipped`."""
-        is_denied = self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
-        return "denied" if is_denied else self.status.value
-
-    @property
-    def error(self) -> str:
-        """The error of a failed step, or the last one of a step that waits for its next attempt; else empty."""
-        if self.live and self.live.next_at and self.live.attempts:
-            return self.live.attempts[-1].error or ""
-        return (self.result.error or "") if self.result and self.status is Status.FAILED else ""
 
 
 class InnerStep(BriefStep):

@@ -18,6 +18,7 @@ from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node
 from plansurvive.plans.run import DONE, Run, Status, StepState
 from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.row import status_word
 
 DENIED: Final = "denied"
 """The word for a skipped step that a person denied."""
@@ -102,11 +103,6 @@ def share_of(inside: InsideView) -> float:
     if inside.kind in ("repeat", "call") or not inside.total:
         return 0.0
     return sum(inside.counts.get(word, 0) for word in ("completed", "skipped")) / inside.total
-
-
-def status_word(state: StepState) -> str:
-    """The status of a step in a word; `denied` is not just `skipped`."""
-    return DENIED if state.is_denied else state.status.value
 
 
 def own_children(node: Node) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.run import Run, StepState
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import item_text
-from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.nested.words import folded_line, inside_line
+from plansurvive.plans.views.row import row
 from plansurvive.plans.views.safe_text import line
 
 FILES = 20
@@ -27,16 +28,15 @@ def folded(census: Census, step_id: str) -> str:
     return "" if inside is None else folded_line(step_id, InsideView.model_validate(inside))
 
 
-def nested_rows(census: Census, run: Run, names: Sequence[str], marks: dict[str, str], asked: RowsOf) -> list[str]:
+def nested_rows(census: Census, run: Run, names: Sequence[str], asked: RowsOf) -> list[str]:
     """One row for each of these steps, and the calls that the first of them ask for."""
     rows, calls = list[str](), 0
     for name in names:
         state = run.steps[name]
-        mark = marks[state.status] if state.status is not Status.READY or state.awaiting else " "
-        rows.append(f"        [{mark}] {line(name)}{_how(census, run, name, state)}")
+        rows.append(f"        [{row(state).mark}] {line(name)} · {_how(census, run, name, state)}")
         if state.awaiting and calls < CALLS:
             calls += 1
-            rows += [f"      {row}" for row in asked(run, run.outline.step(name))]
+            rows += [f"      {each}" for each in asked(run, run.outline.step(name))]
     return rows
 
 
@@ -56,14 +56,8 @@ def _paths(label: str, paths: Iterable[str]) -> list[str]:
 
 def _how(census: Census, run: Run, step_id: str, state: StepState) -> str:
     """How a step inside another one stands: its status, its item, its error, what is inside it."""
-    inside = folded(census, step_id).removeprefix(f"{line(step_id)}").removeprefix(": ")
-    parts = [census.word(step_id), line(item_text(run, step_id)) if state.awaiting else "", inside.strip()]
-    error = next(_errors(state), "")
-    return " · " + " · ".join(part for part in parts if part) + (f": {error}" if error else "")
-
-
-def _errors(state: StepState) -> Iterator[str]:
-    if state.result is not None and state.result.error and not state.is_denied:
-        yield line(f"{state.result.code or 'FAILED'} {state.result.error}")[:300]
-    elif state.reason:
-        yield line(state.reason)[:300]
+    stands, inside = row(state)._replace(word=census.word(step_id)), census.inside(step_id)
+    parts = [line(stands.how), line(item_text(run, step_id)) if state.awaiting else ""]
+    parts += [inside_line(InsideView.model_validate(inside))] if inside is not None else []
+    why = line(stands.error or ("" if state.is_denied else stands.reason))[:300]
+    return " · ".join(filter(None, parts)) + (f": {why}" if why else "")

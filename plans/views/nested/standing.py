@@ -13,9 +13,10 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models.nested import InsideView
-from plansurvive.plans.views.nested.counting import inside_view, own_children, status_word
+from plansurvive.plans.views.nested.counting import inside_view, own_children
 from plansurvive.plans.views.nested.listing import is_cause_of
 from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.row import status_word
 
 FAILURES = 5
 """Failed steps inside others that are listed."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.views.nested.counting import Census, status_word
+from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import (
     LISTED,
     LISTED_IN_ALL,
@@ -18,6 +18,7 @@ from plansurvive.plans.views.nested.listing import (
     templates,
     troubled,
 )
+from plansurvive.plans.views.row import status_word
 
 BriefOf = Callable[[Run, Step], dict[str, Any]]
 """The brief view of one step."""

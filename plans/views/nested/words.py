@@ -30,6 +30,11 @@ def folded_line(name: str, inside: InsideView) -> str:
     return ", ".join([head, *_told(inside.counts, ("completed", "skipped", "ready", "blocked")), *_marks(inside)])
 
 
+def inside_line(inside: InsideView) -> str:
+    """The same without a name."""
+    return folded_line("", inside).removeprefix(":").strip()
+
+
 def numbers(counts: Mapping[str, int], total: int | None = None) -> list[str]:
     """Counts in words: `18 done`, `1 failed`; with a `total`, also how many have not begun."""
     waiting = [word for word in counts if word not in _ORDER]

@@ -81,13 +81,13 @@ async def test_a_person_sees_what_happened_who_decided_and_what_to_do_next(
     assert one[0].startswith("say: Say hi · completed in ")
     for part in (
         *('  Args: {"command": "echo edited"}', "  Times: started ", "  Attempt: run_command, "),
-        "  Decision: approved by ann, ",
+        "  Approved: by ann, ",
     ):
         assert any(row.startswith(part) for row in one), (part, one)
     assert any(row.endswith("with changed arguments: better") for row in one)
     denied = (await plan(environ, "show", name, "last")).out
     assert "  Depends on: say, write" in denied
-    assert "  Decision: denied by bob, " in denied
+    assert "  Denied: by bob, " in denied
 
 
 async def test_who_comes_late_is_told_what_was_asked_then_and_what_was_made_of_it(

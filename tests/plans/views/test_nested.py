@@ -85,7 +85,7 @@ def test_what_failed_or_waits_inside_is_listed_by_itself() -> None:
         ("resize[dog].thumb", "dog, item 2 of 3"),
     ]
     shown = text(run)
-    assert "        [✗] resize[dog].thumb · failed: BROKEN failed" in shown
+    assert "        [✗] resize[dog].thumb · failed (BROKEN): failed" in shown
     assert "        [?] resize[cow].clean · awaiting approval · cow, item 3 of 3" in shown
     assert [item.item for item in brief.pending] == ["cow, item 3 of 3"]
 

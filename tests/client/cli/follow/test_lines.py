@@ -81,14 +81,14 @@ def test_a_step_that_is_mended_does_not_seem_to_ask_a_person() -> None:
 
 def test_a_failure_is_told_with_its_code_and_its_reason() -> None:
     result = {"result": {"ok": False, "duration": 100, "code": "NOT_FOUND", "error": "no\x1b[2J file"}}
-    assert told(("failed", result)) == ["✗ remove  failed after 0.1 s: NOT_FOUND no\\u001b[2J file"]
+    assert told(("failed", result)) == ["✗ remove  failed after 0.1 s (NOT_FOUND): no\\u001b[2J file"]
 
 
 def test_a_diff_in_an_error_stands_below_it_line_by_line_and_is_cut() -> None:
     diff = [f"-old {number}\x1b[2J" for number in range(30)]
     result = {"result": {"ok": False, "duration": 100, "code": "CONFLICT", "error": "\n".join(["modified", *diff])}}
     head, *rows = told(("failed", result))
-    assert head == "✗ remove  failed after 0.1 s: CONFLICT modified"
+    assert head == "✗ remove  failed after 0.1 s (CONFLICT): modified"
     assert [row.strip() for row in rows[:2]] == ["-old 0\\u001b[2J", "-old 1\\u001b[2J"]
     assert (len(rows), rows[-1].strip()) == (21, "… 10 more lines; see all: plan show")
 
