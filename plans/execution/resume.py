@@ -66,9 +66,6 @@ def continued(run: Run, new_id: str, now: datetime, by: str = "", changes: Seque
     sentence = _sentence(f"resumes plan '{run.plan.id}'", run, again.names, by)
     new = _next(run, changed(run, as_it_stands(run), changes, again), again, new_id, sentence, now)
     new.agents = {name: agent for name, agent in run.agents.items() if name in again.names}
-    for name in new.agents:  # an agent that continues tells of its earlier calls itself
-        state = new.steps[name] if name in new.steps else new.kept.steps[name]
-        state.past, state.more_past, state.earlier = [], 0, {}
     for name in (name for name in run.steps if name in again.names):
         child, again_state = run.steps[name].child, new.steps.get(name) or new.kept.steps.get(name)
         if again_state is not None and child is not None and child.plan_id:  # it continues as it was loaded

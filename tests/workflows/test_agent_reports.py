@@ -161,6 +161,43 @@ async def test_a_plan_that_was_terminated_learns_on_resume_what_its_agent_had_do
     assert view["step_files"]["0"] == ["a.txt", "b.txt"]
 
 
+@pytest.mark.parametrize("how", ["interrupt", "cancel", "terminate"])
+async def test_calls_of_an_earlier_agent_are_recorded_as_its_own_in_every_later_run(serve: Serving, how: str) -> None:
+    deletes = [call("delete_file", path="a.txt"), call("delete_file", path="b.txt")]
+    async with serve([says({"tool_calls": [writes("a"), writes("b"), *deletes]}), DONE]) as agents:
+        plan = await agents.plans.start([AGENT])
+        await plan.until(_asks, "the agent asks")
+        if how == "interrupt":
+            await plan.signal("interrupt")
+        elif how == "cancel":
+            await plan.handle.cancel()
+        else:
+            await plan.handle.terminate("lost")
+        await plan.ended()
+        # The second run ends as well before anything more is done: its agent has made no call.
+        second = Started(plan.client, (await resume.resume(plan.client, plan.id)).workflow_id)
+        await second.until(_asks, "it asks again")
+        await second.signal("interrupt")
+        await second.ended()
+        third = Started(plan.client, (await resume.resume(plan.client, second.id)).workflow_id)
+        await third.until(_asks, "it asks again")
+        for number in (3, 4):
+            await _child(third).approve(f"call_{number}")
+        view = await third.ended()
+    assert view["status"] == "completed"
+    name = plan.id.removeprefix("plan-")
+    history = view["step_tool_history"]["0"]
+    made = sorted((each for each in history if each["tool"] != "agent"), key=lambda each: each["call"])
+    assert [(each["call"], each["agent"], each.get("planId")) for each in made] == [
+        (1, f"agent-{name}-agent", name), (2, f"agent-{name}-agent", name),
+        (3, f"agent-{name}-r3-agent", None), (4, f"agent-{name}-r3-agent", None),
+    ]  # fmt: skip
+
+
+def _asks(view: View) -> bool:
+    return len(step(view, "agent").get("agentAsks", {}).get("stepIds", ())) == 2
+
+
 async def _has_ended(plan: Started) -> bool:
     return (await plan.handle.describe()).close_time is not None
 
