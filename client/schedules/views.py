@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import datetime
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field
 from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription
 
 from plansurvive.client.listing import Listed, list_plans
-from plansurvive.client.schedules.server import all_of_us, described, memo_of, request_of
+from plansurvive.client.schedules.server import KIND, ScheduleNotFound, all_of_us, described, memo_of, request_of
+from plansurvive.client.schedules.signature import ScheduleSignature, judged
 from plansurvive.client.schedules.spec import OVERLAPS
 from plansurvive.client.schedules.words import span, words
 from plansurvive.plans.model import Value
+from plansurvive.runtime.settings import Settings
 
 NEXT = 5
 """Next times that are shown."""
@@ -33,6 +36,9 @@ class ListedSchedule(Value):
     note: str = Field(description="Why it is paused, or a remark.")
     next_time: datetime | None = Field(description="None: never, or it is paused.")
     last_time: datetime | None = Field(description="When it last started a run.")
+    signature: ScheduleSignature | None = Field(
+        default=None, description="Where decisions are signed: how long its signature counts."
+    )
 
 
 class ScheduleView(ListedSchedule):
@@ -61,13 +67,21 @@ class ScheduleView(ListedSchedule):
     plan: dict[str, Any] = Field(default_factory=dict, description="The plan that it carries.")
 
 
-async def list_schedules(client: Client) -> AsyncIterator[ListedSchedule]:
-    """The schedules of plans. Raises NotConnected."""
+async def list_schedules(client: Client, settings: Settings | None = None) -> AsyncIterator[ListedSchedule]:
+    """The schedules of plans. Raises NotConnected.
+
+    `settings`: whose key their signatures are judged by, where decisions are signed; that asks for each of them.
+    """
+    now = datetime.now(UTC)
     async for each in all_of_us(client):
         if each.schedule is None or each.info is None:
             continue
         memo = await memo_of(client, each.raw_entry.memo)
         times = each.info.next_action_times
+        signature = None
+        if settings is not None and settings.decisions == "signed":
+            with suppress(ScheduleNotFound):  # deleted since it was listed
+                signature = await _signature(client, (await described(client, each.id))[1], settings, now)
         yield ListedSchedule(
             name=each.id,
             title=str(memo.get("title", "")),
@@ -77,19 +91,33 @@ async def list_schedules(client: Client) -> AsyncIterator[ListedSchedule]:
             note=each.schedule.state.note or "",
             next_time=times[0] if times and not each.schedule.state.paused else None,
             last_time=max((run.started_at for run in each.info.recent_actions), default=None),
+            signature=signature,
         )
 
 
-async def show_schedule(client: Client, name: str) -> ScheduleView:
-    """A schedule with its rules, its next times and its last runs. Needs no worker. Raises ScheduleNotFound."""
+async def show_schedule(client: Client, name: str, settings: Settings | None = None) -> ScheduleView:
+    """A schedule with its rules, its next times and its last runs. Needs no worker. Raises ScheduleNotFound.
+
+    `settings`: as for `list_schedules`.
+    """
     _, found = await described(client, name)
     runs = [each async for each in list_plans(client, schedule=name, limit=RECENT)]
     memo = await memo_of(client, found.raw_description.memo)
     texts = {name: str(memo.get(name, "")) for name in ("title", "by", "source")}
     carried = await _carried(client, found)
+    signature = await _signature(client, found, settings, datetime.now(UTC)) if settings else None
     return ScheduleView.model_validate(
-        {**_rules(found), **_facts(found), **carried, **texts, "name": name, "runs": runs}
+        {**_rules(found), **_facts(found), **carried, **texts, "name": name, "runs": runs, "signature": signature}
     )
+
+
+async def _signature(
+    client: Client, found: ScheduleDescription, settings: Settings, now: datetime
+) -> ScheduleSignature | None:
+    action = found.schedule.action
+    if not isinstance(action, ScheduleActionStartWorkflow) or action.workflow != KIND:
+        return None
+    return judged(settings, action.id, await request_of(client, action), now)
 
 
 def _rules(found: ScheduleDescription) -> dict[str, Any]:

@@ -5,6 +5,7 @@ The forger speaks plain Temporal and may copy what the server holds. Each attack
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,10 +18,14 @@ from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSear
 from plansurvive.client import runs
 from plansurvive.client.schedules.create import Changes
 from plansurvive.client.schedules.server import ScheduleNotFound
+from plansurvive.client.schedules.signature import ScheduleSignature, judged
 from plansurvive.client.schedules.spec import Timing
+from plansurvive.client.schedules.views import ListedSchedule
 from plansurvive.plans.run import Options
+from plansurvive.plans.signatures import SCHEDULE_DAYS
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import Signer
+from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
@@ -156,3 +161,59 @@ async def test_a_copy_of_a_schedules_start_counts_no_more_when_the_schedule_was_
         await schedule(owner, idle, "mine")
     plan = await triggered(owner, name)
     assert (await plan.ended())["status"] == "completed"
+
+
+async def test_people_see_how_long_the_signature_of_a_schedule_counts(
+    owner: Client, idle: Plans, settings: Settings, temporal_client: Client
+) -> None:
+    """In the list and in the schedule itself: not signed, of an older generation, about to expire, expired."""
+    mine = settings.with_flags(decisions="signed")
+
+    async def seen(name: str) -> ScheduleSignature:
+        async def listed() -> ListedSchedule | None:
+            found = {each.name: each async for each in runs.list_schedules(temporal_client, mine)}
+            return found.get(name)
+
+        row = await until(listed, "the server lists it")
+        shown = await runs.show_schedule(temporal_client, name, mine)
+        assert shown.signature is not None
+        assert row.signature == shown.signature
+        return shown.signature
+
+    name, now = await schedule(owner, idle, "mine"), datetime.now(UTC)
+    good = await seen(name)
+    assert good.made is not None
+    assert good.expires == good.made + timedelta(days=SCHEDULE_DAYS)
+    assert (good.problem, good.since) == ("", None)
+    assert good.text(now) == f"counts until {good.expires:%Y-%m-%d}"
+    assert good.text(good.expires - timedelta(days=5)).endswith("soon; `plan schedule update NAME` signs it anew")
+
+    request = await request_of(owner, name)
+    expired = judged(mine, f"plan-{name}", request, good.expires + timedelta(days=1))
+    assert expired is not None
+    assert expired.problem.startswith("it expired on")
+    other = judged(mine, f"plan-{name}x", request, now)
+    assert other is not None
+    assert other.problem == "it is not by the key of this state directory"
+    assert judged(settings, f"plan-{name}", request, now) is None
+    await runs.update_schedule(owner, name, Changes(note="another"))
+    renewed = await seen(name)
+    assert (renewed.problem, renewed.since is not None) == ("", True)
+    # The copy of the older generation
+    old = judged(mine, f"plan-{name}", request, now)
+    assert old is not None
+    assert "changed or deleted after it was signed" in old.problem
+    unsigned = await seen(await schedule(idle.client, idle, "forged"))
+    assert unsigned.problem == "it is not signed"
+
+    environ = {
+        "HOME": str(settings.state_dir), "PLANS_STATE_DIR": str(settings.state_dir), "PLANS_DECISIONS": "signed",
+        "TEMPORAL_ADDRESS": temporal_client.service_client.config.target_host, "PATH": os.environ["PATH"],
+    }  # fmt: skip
+    table, doctor = await command(environ, "schedule", "list"), await command(environ, "doctor")
+    assert "SIGNATURE" in table.out
+    assert "does not count" in table.out
+    assert "signature  counts until" in (await command(environ, "schedule", "show", name)).out
+    rows = [row for row in doctor.out.replace("\n ", " ").splitlines() if "schedules" in row]
+    assert any(f"'forged-{idle.queue}': its signature does not count" in " ".join(row.split()) for row in rows), doctor
+    assert not any(name in row for row in rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -27,7 +27,7 @@ def list_(as_json: AsJson = False) -> None:
     """List schedules."""
 
     async def collect(here: Connected) -> list[ListedSchedule]:
-        return [each async for each in runs.list_schedules(here.client)]
+        return [each async for each in runs.list_schedules(here.client, here.settings)]
 
     found = sorted(session.run(collect, worker=False), key=lambda each: each.name)
     if as_json:
@@ -40,7 +40,7 @@ def list_(as_json: AsJson = False) -> None:
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a schedule: its rules, its next times, its last runs."""
-    found = session.run(lambda here: runs.show_schedule(here.client, name), worker=False)
+    found = session.run(lambda here: runs.show_schedule(here.client, name, here.settings), worker=False)
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
@@ -78,6 +78,7 @@ def _head(found: ScheduleView) -> list[str]:
         "workspace": line(found.workspace or "the worker's own"),
         "inputs": ", ".join(f"{line(key)}={line(output.compact(value))}" for key, value in found.inputs.items()),
         "approvals": "given in advance (--yes)" if found.approve_all else "",
+        "signature": _signature(found),
         "note": line(found.note) if not found.paused else "",
         "created": _clock(found.created_at, found.timezone) + (f" by {line(found.by)}" if found.by else ""),
         "so far": ", ".join(counts),
@@ -87,7 +88,8 @@ def _head(found: ScheduleView) -> list[str]:
 
 def _table(found: list[ListedSchedule]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("SCHEDULE", "WHEN", "NEXT", "TITLE"):
+    is_signed = any(each.signature for each in found)
+    for name in ("SCHEDULE", "WHEN", "NEXT", *(["SIGNATURE"] if is_signed else []), "TITLE"):
         table.add_column(name, no_wrap=name != "WHEN", overflow="ellipsis" if name == "TITLE" else "fold")
     for each in found:
         if each.paused:
@@ -95,9 +97,14 @@ def _table(found: list[ListedSchedule]) -> Table:
         else:
             upcoming = Text(_clock(each.next_time, each.timezone) if each.next_time else "never")
         table.add_row(
-            Text(each.name), Text(f"{'; '.join(each.when)}, {line(each.timezone)}"), upcoming, line(each.title)
-        )
+            Text(each.name), Text(f"{'; '.join(each.when)}, {line(each.timezone)}"), upcoming,
+            *([_signature(each).partition(";")[0]] if is_signed else []), line(each.title),
+        )  # fmt: skip
     return table
+
+
+def _signature(found: ListedSchedule) -> str:
+    return found.signature.text(datetime.now(UTC)).replace("NAME", line(found.name)) if found.signature else ""
 
 
 def _clock(time: datetime, zone: str) -> str:
