@@ -23,6 +23,7 @@ COPY plans ./plans
 COPY runtime ./runtime
 COPY activities ./activities
 COPY workflows ./workflows
+COPY features ./features
 COPY worker.py ./
 RUN python -m compileall -q .
 

@@ -27,14 +27,15 @@ from temporalio.client import Client
 from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from plansurvive.activities.attempt.compact import Compacting
-from plansurvive.activities.limits.admission import Admissions
-from plansurvive.activities.limits.limiter_client import limits_of
+from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.mcp.of_settings import tool_servers
 from plansurvive.activities.mcp.server_tools import ServerTools, of_servers
 from plansurvive.activities.offered import make_storage, offered
 from plansurvive.activities.telemetry.of_worker import WorkerTelemetry
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
+from plansurvive.features.worker_features import features_of_worker
+from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.hosts.host import pulse_of, queue_of_host
 from plansurvive.plans.views.safe_text import safe
@@ -51,12 +52,9 @@ from plansurvive.runtime.telemetry.metrics_page import pool_endpoint
 from plansurvive.runtime.versions.joining import joined, next_step
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
-from plansurvive.runtime.workflow_runner import passed_through, runner_for, stores_here, with_patience
+from plansurvive.runtime.workflow_runner import runner_for, stores_here, with_patience
 from plansurvive.workflows.policies import BEAT
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 
-PASSED_THROUGH = passed_through(WORKFLOWS)
-"""For replays inside the SDK's sandbox: a check of the tests, beside that of the source."""
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 CACHED_WORKFLOWS = 1_000
@@ -76,7 +74,7 @@ def build(
     fault: Callable[[str], None] = no_fault,
     servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
-    limits: Admissions | None = None,
+    features: WorkerFeatures | None = None,
     polls: str = "",
 ) -> Worker:
     """Build a worker for the settings' task queue; does not start it. `polls`: a queue of its host instead.
@@ -84,14 +82,15 @@ def build(
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
     worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: its version
-    of the code, and whether others poll; else they may. `limits`: of the process; else what limits.toml says.
+    of the code, and whether others poll; else they may. `features`: of the process; else those of the settings.
     """
     return with_patience(Worker(
         client,
         task_queue=polls or settings.task_queue,
         identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
-        activities=offered(client, settings, tools, indexed, fault, servers, limits),
+        activities=offered(client, settings, tools, indexed, fault, servers,
+            features or features_of_worker(client, settings, fault)),
         interceptors=[Compacting()], workflow_runner=runner_for(client, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
         max_concurrent_activities=settings.max_activities, max_concurrent_local_activities=settings.max_activities,
@@ -181,7 +180,7 @@ def _workers(
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
     make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
-        limits=limits_of(client, settings), neighbours=neighbours)  # fmt: skip
+        features=features_of_worker(client, settings, fault), neighbours=neighbours)  # fmt: skip
     own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
     return [make(settings), *(make(each, workflows=()) for each in bound), *own]
 

@@ -14,7 +14,7 @@ from temporalio.converter import StorageDriver
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.caching.results import Results
-from plansurvive.activities.guards.workspace_lock import has_ended, lock_workspace
+from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.hosts.hosting import HostActivities, Hosting
 from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
@@ -24,14 +24,10 @@ from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
 from plansurvive.activities.lifecycle.load_undo import UndoLoader
 from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
-from plansurvive.activities.limits.admission import Admissions
-from plansurvive.activities.limits.limiter_client import limits_of
 from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.mcp.server_tools import KnownSpecs, ServerTools
 from plansurvive.activities.mcp.waiting_check import WaitingChecker
-from plansurvive.activities.notify.deliver import Notifier
-from plansurvive.activities.notify.targets import read_targets
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.tools.registry import with_receivers, with_secrets
@@ -52,7 +48,7 @@ from plansurvive.runtime.value_store import ValueStore
 
 def offered(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool | Callable[[], bool],
-    fault: Callable[[str], None], servers: ServerTools | None, limits: Admissions | None = None,
+    fault: Callable[[str], None], servers: ServerTools | None, features: WorkerFeatures,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
     named = store_of(settings)
@@ -63,8 +59,7 @@ def offered(
     summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    limits = limits or limits_of(client, settings)
-    site = replace(site, limits=limits, hosting=Hosting.of(settings, values, effects),
+    site = replace(site, layers=features.layers, hosting=Hosting.of(settings, values, effects),
         results=Results.of(settings, tools.values(), rest))  # fmt: skip
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
@@ -73,9 +68,9 @@ def offered(
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
-        _check(_checker(settings, specs, indexed), servers),
+        _check(_checker(settings, specs, indexed, features), servers),
         ItemLister(values).list_items,
-        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, limits=limits).ask_llm,
+        AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, layers=site.layers).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
@@ -85,11 +80,9 @@ def offered(
         plans.load_plan,
         plans.plan_outputs,
         UndoLoader(client).load_undo,
-        lock_workspace,
-        has_ended,
         Pruner(client, settings).prune,
         *HostActivities(site.hosting).activities,
-        *Notifier(settings, fault).activities,
+        *features.activities,
     ]
 
 
@@ -97,18 +90,19 @@ def _check(checker: PlanChecker, servers: ServerTools | None) -> Callable[..., o
     return WaitingChecker(checker.check_plan, servers).check_plan if servers else checker.check_plan
 
 
-def _checker(settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool]) -> PlanChecker:
+def _checker(
+    settings: Settings, specs: Mapping[str, ToolSpec], indexed: bool | Callable[[], bool], features: WorkerFeatures
+) -> PlanChecker:
     return PlanChecker(
         tools=specs,
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
-        workspace_lock=settings.workspace_lock == "all",
         decision_key=signing.public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
         state_dir=settings.state_dir,
-        targets=read_targets(settings),
+        features=features,
         own_files=settings.host is not None,
     )
 

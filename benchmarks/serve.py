@@ -14,13 +14,12 @@ import sys
 
 from benchmarks.minimal import MinimalApprovals, MinimalLoop, MinimalWorkflow
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
 from plansurvive.runtime import gc_tuning
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.worker import build, identity
-from plansurvive.workflows.agent import AgentWorkflow
-from plansurvive.workflows.plan import PlanWorkflow
 
 WORKFLOWS: dict[str, list[type]] = {
     "plan": [PlanWorkflow, AgentWorkflow],

@@ -33,6 +33,7 @@ from plansurvive.activities.offered import offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.features.worker_features import features_of_worker
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.model import Retry
 from plansurvive.plans.run import gc_disabled
@@ -105,7 +106,8 @@ async def _deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
     plain = UnsandboxedWorkflowRunner()
     recording = Recording(plain if kind == "bare" else runner_for(client, Neighbours()))
     given: list[type] = [bare.BareGraph] if kind == "bare" else WORKFLOWS[kind]
-    own = offered(client, settings, load_tools(settings.tools), True, no_fault, None)
+    features = features_of_worker(client, settings)
+    own = offered(client, settings, load_tools(settings.tools), True, no_fault, None, features)
     async with _worker(client, settings.task_queue, given, bare.ACTIVITIES if kind == "bare" else own, recording):
         handle = await stand.start(kind, steps)
         await handle.result()

@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from plansurvive.client import ids
 from plansurvive.client.history_feed import changes
-from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import ask_view, has_ended, patiently
 from plansurvive.client.start import Started, launch
 from plansurvive.client.summary import wait

@@ -42,7 +42,6 @@ from plansurvive.client.history_feed import changes
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.items.inside import all_inside, inside
 from plansurvive.client.items.many import decide_all
-from plansurvive.client.limits.listing import limits
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.live.feed import with_live
 from plansurvive.client.live.in_flight import in_flight
@@ -85,7 +84,7 @@ __all__ = [
     "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin",
     "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide",
     "decide_all", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
-    "history", "inside", "interrupt", "limits", "links", "list_plans", "list_schedules", "live", "logs", "make",
+    "history", "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make",
     "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
     "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch", "why",

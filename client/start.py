@@ -16,7 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client import ids
 from plansurvive.client.errors import PlanExists
-from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT, translated
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan, PlanError

@@ -19,7 +19,7 @@ from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
 from plansurvive.plans.model.caching import CacheNote, CacheOrder
-from plansurvive.plans.model.notify import NotifyRule
+from plansurvive.plans.parts import Parted
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""
@@ -246,10 +246,13 @@ class CheckRequest(Value):
     )
 
 
-class Facts(Value):
+class Facts(Parted, Value):
     """Output of `check_plan`: what the workflow needs to know about the worker, recorded once in history."""
 
     problems: list[Problem] = Field(default_factory=list)
+    features: list[str] = Field(
+        default_factory=list, description="Those of the worker; the run asks them and no others for its whole life."
+    )
     tools: dict[str, ToolSpec] = Field(
         default_factory=dict, description="Specs of the tools this plan uses, or of all."
     )
@@ -272,12 +275,8 @@ class Facts(Value):
     search_attributes: bool = Field(
         default=False, description="Our custom search attributes are registered on the server."
     )
-    workspace_lock: bool = Field(default=False, description="PLANS_WORKSPACE_LOCK=all: every plan locks its workspace.")
     keeps_summaries: bool = Field(default=False, description="The worker writes SUMMARY.md files.")
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
-    notify: list[NotifyRule] = Field(
-        default_factory=list, description="Rules for all plans of the worker (notify.toml)."
-    )
 
 
 class SummaryFile(Value):

@@ -22,6 +22,10 @@ EXIT_CODES: Table = {
 }
 
 PLANS: Table = {
+    "FEATURE_MISSING": (
+        "the worker lacks a feature that the plan was begun with; its workflow task fails, and the plan waits",
+        "start a worker that has the feature",
+    ),
     "INVALID_PLAN": ("the plan has problems; all of them are listed", "fix them; `plan check`"),
     "PLAN_NOT_JSON": ("invalid JSON at that position", "fix the file"),
     "PLAN_NOT_YAML": ("invalid YAML at that position, or YAML that JSON cannot express", "fix the file"),

@@ -28,13 +28,12 @@ from plansurvive.plans.flow.batches.part import Batch
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.opened import Kept, Opened
 from plansurvive.plans.flow.outline import Drawn, Outline
-from plansurvive.plans.guards.lock_state import LockState
 from plansurvive.plans.hosts.host import Host
 from plansurvive.plans.log import Entry, LogKind
 from plansurvive.plans.model import Plan, Problem, Step, Value
-from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness, Priority
-from plansurvive.plans.notify.told import Told
+from plansurvive.plans.notice import Notice
+from plansurvive.plans.parts import Parted
 from plansurvive.plans.signatures import Signatures
 from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
 from plansurvive.plans.waiting.records import Waiting
@@ -78,7 +77,7 @@ class PlanStatus(StrEnum):
 ENDED = frozenset({PlanStatus.COMPLETED, PlanStatus.PARTIAL, PlanStatus.FAILED, PlanStatus.CANCELLED})
 
 
-class Options(Value):
+class Options(Parted, Value):
     """Options of a client that starts a plan."""
 
     workspace: str | None = Field(default=None, description="Absolute directory; overrides the plan's own.")
@@ -98,7 +97,6 @@ class Options(Value):
     fairness: Fairness | None = Field(default=None, description="Overrides the plan's own.")
     timeout: float | None = Field(default=None, gt=0, le=31_536_000, description="Overrides the plan's own.")
     until: AwareDatetime | None = Field(default=None, description="Of a step's child: when its parent must have ended.")
-    shares_lock: bool = Field(default=False, description="Of a step's child: it works under its parent's lock.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
@@ -123,16 +121,13 @@ class Options(Value):
         ge=10,
         description="Events after which the workflow continues as new; none: when the server suggests it.",
     )
-    notify: list[NotifyRule] = Field(
-        default_factory=list, max_length=100, description="Of a step's child: the rules of its parent."
-    )
     owns: list[str] = Field(
         default_factory=list,
         description="Of a child plan: what its parent owns. A plan started by a person says it itself.",
     )
 
 
-class Run(State):
+class Run(Parted, State):
     """A plan and the state of its execution."""
 
     plan: Plan
@@ -171,7 +166,7 @@ class Run(State):
     ended: datetime | None = None
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
-    lock: LockState | None = Field(default=None, description="The lock on its workspace, if it needs one.")
+    notices: dict[str, Notice] = Field(default_factory=dict, description="What views say of it, by feature.")
     timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
     held: bool = Field(default=False, description="Paused with the plan above, whose `unpause` ends that.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
@@ -186,7 +181,6 @@ class Run(State):
     reset: bool = Field(default=False, description="The run was reset, and what was decided before is still in it.")
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
     waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
-    told: Told = Field(default_factory=Told, description="What people were notified of (`plans.notify`).")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")
@@ -229,6 +223,11 @@ class Run(State):
         """The next sequence number, for a change or a log entry."""
         self.seq += 1
         return self.seq
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether something keeps all of its steps from starting; none has."""
+        return any(notice.holds for notice in self.notices.values())
 
     def note(
         self, kind: LogKind, text: str, time: datetime, step_id: str | None = None, *,

@@ -139,7 +139,7 @@ def worker_code(settings: Settings) -> Iterator[Path]:
     """The source files of a worker: ours, and the files among the user's own tools."""
     yield CODE / "worker.py"
     yield IMPORTED_FROM / "plansurvive" / "__init__.py"
-    for package in ("plans", "runtime", "activities", "workflows"):
+    for package in ("plans", "runtime", "activities", "workflows", "features"):
         yield from sorted((CODE / package).rglob("*.py"))
     yield from (Path(tool) for tool in settings.tools if Path(tool).is_file())
 

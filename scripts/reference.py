@@ -22,6 +22,8 @@ from pydantic.fields import FieldInfo
 from temporalio import workflow
 
 from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.features.locks.model import LockNews
+from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
 from plansurvive.plans import error_codes, model
 from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution.messages import (
@@ -42,14 +44,11 @@ from plansurvive.plans.execution.messages import (
     StepAsked,
 )  # fmt: skip
 from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
-from plansurvive.plans.guards.lock_state import LockNews
 from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.plans.waiting.messages import AnswerQuestion, SendEvent
 from plansurvive.runtime.service import worker_arguments
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.instruments import METRICS
-from plansurvive.workflows.agent import AgentWorkflow
-from plansurvive.workflows.plan import PlanWorkflow
 from scripts.generated import between
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from aiosmtpd.controller import Controller
 
-from plansurvive.activities.notify.webhook import signature
+from plansurvive.features.notify.webhook import signature
 from plansurvive.runtime.server import HOST, free_ports
 
 KEY = "whsec_" + base64.b64encode(b"k" * 32).decode()

@@ -31,9 +31,8 @@ from tests.nightly import only_nightly, only_sampled
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-SOURCES = [
-    path for name in ("plans", "runtime", "activities", "workflows", "client") for path in (ROOT / name).rglob("*.py")
-]
+FOLDERS = ("plans", "runtime", "activities", "workflows", "client", "features")
+SOURCES = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
 SOURCES += [ROOT / "worker.py"]
 RUN_PAGES = [page for page in PAGES if "```console" in page.read_text()]
 CEILING = 600.0

@@ -1,7 +1,8 @@
 """Imports point one way, and plans/ and workflows/ are pure: checked on the source, since workers run workflows outside
 the SDK's sandbox, which would guard only the modules that define a workflow.
 
-    plans <- runtime <- activities; plans <- workflows; all of them <- client; worker.py never imports client
+    plans <- runtime <- activities; plans <- workflows; all of them <- client; the core never imports a feature, a
+    feature another one only through its model; worker.py never imports client
 
 Each rule has its control: a seeded bad module must be caught.
 """
@@ -16,13 +17,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"plans", "runtime", "activities", "workflows", "client", "worker"}
+OURS = {"plans", "runtime", "activities", "workflows", "client", "features", "worker"}
+CORE = OURS - {"features", "worker"}
 MAY_IMPORT = {
     "plans": {"plans"},
     "runtime": {"plans", "runtime"},
     "activities": {"plans", "runtime", "activities"},
     "workflows": {"plans", "workflows"},
-    "client": OURS - {"worker"},
+    "client": CORE,
+    "features": CORE | {"features"},
     "worker": OURS - {"client", "worker"},
 }
 PURE_LIBRARIES = {
@@ -66,6 +69,14 @@ IMPURE_ASYNCIO = {
 # fmt: on
 ORDERED_USES = {"list", "tuple", "enumerate", "iter", "reversed", "zip", "map", "filter", "fromkeys", "join", "extend"}
 SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
+ROOTS = {
+    "client/embedding/plugin.py",
+    "client/evaluation/answers.py",
+    "client/evaluation/instance.py",
+    "features/workflow_types.py",
+    "features/worker_features.py",
+}
+"""Compose a process, and so may import anything, as worker.py."""
 ALLOWED = {("workflows/inputs.py", "uses workflow.unsafe.is_replaying")}
 """Impure on purpose, once: a replay asks whether a message was refused the first time, and the first time must not."""
 UNORDERED_USES = {"all", "any", "frozenset", "len", "max", "min", "set", "sorted", "sum", "update"}
@@ -74,6 +85,30 @@ UNORDERED_USES = {"all", "any", "frozenset", "len", "max", "min", "set", "sorted
 def modules(package: str) -> list[Path]:
     single = ROOT / f"{package}.py"
     return [single] if single.exists() else sorted((ROOT / package).rglob("*.py"))
+
+
+def pure_modules_of_features() -> list[Path]:
+    """The modules of features that decisions are made with: what their sides in pure and workflow code import of them.
+
+    Checked with the rules for workflow code, which allow what a workflow may use besides.
+    """
+    open_, found = [*ROOT.glob("features/*/rules.py"), *ROOT.glob("features/*/in_workflow.py")], set[Path]()
+    while open_:
+        path = open_.pop()
+        if path not in found:
+            found.add(path)
+            named = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in imported(path.read_text()))
+            open_ += [each for each in named if each.is_relative_to(ROOT / "features") and each.exists()]
+    return sorted(found)
+
+
+def foreign_features(path: Path, source: str) -> list[str]:
+    """What a module of a feature imports of another one although it must not."""
+    own = path.relative_to(ROOT).parts[1]
+    others = (name.split(".") for name in imported(source) if name.startswith("features."))
+    return [
+        f"{own} must not import {'.'.join(other)}" for other in others if other[1] != own and other[2:3] != ["model"]
+    ]
 
 
 @cache
@@ -112,7 +147,7 @@ def import_problems(package: str, source: str) -> list[str]:
 def purity_problems(source: str, package: str = "plans") -> list[str]:
     """What a module of plans/ or workflows/ does although pure code must not."""
     every = nodes(source)
-    allowed = PURE_LIBRARIES | PURE_STDLIB | MAY_IMPORT[package]
+    allowed = PURE_LIBRARIES | PURE_STDLIB | MAY_IMPORT[package] | ({"features"} if package == "workflows" else set())
     found = [
         f"imports {name}"
         for name in imported(source)
@@ -241,8 +276,29 @@ def _is_constant(name: str) -> bool:
 @pytest.mark.parametrize("package", sorted(MAY_IMPORT))
 def test_imports_point_one_way(package: str) -> None:
     assert modules(package)
-    bad = {str(path): found for path in modules(package) if (found := import_problems(package, path.read_text()))}
+    bad = {
+        str(path): found
+        for path in modules(package)
+        if str(path.relative_to(ROOT)) not in ROOTS and (found := import_problems(package, path.read_text()))
+    }
     assert not bad
+
+
+def test_a_feature_uses_of_another_one_its_model_at_most() -> None:
+    paths = [*ROOT.glob("features/*/*.py"), *ROOT.glob("features/*/*/*.py")]
+    assert len(paths) > 10
+    assert not {str(path): found for path in paths if (found := foreign_features(path, path.read_text()))}
+    assert foreign_features(ROOT / "features/limits/x.py", "from plansurvive.features.notify.model import Told\n") == []
+    assert foreign_features(ROOT / "features/limits/x.py", "from plansurvive.features.notify.rules import effective\n")
+
+
+def test_what_features_decide_with_is_pure() -> None:
+    paths = pure_modules_of_features()
+    assert {"features/limits/limiter.py", "features/notify/rules.py"} <= {str(each.relative_to(ROOT)) for each in paths}
+    found = {str(path.relative_to(ROOT)): purity_problems(path.read_text(), "workflows") for path in paths}
+    assert not {path: problems for path, problems in found.items() if problems}
+    seeded = (ROOT / "features/notify/rules.py").read_text() + "\nimport time\n"
+    assert purity_problems(seeded, "workflows") == ["imports time"]
 
 
 @pytest.mark.parametrize("package", ["plans", "workflows"])

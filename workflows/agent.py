@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
@@ -24,7 +23,7 @@ from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
 from plansurvive.plans.budget import OVERRUN_CODE
 from plansurvive.plans.definition.validation import errors
-from plansurvive.plans.errors import InvalidPlan, PlanError, Unanswered
+from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.llm.prompt_parts import READ_RESULT
 from plansurvive.plans.log import LogKind
@@ -43,28 +42,27 @@ from plansurvive.workflows.inputs import (
     require_own_id,
 )
 from plansurvive.workflows.llm import AgentReply, agent_answered
-from plansurvive.workflows.notify.telling import Teller
 from plansurvive.workflows.worker_facts import facts_about
 
 EVENTS = 8_000
 """History events after which the workflow continues as new, between two LLM requests."""
 
 
-@workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
 class AgentWorkflow(PlaceHandlers):
-    """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list."""
+    """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list.
 
-    @workflow.init
+    Registered as the class of the same name in `features.workflow_types`, which adds the features.
+    """
+
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
-        self._reporter, self._teller = agent_reporting.Reporter(), Teller()
+        self._reporter = agent_reporting.Reporter()
         try:
             self._open(read_agent_request(arguments))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
 
-    @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
         """Begin, work, end. Returns the summary; a failed agent raises AGENT_FAILED with it."""
         if self._invalid:
@@ -75,6 +73,8 @@ class AgentWorkflow(PlaceHandlers):
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()
+            else:
+                self._gather()
             execution.resume_timers()
             await self._work()
         except asyncio.CancelledError:
@@ -103,6 +103,7 @@ class AgentWorkflow(PlaceHandlers):
             raise invalid(facts.problems)
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
+        self._gather()
         signed.judge(agent.run, self._proof)
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
@@ -258,7 +259,7 @@ class AgentWorkflow(PlaceHandlers):
         info, limit = workflow.info(), self._agent.run.options.history_limit or EVENTS
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
             await workflow.wait_condition(workflow.all_handlers_finished)
-            await self._teller.rest()
+            await self._collaborators.resting()
             await self._started().children.place.said()
             agent = agent_run.lightened(self._agent)
             argument = {"agent": agent.model_dump(mode="json", exclude_defaults=True)}
@@ -271,7 +272,7 @@ class AgentWorkflow(PlaceHandlers):
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= last_report(agent)
         await agent_reporting.ended(agent)
-        await self._teller.end(self._started().schedule)
+        await self._collaborators.ended()
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
             raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
@@ -310,7 +311,7 @@ class AgentWorkflow(PlaceHandlers):
 
     def _publish(self) -> None:
         run, schedule = self._started().run, self._started().schedule
-        self._teller.look(schedule)
+        self._collaborators.shown()
         title = "" if self._index.titled else run.plan.title  # a title set at start may hold more of the request
         self._index.publish(run.status.value, schedule.awaiting, title, known=run.facts.search_attributes)
 

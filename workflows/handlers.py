@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -40,6 +40,7 @@ from plansurvive.plans.views.summary import summary_of
 from plansurvive.plans.waiting.people import who_of
 from plansurvive.workflows import completion, signed
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.feature import Collaborators, Features
 from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
@@ -54,14 +55,24 @@ _SIGNED: tuple[Action, ...] = ("begin", "unpause", "clear_session")
 class MessageHandlers:
     """Base class with the handlers. `_execution` is None only when the workflow's input was invalid."""
 
+    features: ClassVar[Features] = Features()
     _execution: Execution | None = None
+    _collaborators = Collaborators()
     _invalid: Sequence[Problem] = ()
     _signals = 0
+
+    def _gather(self) -> None:
+        """Once its facts are known: ask the features that the run was begun with."""
+        self._collaborators = self.features.gathered(self._started())
 
     def _started(self) -> Execution:
         if self._execution is None:
             raise invalid(self._invalid)
         return self._execution
+
+    def received(self, feature: str, name: str, arguments: Sequence[Any]) -> None:
+        """Take a signal that a feature declares; a refusal becomes a log entry."""
+        self._try(name, None, arguments, lambda: self._collaborators.received(feature, name, arguments))
 
     def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
         return queries.view(self._started().run, arguments, self._started().schedule)

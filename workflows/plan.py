@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -23,15 +22,13 @@ from plansurvive.plans.children.starting import place_problems
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import condition_problems, errors, input_values
 from plansurvive.plans.editing.taken_over import tool_problems
-from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.history_limit import HistoryLimit, Move
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.guards.deadline import timeout_of
-from plansurvive.plans.guards.lock_state import LockNews
-from plansurvive.plans.guards.workspace_lock import told
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.server_tools import tool_changes
@@ -43,24 +40,23 @@ from plansurvive.workflows.children.value import set_value, with_result
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.guards.deadline import DeadlineTimer
-from plansurvive.workflows.guards.workspace_lock import WorkspaceLock
 from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
-from plansurvive.workflows.notify.telling import Teller
 from plansurvive.workflows.waiting.handlers import WaitingHandlers
 from plansurvive.workflows.worker_facts import facts_about
 
 
-@workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
 class PlanWorkflow(WaitingHandlers):
-    """Runs one plan. Its id is `plan-<planId>`; its result is the summary."""
+    """Runs one plan. Its id is `plan-<planId>`; its result is the summary.
 
-    @workflow.init
+    Registered as the class of the same name in `features.workflow_types`, which adds the features.
+    """
+
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter, self._teller = parent.Reporter(), Teller()
+        self._reporter = parent.Reporter()
         self._resumed = self._is_over = False
-        self._deadline, self._lock = DeadlineTimer(), WorkspaceLock()
+        self._deadline = DeadlineTimer()
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -70,7 +66,6 @@ class PlanWorkflow(WaitingHandlers):
             if isinstance(argument, dict):
                 argument.clear()  # the SDK holds the arguments as long as the run: for a big plan most of its memory
 
-    @workflow.run
     async def run(self, *_: Any) -> dict[str, Any]:
         """Draft, review, execute, summarize. Returns the summary.
 
@@ -80,6 +75,8 @@ class PlanWorkflow(WaitingHandlers):
             raise invalid(self._invalid)
         run = self._started().run
         run.created = run.created or workflow.info().workflow_start_time
+        if run.status is not PlanStatus.DRAFT:
+            self._gather()
         self._watch = asyncio.create_task(signed.watch(run, self._proof.was_reset))
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
@@ -141,12 +138,6 @@ class PlanWorkflow(WaitingHandlers):
         run = self._started().run
         self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
 
-    @workflow.signal(description="Sent by the keeper of the lock on the workspace: who holds it.")
-    def workspace_lock(self, *arguments: Any) -> None:
-        """Sent by the keeper of the lock on the workspace: whether the plan has it, or who does."""
-        run = self._started().run
-        self._try("workspace_lock", None, arguments, lambda: told(run, read(LockNews, arguments), workflow.now()))
-
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
@@ -154,9 +145,10 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
-            await self._teller.refused(run, facts, problems)
+            await self._refusing(facts, problems)
             raise self._refused(problems)
         run.facts = await hosts.at_home(run, facts)
+        self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         tool_changes.since_start(run, workflow.now())
         signed.judge(run, self._proof)
@@ -166,6 +158,12 @@ class PlanWorkflow(WaitingHandlers):
             self._started().schedule.review()
         else:
             self._started().schedule.begin(workflow.now())
+
+    async def _refusing(self, facts: Facts, problems: Sequence[Problem]) -> None:
+        run = self._started().run
+        for kind in self.features.in_run:
+            if kind.feature in facts.features:
+                await kind.refused(run, facts, problems)
 
     def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
         schedule, now = self._started().schedule, workflow.now()
@@ -181,9 +179,10 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
-            await self._teller.refused(run, facts, facts.problems)
+            await self._refusing(facts, facts.problems)
             raise self._refused(facts.problems)
         run.facts = await hosts.at_home(run, facts)
+        self._gather()
         signed.judge(run, self._proof)
         self._publish()
         drafted = await drafting.draft(run)
@@ -219,7 +218,7 @@ class PlanWorkflow(WaitingHandlers):
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)
-            execution.turn(starting=self._lock.may_start(execution.run) and move is Move.START)
+            execution.turn(starting=self._collaborators.turn() and move is Move.START)
             self._publish()
             self._deadline.set(execution)
             if await self._deadline.ended(execution):
@@ -258,7 +257,7 @@ class PlanWorkflow(WaitingHandlers):
     async def _continue_as_new(self) -> None:
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
-        await self._teller.rest()
+        await self._collaborators.resting()
         await self._started().children.place.said()
         argument = carried(self._started().run)
         self._is_over = True
@@ -271,12 +270,11 @@ class PlanWorkflow(WaitingHandlers):
             await set_value(execution.run)
         else:
             await execution.children.place.cut_short()
-        await self._lock.release(execution.run)
         summary = await recorded(execution.run)
         summary = with_result(execution.run, summary)
         self._publish()
         await self._reporter.sent()
-        await self._teller.end(execution.schedule)
+        await self._collaborators.ended()
         if failure := failure_of(execution.run, summary):
             raise failure
         return summary
@@ -286,7 +284,7 @@ class PlanWorkflow(WaitingHandlers):
         execution = self._started()
         run = execution.run
         self._reporter.report(execution.schedule)
-        self._teller.look(execution.schedule)
+        self._collaborators.shown()
         known = run.facts.search_attributes
         below = (item.path for each in asked.below(execution.schedule) for item in each.asked)
         awaiting = folded_ids([*execution.schedule.awaiting, *below])

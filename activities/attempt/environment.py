@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from plansurvive.activities.attempt.redaction import Secrets, guard_logs
-from plansurvive.activities.limits.admission import UNLIMITED, Admission, Admissions, Unlimited
+from plansurvive.activities.attempt.waiting import Lift, lift_attempts
+from plansurvive.activities.feature import Layer
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.network.own_servers import own_servers
 from plansurvive.activities.provenance.watcher import Watcher
@@ -26,7 +27,7 @@ from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.identity import check_path
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.activity_io import Return
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.runtime.mcp.servers import file_of as mcp_file
@@ -63,18 +64,14 @@ class ToolEnvironment:
     """What file tools write with a person's approval only."""
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
-    limits: Admissions | None = None
-    """Rates and concurrency; None: there are none."""
+    layers: Sequence[Layer] = ()
+    """Those of the features around each call, the outermost first."""
+    lift: Lift = lift_attempts
+    """Has the server allow a waiting call any number of attempts."""
     results: Results | None = None
     """Results of earlier runs; None: none is taken or kept."""
     hosting: Hosting | None = None
     """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
-
-    def admission(self, tool: str, call: Call, args: Mapping[str, Any]) -> Admission | Unlimited:
-        """The admission of a call under the limits of the worker."""
-        if self.limits is None:
-            return UNLIMITED
-        return self.limits.of_call(tool, call, args, self.secrets.out_of)
 
     def workspace(self, path: str, directory: DirectoryIdentity | None = None, plan_id: str = "") -> Workspace:
         """A workspace, which can only be entered while it is that directory; None: whichever is there."""

@@ -28,14 +28,16 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plansurvive.activities.attempt.errors import bounded, one_line
-from plansurvive.activities.limits.admission import Waits
+from plansurvive.activities.feature import Waits
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.limits.messages import MAX_LOST
 from plansurvive.plans.model import Retry
 from plansurvive.plans.views.live import attempts_of
 
 BEAT_SECONDS = 1.0
+MAX_LOST = 20
+"""Attempts of a call that may be lost with their workers, as `workflows.policies` has the server count them; a call
+that has waited takes any number of attempts, so the activity counts them itself."""
 MAX_ATTEMPTS = 20
 """Maximum number of attempts recorded one by one; those before the last 20 are counted."""
 ERROR_BYTES = 500
@@ -108,12 +110,12 @@ class Heartbeat:
         )
 
     def waiting(self, wait: Waits, delay: float) -> ApplicationError:
-        """The error to raise to Temporal when a limit is used up: neither an error nor an attempt of the step.
+        """The error to raise to Temporal when it does not begin: neither an error nor an attempt of the step.
 
         `delay`: seconds until the next attempt.
         """
         self.waits += 1
-        activity.heartbeat({"errors": self.errors, "limit": wait.limit, **self._before()})
+        activity.heartbeat({"errors": self.errors, "limit": wait.what, **self._before()})
         return ApplicationError(
             wait.message, type=wait.code, next_retry_delay=timedelta(seconds=max(delay, 0.001)),
             category=ApplicationErrorCategory.BENIGN,

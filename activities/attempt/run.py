@@ -19,14 +19,14 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.attempt.errors import masked_error, tool_error
 from plansurvive.activities.attempt.heartbeat import Heartbeat
-from plansurvive.activities.attempt.limit_reached import waiting
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.attempt.results import keep
 from plansurvive.activities.attempt.run_once import once
 from plansurvive.activities.attempt.secret_arguments import as_written
 from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
-from plansurvive.activities.limits.admission import Waits
+from plansurvive.activities.attempt.waiting import waiting
+from plansurvive.activities.feature import Attempt, Waits, around_call
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.effect_log import Effects
@@ -76,7 +76,7 @@ def tool_activity(
             undelivered.keep(done)
             return done
         except Waits as wait:
-            raise await waiting(here.limits, wait, heartbeat) from None
+            raise await waiting(wait, heartbeat, here.lift) from None
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
                 raise  # of a missing key, the converter says when to try again
@@ -114,14 +114,17 @@ async def _call(
     if cached is not None and (earlier := await cached.taken()) is not None:
         await site.recreated(tool, context)
         return earlier.large or earlier.value, cached.note
-    async with (
-        site.admission(tool.spec.name, call, written)() as admitted,
-        site.around(tool, context, as_texts(written)),
-    ):
-        await admitted.confirmed()
-        value = await _in_time(tool, call, context, keywords)
-        if cached is not None:
-            cached.ended()
+
+    async def watched() -> Any:
+        async with site.around(tool, context, as_texts(written)):
+            for confirm in context.confirm:
+                await confirm()
+            value = await _in_time(tool, call, context, keywords)
+            if cached is not None:
+                cached.ended()
+            return value
+
+    value = await around_call(site.layers, Attempt(tool, context, written, site.secrets.out_of), watched)
     kept = await keep(value, values, site.secrets)
     if cached is not None:
         await cached.keep(kept)

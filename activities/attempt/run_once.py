@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from plansurvive.activities.attempt.errors import tool_error
-from plansurvive.activities.limits.admission import Waits
+from plansurvive.activities.feature import Waits
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.plans.activity_io import Return
@@ -32,7 +32,7 @@ async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> R
     context.fault("after_intent")
     try:
         done = await work()
-    except (KeyMissing, Waits):  # of a stored argument, or a limit is used up: the tool was not called
+    except (KeyMissing, Waits):  # of a stored argument, or a layer says that it waits: the tool was not called
         await asyncio.to_thread(log.forget, claim)
         raise
     except Exception as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from temporalio import activity
 
-from plansurvive.activities.notify.targets import Targets
+from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.workspace.allowed import REFUSED, WorkspaceRules
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
 from plansurvive.activities.workspace.identity import identity_of
@@ -46,12 +46,9 @@ class PlanChecker:
     search_attributes: bool | Callable[[], bool] = False
     """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
-    workspace_lock: bool = False
-    """Every plan locks its workspace."""
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
-    targets: Targets = field(default_factory=Targets)
-    """Whom notifications reach, and who is notified of all plans."""
+    features: WorkerFeatures = field(default_factory=WorkerFeatures)
     own_files: bool = False
     """PLANS_HOST: the workers have a workspace each, and a plan has a directory of its own in one of them."""
 
@@ -71,7 +68,7 @@ class PlanChecker:
         wrong = problems(plan, self.tools, elsewhere)
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
-        wrong += self.targets.problems(plan.notify)
+        wrong += [problem for check in self.features.checks for problem in check(plan)]
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         if any(is_split(step.for_each) for step in here):
             called[PLAN] = None  # its batches run as plan steps
@@ -102,9 +99,9 @@ class PlanChecker:
             schedule_since=self._since(),
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
-            workspace_lock=self.workspace_lock,
             own_files=self.own_files and request.queue is None,
-            notify=self.targets.default,
+            features=list(self.features.names),
+            parts=self.features.facts(),
         )
 
     def _since(self) -> int | None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,9 +27,9 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.errors import bounded
 from plansurvive.activities.attempt.heartbeat import Heartbeat
-from plansurvive.activities.attempt.limit_reached import waiting
 from plansurvive.activities.attempt.results import json_text
-from plansurvive.activities.limits.admission import Admissions, Waits
+from plansurvive.activities.attempt.waiting import lift_attempts, waiting
+from plansurvive.activities.feature import Layer, LlmAttempt, Waits, around_request
 from plansurvive.activities.llm.errors import LONGEST_WAIT, LlmError
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.llm.results import shown
@@ -87,8 +87,8 @@ class AskLlm:
     retry: Retry = RETRY
     context_tokens: int = CONTEXT_TOKENS
     """The model's context window, in tokens."""
-    limits: Admissions | None = None
-    """Requests and tokens per minute, and the like; None: there are none."""
+    layers: Sequence[Layer] = ()
+    """Those of the features around each request, the outermost first."""
     prompts: PromptSet = field(default_factory=PromptSet)
     """Other words for parts of system prompts, in a replay; empty: ours."""
 
@@ -109,7 +109,7 @@ class AskLlm:
                 told = {"attempt": heartbeat.errors + 1, "attempts": heartbeat.attempts}
                 return answer.model_copy(update=told)
         except Waits as wait:
-            raise await waiting(self.limits, wait, heartbeat) from None
+            raise await waiting(wait, heartbeat, lift_attempts) from None
         except ToolError as error:
             kept = await self._kept_of(asked, error) if heartbeat.is_final(error) else {}
             raise _failure(error, heartbeat, kept) from None
@@ -151,13 +151,9 @@ class AskLlm:
 
     async def _send(self, request: LlmRequest) -> LlmAnswer:
         messages = self._messages(request)
-        if self.limits is None:
-            return await self.model.ask(_with_schema(request), messages)
         expected = estimate(sum(len(message.content) for message in messages))
-        async with self.limits.of_request(request.key, expected)() as admitted:
-            answer = await self.model.ask(_with_schema(request), messages)
-            admitted.tokens = answer.usage.total_tokens
-            return answer
+        attempt = LlmAttempt(request.key, expected)
+        return await around_request(self.layers, attempt, lambda: self.model.ask(_with_schema(request), messages))
 
     async def _kept(self, asked: Composed, answer: LlmAnswer, text: str) -> dict[str, Any]:
         """The stored conversation, with the answer if it is usable: the next request continues it."""

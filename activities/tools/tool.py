@@ -21,7 +21,7 @@ that may take longer than a few seconds should check `context.cancelled`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -110,6 +110,8 @@ class ToolContext:
     """Where the output of commands goes."""
     checkpoint: Checkpoint | None = None
     """Of the plan's files at this host, after an attempt that failed."""
+    confirm: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    """What the layers around the attempt ask once more right before the tool is called."""
     _stopped: bool = False
 
     def read(self, path: str, stamp: Stamp | None = None) -> None:

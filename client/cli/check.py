@@ -10,11 +10,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.activities.notify.targets import read_targets
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.cli import environment, output, signals
 from plansurvive.client.cli.mcp.servers import Refresh, refreshed
 from plansurvive.client.cli.options import AsJson, File
+from plansurvive.client.feature import problems_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
@@ -46,8 +46,8 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     signals.run(list_again(settings, named_in(found.data, settings)))
     tools = known_tools(settings)
     plan, wrong = check(found.data, tools)
-    if plan is not None and plan.notify:
-        wrong += read_targets(settings).problems(plan.notify)
+    if plan is not None:
+        wrong += problems_of(plan, settings)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:

@@ -15,7 +15,9 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-COMMANDS: dict[str, tuple[str, str]] = {
+from plansurvive.client.feature import commands_of_features
+
+OF_CORE: dict[str, tuple[str, str]] = {
     "init": ("sources.init:init", "Make a project: a first plan, a tool and its test."),
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
@@ -27,7 +29,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
     "why": ("caching.why:why", "Show why a step's tool was called, or whose result it has."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
-    "files": ("changes.files:files", "Show the files that each step created, changed and deleted."),
+    "files": (
+        "changes.files:files",
+        "Show the files that each step created, changed and deleted.",
+    ),
     "undo": ("changes.files:undo", "Undo a plan or one step: run each `undo`, restore files."),
     "summary": ("show:summary", "Show how a plan ended, or its current state."),
     "graph": ("show:graph", "Draw a plan as a graph, in Mermaid."),
@@ -35,8 +40,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pending": ("show:pending", "List the decisions that plans await."),
     "approve": ("control:approve", "Approve a step, now or before it awaits approval."),
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),
-    "answer": ("questions.commands:answer", "Answer the question of a step, now or before it asks."),
-    "event": ("questions.commands:event", "Send an event to a plan, for the steps that wait for it."),
+    "answer": (
+        "questions.commands:answer",
+        "Answer the question of a step, now or before it asks.",
+    ),
+    "event": (
+        "questions.commands:event",
+        "Send an event to a plan, for the steps that wait for it.",
+    ),
     "begin": ("control:begin", "End the review of a plan: it starts, or continues."),
     "review": ("review:review", "Review a plan: edit it, begin it, approve its steps."),
     "edit": ("edit:edit", "Edit steps that have not started, or the plan itself."),
@@ -48,21 +59,25 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "regenerate": ("edit:regenerate", "Have the LLM revise the steps that have not started."),
     "pause": ("control:pause", "Pause a plan; running steps continue."),
     "unpause": ("control:unpause", "Continue a paused plan."),
-    "clear-session": ("control:clear_session", "Forget which files and agents.md a plan has seen."),
+    "clear-session": (
+        "control:clear_session",
+        "Forget which files and agents.md a plan has seen.",
+    ),
     "cancel": ("control:cancel", "Cancel a plan; running steps clean up first."),
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
     "schedule": ("schedules.group:app", "Run plans at set times, on Temporal Schedules."),
-    "template": ("sources.template:app", "Save plans under a name, with versions, and run them."),
+    "template": (
+        "sources.template:app",
+        "Save plans under a name, with versions, and run them.",
+    ),
     "import": ("sources.foreign:import_", "Make a plan of another system's workflow file."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "replay": ("evaluation.command:replay", "Replay recorded runs as an evaluation."),
     "tools": ("check:tools", "List the tools that steps may call."),
-    "limits": ("limits.limits_command:limits", "Show rates and concurrency: what is used, and who waits."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
-    "notify": ("notify.group:app", "List the targets of notifications, and test one."),
     "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
     "mcp": ("mcp.group:app", "Serve plans to agents over MCP, on standard input/output."),
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),
@@ -78,6 +93,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 Instead of a function, a `typer.Typer` is a group of commands; the sentence is that of its help.
 """
+COMMANDS = {name: (f"plansurvive.client.cli.{place}", text) for name, (place, text) in OF_CORE.items()}
+COMMANDS |= commands_of_features()
+"""The same of the core and of all features, with whole names of modules."""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
@@ -105,7 +123,7 @@ def register(app: typer.Typer) -> None:
 def imported(name: str) -> Any:
     """Import the module of a command and return the real command; of a group, the group with its commands."""
     module, _, function = COMMANDS[name][0].partition(":")
-    found = getattr(import_module(f"plansurvive.client.cli.{module}"), function)
+    found = getattr(import_module(module), function)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)
         group.name = name

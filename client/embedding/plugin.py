@@ -26,15 +26,16 @@ from plansurvive.activities.attempt.compact import Compacting
 from plansurvive.activities.offered import make_storage, offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
+from plansurvive.features.worker_features import features_of_worker
+from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime import search_attributes
 from plansurvive.runtime.connect import compression, storage
 from plansurvive.runtime.keys.of_settings import codec_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import converter
-from plansurvive.runtime.workflow_runner import SharingRunner, passed_through, with_patience
+from plansurvive.runtime.workflow_runner import PASSED_THROUGH, SharingRunner, with_patience
 from plansurvive.workflows.policies import BEAT
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 
 
 class PlansPlugin(SimplePlugin):
@@ -78,7 +79,15 @@ class PlansPlugin(SimplePlugin):
         settings.make_state_dir()
         make_storage(client, settings)
         own = list(config.get("activities") or ())
-        ours = offered(client, settings, self._tools, lambda: self._is_indexed, no_fault, None)
+        ours = offered(
+            client,
+            settings,
+            self._tools,
+            lambda: self._is_indexed,
+            no_fault,
+            None,
+            features_of_worker(client, settings),
+        )
         taken = {_name(each) for each in own} & {_name(each) for each in ours}
         if taken:
             names = ", ".join(sorted(taken))
@@ -114,15 +123,12 @@ def _with(tools: Mapping[str, Tool], more: Sequence[Tool], replaced: Mapping[str
     return {**tools, **named, **replaced}
 
 
-_OURS = ("plansurvive.client", "plansurvive.runtime")
-
-
 def _runner(found: WorkflowRunner | None) -> WorkflowRunner:
     """The worker's runner, which passes our modules through the sandbox as worker.py does, and starts of plans."""
     found = found or SandboxedWorkflowRunner()
     if not isinstance(found, SandboxedWorkflowRunner):
         return found
-    restrictions = found.restrictions.with_passthrough_modules(*passed_through(WORKFLOWS), *_OURS)
+    restrictions = found.restrictions.with_passthrough_modules(*PASSED_THROUGH)
     ours = frozenset(each.__name__ for each in WORKFLOWS)  # our types are named like their classes
     return SharingRunner(restrictions=restrictions, runner_class=found.runner_class, ours=ours)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from temporalio.api.common.v1 import Payload
 
 from plansurvive.client.evaluation.record import Done, Message, Record
+from plansurvive.features import packages
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.model import ToolSpec
 
@@ -166,10 +167,13 @@ def unbound(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     Approvals stay as they were: what a person was asked about is asked for again, and answered from the record.
     """
-    return {name: value for name, value in facts.items() if name not in _REACHES_OUT}
+    left = {name: value for name, value in facts.items() if name not in _REACHES_OUT}
+    outside = {each.__name__.rpartition(".")[2] for each in packages() if each.REACHES_OUT}
+    left["features"] = [name for name in facts.get("features", ()) if name not in outside]
+    return left
 
 
 _REACHES_OUT = frozenset((
-    *("decisionKey", "decision_key", "notify", "workspaceLock", "workspace_lock", "ownFiles", "own_files"),
+    *("decisionKey", "decision_key", "ownFiles", "own_files"),
     *("keepsSummaries", "keeps_summaries", "searchAttributes", "search_attributes"),
 ))  # fmt: skip

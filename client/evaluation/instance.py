@@ -31,9 +31,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, WorkflowInstance, Workf
 from temporalio.workflow import Info
 
 from plansurvive.client.evaluation.record import AGENT, PLAN, Record
+from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
 from plansurvive.plans.errors import PlanError
-from plansurvive.workflows.agent import AgentWorkflow
-from plansurvive.workflows.plan import PlanWorkflow
 
 _TYPES: dict[str, type] = {AGENT: AgentWorkflow, PLAN: PlanWorkflow}
 _DEFINITION = "__temporal_workflow_definition"

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.limits.priority import fairness_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import OF_WORKERS, PlanFile, check, load
+from plansurvive.client.priority import fairness_of
 from plansurvive.client.requests.workspaces import checked, directory_of, named
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import errors, input_values

@@ -27,7 +27,7 @@ from temporalio.client import (
 from temporalio.common import Priority, TypedSearchAttributes
 
 from plansurvive.client import ids
-from plansurvive.client.limits.priority import priority_of
+from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT
 from plansurvive.client.schedules.server import KIND, ScheduleExists, about, checked_name, described
 from plansurvive.client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of

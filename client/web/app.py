@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
+from plansurvive.client.feature import sides
 from plansurvive.client.mcp.http.endpoint import McpEndpoint, endpoint
 from plansurvive.client.web import assets, one_time
 from plansurvive.client.web.access import Guard
@@ -69,7 +70,8 @@ def application(service: Service, mcp: McpEndpoint | None = None) -> Starlette:
     lifespan.
     """
     mcp = mcp or endpoint(service)
-    routes = [*(mcp.routes() if mcp else []), *(route for area in AREAS for route in area)]
+    of_features = [side.routes for side in sides("pages")]
+    routes = [*(mcp.routes() if mcp else []), *(route for area in (*of_features, *AREAS) for route in area)]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(

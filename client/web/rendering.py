@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from plansurvive.client.feature import sides
 from plansurvive.client.web.access import Role, csrf_of
 from plansurvive.client.web.assets import asset
 from plansurvive.client.web.service import service_of
@@ -64,11 +65,17 @@ def error_page(request: Request, error: PlanError, status: int, doing: str = "")
     return page(request, "error.html", status=status, nav="", **context)
 
 
+def _of_features() -> dict[str, jinja2.BaseLoader]:
+    """The templates of features, each below the feature's name: `limits/limits.html`."""
+    folders = [Path(str(side.__file__)).parent for side in sides("pages")]
+    return {folder.name: jinja2.FileSystemLoader(folder / "templates") for folder in folders}
+
+
 @cache
 def environment() -> jinja2.Environment:
     """The templates and their filters. The filter `safe`, which would end escaping, is ours: it escapes more."""
     found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(TEMPLATES), jinja2.PrefixLoader(_of_features())]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -24,7 +24,6 @@ from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution import schedule
 from plansurvive.plans.execution.approvals import RULE
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.notify.told import Told
 from plansurvive.plans.run import DONE, Decision, Result, Run, Status, StepState
 from plansurvive.plans.step_state import Outcome
 
@@ -40,7 +39,7 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     run.options = run.options.model_copy(update={"directories": {**run.options.directories, **run.facts.directories}})
     schedule.reset_to_draft(run)
     run.resumes, run.interrupted, run.remembered, run.parent = old, False, {}, None
-    run.told = Told(budget=run.seq)
+    run.parts = {}  # whatever features kept was about the run before
     run.edited = dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
     new.end, new.nudges, new.usage = None, 0, AgentUsage()
     _lose_running(run, now)

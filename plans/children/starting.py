@@ -30,9 +30,7 @@ from plansurvive.plans.flow.ids import is_inside
 from plansurvive.plans.flow.undo_run import undoing
 from plansurvive.plans.flow.undone import to_undo
 from plansurvive.plans.guards.deadline import for_child
-from plansurvive.plans.guards.workspace_lock import is_covered
 from plansurvive.plans.model import Plan, Problem, Step
-from plansurvive.plans.notify.news import effective
 from plansurvive.plans.run import Options, Run
 
 NESTED_TOO_DEEP = "NESTED_TOO_DEEP"
@@ -91,7 +89,7 @@ def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run 
     if not to_undo(ended):
         return None
     new = undoing(ended, loaded.undo_id, now, yes=parent.options.approve_all)
-    new.options = new.options.model_copy(update={"until": for_child(parent), "shares_lock": is_covered(parent)})
+    new.options = new.options.model_copy(update={"until": for_child(parent)})
     new.parent = _link(parent, step)
     new.unsigned, new.value = parent.unsigned, None
     return new
@@ -126,12 +124,10 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         known_tools=parent.options.known_tools,
         owns=parent.owns,
         by=parent.options.by,
-        notify=effective(parent, is_child=parent.parent is not None),
         history_limit=parent.options.history_limit,
         cache=parent.options.cache,
         since=_since(parent, step, plan),
         until=for_child(parent),
-        shares_lock=is_covered(parent),
         directories=directories_for(parent, step, plan.queue or parent.queue_of(step), own),
     )
 

@@ -22,6 +22,7 @@ from typing import Literal
 
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.flow.again import taken
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.containers import MAX_AWAITING
@@ -37,6 +38,9 @@ _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 
 class Schedule(ReadinessIndex):
     """The moves of one Run. Moves take the current time; `begin` and `settle` return the steps that became ready."""
+
+    rules: RuleSet = NO_RULES
+    """What the features of the run add to what the core decides."""
 
     def begin(self, now: datetime) -> list[str]:
         """Start the plan, or continue it after a review: every pending step becomes ready or blocked."""

@@ -21,7 +21,6 @@ from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.undone import to_undo
-from plansurvive.plans.guards.workspace_lock import waits
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run
 
@@ -59,7 +58,7 @@ def cancel(run: Run, now: datetime) -> bool:
 def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | None:
     """The beginning of what closes the plan; None if nothing does."""
     run = schedule.run
-    if run.started is None or waits(run) or (was_cut_short(run) and not cancelled):
+    if run.started is None or run.is_held_up or (was_cut_short(run) and not cancelled):
         return None
     ends = schedule.last_status(cancelled)
     order = to_undo(run) if run.plan.rollback and ends in ROLLS_BACK else []

@@ -1,7 +1,7 @@
 """Who is notified about a plan, and when: the field `notify`. It names targets; where they are, only the operator says.
 
 A plan may be written by an LLM or by a stranger, so it never holds an address or a secret: a target is a name of the
-worker's `notify.toml` (`activities.notify.targets`).
+worker's `notify.toml` (`features.notify.targets`).
 """
 
 from __future__ import annotations

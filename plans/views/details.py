@@ -38,7 +38,7 @@ def of_plan(run: Run) -> list[str]:
     until = awaited(run)
     rows += [f"Deadline: {_clock(until)}"] if until else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
-    rows += [_lock(run)] if run.lock and not run.ended else []
+    rows += [f"Notice: it {line(each.text)}" for each in run.notices.values()] if not run.ended else []
     rows += [f"Host: {line(run.host.name)}"] if run.host else []
     rows += [f"Inputs: {_inputs(run)}"] if run.inputs else []
     used = run.ledger.total
@@ -46,14 +46,6 @@ def of_plan(run: Run) -> list[str]:
     rows += [f"Step of: {line(run.parent.plan_id)}, {line(run.parent.step_id)}"] if run.parent else []
     rows += [f"Value: {_value(plan.id or '', run.value, run)}"] if run.value and run.value.ok else []
     return rows + ([f"Stopped: {line(run.stopped)}"] if run.stopped else [])
-
-
-def _lock(run: Run) -> str:
-    lock = run.lock
-    if lock is None or lock.held is not None:
-        return "Lock: it has the workspace to itself"
-    who = f", which {line(lock.holder)} holds" if lock.holder else ""
-    return f"Lock: it waits for its workspace{who}, with {lock.ahead} ahead"
 
 
 def _inputs(run: Run) -> str:

@@ -64,6 +64,7 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         **({"resumes": run.resumes} if run.resumes else {}),
         **({"unsigned": True} if run.unsigned else {}),
         **closing_view(run),
+        **_notices(run),
         "counts": counts(run),
         "steps": steps,
         "pending": pending(run),
@@ -79,6 +80,12 @@ def plan_view(run: Run, schedule: ReadinessIndex) -> dict[str, Any]:
         **_step_files_shared(run),
         "agentsMd": [{"path": note.path, "bytes": note.bytes, "stepId": note.step_id} for note in run.notes],
     }
+
+
+def _notices(run: Run) -> dict[str, Any]:
+    """What features say of a plan that has not ended."""
+    said = {} if run.ended else {name: notice.model_dump(mode="json") for name, notice in run.notices.items()}
+    return {"notices": said} if said else {}
 
 
 def _of_child(run: Run) -> dict[str, Any]:
@@ -107,6 +114,7 @@ def brief_view(run: Run, since: int | None = None) -> dict[str, Any]:
         "endedAt": iso(run.ended),
         "counts": counts(run),
         **closing_view(run),
+        **_notices(run),
         "steps": steps,
         **with_inside(run, steps, brief_step),
         "pending": pending(run),

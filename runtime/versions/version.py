@@ -22,7 +22,7 @@ from temporalio.worker import WorkerDeploymentConfig
 
 from plansurvive.runtime.code_place import CODE
 
-PACKAGES = ("plans", "runtime", "activities", "workflows")
+PACKAGES = ("plans", "runtime", "activities", "workflows", "features")
 LIBRARIES = ("temporalio", "pydantic", "jmespath", "jsonschema")
 """Libraries whose code decides what a workflow does next."""
 UNVERSIONED = "unversioned"

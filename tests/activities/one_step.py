@@ -15,9 +15,9 @@ from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.features.limits.in_workflow import LimitsWorkflow
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.runtime.value_store import ValueStore
-from plansurvive.workflows.limits.keeper import LimitsWorkflow
 from tests.driving import CEILING
 
 

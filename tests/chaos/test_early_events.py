@@ -13,7 +13,7 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.features.workflow_types import WORKFLOWS
 from tests.chaos.conftest import Chaos
 from tests.driving import Started, step, terminated
 

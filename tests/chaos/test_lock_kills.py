@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.guards.workspace_lock import key_of
+from plansurvive.features.locks.rules import key_of
 from tests.chaos.conftest import Chaos
 from tests.driving import WAITS, work
 from tests.waiting import until
@@ -22,7 +22,7 @@ async def test_a_lock_outlives_the_worker_of_its_plan_and_goes_to_the_next_when_
     first = await plans.start([work("first", args=WAITS)], **ALONE)
     await until(lambda: ["start", "first", "1"] in plans.ledger, "the step runs")
     second = await plans.start([work("second")], **ALONE)
-    await second.until(lambda view: view.get("lock", {}).get("holder"), "it waits")
+    await second.until(lambda view: view.get("notices", {}).get("locks", {}).get("planId"), "it waits")
     keeper = plans.client.get_workflow_handle(key_of(str(plans.workspace)))
 
     chaos.worker.kill()
@@ -30,7 +30,7 @@ async def test_a_lock_outlives_the_worker_of_its_plan_and_goes_to_the_next_when_
     assert await keeper.query("line") == [first.id, second.id]
     await until(lambda: ["start", "first", "2"] in plans.ledger, "the step runs again")
     assert not [line for line in plans.ledger if line[1] == "second"]  # nobody came in between
-    assert (await first.view())["lock"]["held"]
+    assert not (await first.view())["notices"]["locks"]["holds"]
 
     plans.go()
     assert (await first.ended())["status"] == "completed"

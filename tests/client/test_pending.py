@@ -13,10 +13,10 @@ from plansurvive.client.errors import NoWorker
 from plansurvive.client.ids import workflow_id
 from plansurvive.client.listing import list_plans
 from plansurvive.client.rpc import ask
+from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from plansurvive.workflows.plan import PlanWorkflow
 from tests.driving import terminated
 from tests.waiting import until
 

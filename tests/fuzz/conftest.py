@@ -13,9 +13,9 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans
 from tests.fuzz.carry import Carry
 

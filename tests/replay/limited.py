@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from plansurvive.plans.limits.messages import EXCHANGE, WORKFLOW, workflow_id
+from plansurvive.features.limits.model import EXCHANGE, WORKFLOW, workflow_id
 from tests.driving import Plans, Started
 
 Scenario = Callable[[Plans], Awaitable[Started]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from plansurvive.plans.guards.workspace_lock import key_of
+from plansurvive.features.locks.rules import key_of
 from tests.driving import WAITS, Plans, Started, work
 
 
@@ -13,7 +13,7 @@ async def _two(plans: Plans) -> tuple[Started, Started]:
     first = await plans.start([work("first", args=WAITS)], workspaceLock=True)
     await first.until_status("first", "running")
     second = await plans.start([work("second")], {"historyLimit": 10}, workspaceLock=True)
-    await second.until(lambda view: view.get("lock", {}).get("holder"), "it waits")
+    await second.until(lambda view: view.get("notices", {}).get("locks", {}).get("planId"), "it waits")
     plans.go()
     await first.ended()
     return first, second

@@ -22,8 +22,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
-from plansurvive.worker import PASSED_THROUGH
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.features.workflow_types import WORKFLOWS
+from plansurvive.runtime.workflow_runner import PASSED_THROUGH
 
 HISTORIES = Path(__file__).parent / "histories"
 RELEASES = Path(__file__).parent / "releases"

@@ -11,7 +11,7 @@ from temporalio.client import WorkflowHistory
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
+from plansurvive.features.workflow_types import WORKFLOWS
 from tests.replay.queried import split
 from tests.replay.replayer import HISTORIES, Patient
 

@@ -76,7 +76,7 @@ def test_every_recorded_history_replays_under_any_hash_seed(seed: str) -> None:
 
 @pytest.mark.parametrize("name", sampled(MUTATIONS, 1))
 def test_a_change_that_breaks_running_plans_is_seen(name: str, tmp_path: Path) -> None:
-    for package in ("plansurvive", "plans", "runtime", "workflows", "activities", "client"):
+    for package in ("plansurvive", "plans", "runtime", "workflows", "activities", "client", "features"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, tmp_path / package, symlinks=True, ignore=ignored)
     shutil.copy(ROOT / "worker.py", tmp_path)

@@ -10,10 +10,9 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
 from plansurvive.runtime.telemetry.propagation import CarriesTrace
-from plansurvive.worker import PASSED_THROUGH
-from plansurvive.workflows.agent import AgentWorkflow
-from plansurvive.workflows.plan import PlanWorkflow
+from plansurvive.runtime.workflow_runner import PASSED_THROUGH
 from tests.replay.record import HISTORIES
 
 CHOSEN = [path for path in sorted(HISTORIES.glob("*.json")) if "NotifyWorkflow" not in path.read_text()][::4]

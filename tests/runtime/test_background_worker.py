@@ -110,7 +110,7 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
 def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings) -> None:
     program = "import sys, plansurvive.worker; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
     done = subprocess.run([sys.executable, "-c", program], cwd=CODE, capture_output=True, text=True, check=True)
-    packages = {str(CODE / name) for name in ("plans", "runtime", "activities", "workflows", "client")}
+    packages = {str(CODE / name) for name in ("plans", "runtime", "activities", "workflows", "client", "features")}
     imported = {path for path in done.stdout.split() if path.startswith(tuple(packages))} | {str(CODE / "worker.py")}
     assert len(imported) > 100
     assert imported <= {str(path) for path in worker_code(settings)}

@@ -9,8 +9,8 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.runtime.task_queues import WORKER, listeners, serves_this_machine
-from plansurvive.workflows.plan import PlanWorkflow
 from tests.client.cli.command import plan, written
 from tests.waiting import until
 

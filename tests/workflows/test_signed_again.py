@@ -19,12 +19,12 @@ from temporalio.worker import Replayer
 
 from plansurvive.client import decisions, runs
 from plansurvive.client.decisions import Choice
+from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import Signer
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.workflow_runner import runner_for
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans, Started, step, terminated
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker

@@ -13,9 +13,9 @@ from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.runtime.storage import LocalDirectory, converter
-from plansurvive.worker import PASSED_THROUGH
-from plansurvive.workflows.plan import PlanWorkflow
+from plansurvive.runtime.workflow_runner import PASSED_THROUGH
 from tests.driving import Plans, Started, refusals, statuses, work
 from tests.fuzz.shapes import UNDECODABLE
 from tests.waiting import until

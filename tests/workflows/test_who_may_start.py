@@ -16,13 +16,13 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.client.undo import files as undo
-from plansurvive.plans.notify.news import News
-from plansurvive.plans.notify.outbox import Outbox
+from plansurvive.features.notify.outbox import Outbox
+from plansurvive.features.notify.rules import News
+from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.signatures import Signature
 from plansurvive.runtime.audit.files import folder_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
-from plansurvive.workflows.registration.workflow_types import WORKFLOWS
 from tests.driving import Plans, Started, work
 from tests.sinks import targets_file, webhook_sink
 from tests.waiting import until

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.guards.workspace_lock import key_of
+from plansurvive.features.locks.rules import key_of
 from tests.driving import WAITS, Plans, Started, View, statuses, work
 from tests.waiting import until
 
@@ -24,12 +24,12 @@ async def holding(plans: Plans, **args: Any) -> Started:
 async def waiting(plans: Plans, *steps: dict[str, Any], **plan: Any) -> Started:
     """A plan that waits for the lock, and knows who has it."""
     started = await plans.start(list(steps) or [work("second")], **ALONE, **plan)
-    await started.until(lambda view: view.get("lock", {}).get("holder"), "it waits and knows for whom")
+    await started.until(lambda view: view.get("notices", {}).get("locks", {}).get("planId"), "it waits for another")
     return started
 
 
 def lock(view: View) -> dict[str, Any]:
-    found: dict[str, Any] = view["lock"]
+    found: dict[str, Any] = view["notices"]["locks"]
     return found
 
 
@@ -37,10 +37,12 @@ async def test_one_plan_works_after_the_other_and_who_has_the_workspace_is_shown
     first = await holding(plans)
     second = await waiting(plans)
     view = await second.view()
-    assert (lock(view)["held"], lock(view)["holder"], lock(view)["ahead"]) == (False, first.id, 1)
+    name = first.id.removeprefix("plan-")
+    assert (lock(view)["holds"], lock(view)["planId"]) == (True, name)
+    assert lock(view)["text"] == f"waits for its workspace, held by {name}, with 1 ahead"
     assert statuses(view) == {"second": "ready"}
-    assert first.id in await second.handle.query("text", {"detailed": True})
-    assert lock(await first.view())["held"]
+    assert name in await second.handle.query("text", {"detailed": True})
+    assert not lock(await first.view())["holds"]
     keeper = plans.client.get_workflow_handle(key_of(str(plans.workspace)))
     assert await keeper.query("line") == [first.id, second.id]
     free = await plans.run([work("free")])  # the control: a plan that does not ask for it does not wait

@@ -24,7 +24,6 @@ from plansurvive.plans.execution.file_tracking import stamps_for
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.notify.news import effective
 from plansurvive.plans.run import Options, PlanStatus, Run
 from plansurvive.plans.views.agent_progress import note_end
 from plansurvive.workflows import search_attributes
@@ -118,7 +117,7 @@ class ChildAgents:
         name = agent_of_step(run.plan.id or "", step.id, run.steps[step.id].calls)
         options = Options(
             workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
-            history_limit=run.options.history_limit, notify=effective(run, is_child=True),
+            history_limit=run.options.history_limit, parts=self._schedule.rules.parts_for_child(run),
             directories=directories_for(run, step, run.queue_of(step), run.workspace_of(step)),
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)

@@ -69,9 +69,8 @@ def _head(view: BriefView, now: datetime) -> RenderableType:
     status = Text(view.status, style=f"bold {style.get(view.status, 'cyan')}")
     title = Text(line(view.title or view.id), style="bold")
     limit = f"  ends {left(view.deadline, now)}" if view.deadline else ""
-    if view.lock and not view.lock.held:
-        who = f", held by {line(view.lock.holder.removeprefix('plan-'))}" if view.lock.holder else ""
-        limit = f"  waits for its workspace{who}{limit}"
+    for notice in view.notices.values():
+        limit = f"  {line(notice.text)}{limit}" if notice.holds else limit
     estimate = f" (estimated {seconds(view.estimated_duration)})" if view.estimated_duration is not None else ""
     grid.add_row(title, Text.assemble(status, f"  {elapsed}{estimate}{limit}"))
     return grid

@@ -10,8 +10,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from plansurvive.activities.notify.targets import read_targets
 from plansurvive.client.children.checking import check_children
+from plansurvive.client.feature import problems_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.mcp.host import Host, Request
 from plansurvive.client.mcp.replies import reply
@@ -115,7 +115,7 @@ class Checking:
         plan, problems = check(file.data, tools)
         if plan is None:
             return CheckedPlan(ok=False, problems=problems[:MAX_PROBLEMS])
-        problems += read_targets(settings).problems(plan.notify) if plan.notify else []
+        problems += problems_of(plan, settings)
         problems += own_workspace_problems(file, plan.workspace, settings) if plan.workspace and not place else []
         directory = directory_of(file, plan, place, settings)
         problems += check_children(plan, tools, directory, settings.state_dir).problems

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from plansurvive.client import draft, runs
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.limits.priority import of_another
 from plansurvive.client.mcp.host import Caller, Host, Request
 from plansurvive.client.mcp.replies import reply
 from plansurvive.client.mcp.tasks.capability import takes_tasks
@@ -32,6 +31,7 @@ from plansurvive.client.mcp.tools.sources import (
 )
 from plansurvive.client.mcp.tools.views import Shown, shown, text_of
 from plansurvive.client.mcp.tools.waiting import Wait, news
+from plansurvive.client.priority import of_another
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.plan_request import Request as PlanRequest

@@ -14,7 +14,6 @@ from temporalio.client import Client
 
 from plansurvive.activities.lifecycle.agent_history import history_store
 from plansurvive.client import agents, draft, runs
-from plansurvive.client.limits.listing import in_words
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.roots import Roots
@@ -29,7 +28,6 @@ from plansurvive.plans.agents.history import Entry, History
 from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
-from plansurvive.runtime.limits.limits_file import read_limits
 from plansurvive.runtime.settings import Settings
 
 NAV = "agents"
@@ -95,14 +93,6 @@ async def start(request: Request) -> Response:
         )  # fmt: skip
     url = f"/plans/{quote(name, safe='')}/draft" if typed["asPlan"] else f"/agents/{quote(name, safe='')}"
     return done(request, url, f"Started {name}.")
-
-
-async def limits(request: Request) -> Response:
-    """Rates and concurrency: what is used, and which plans wait."""
-    service = service_of(request)
-    rows = await runs.limits(await service.client(), queue=service.settings.task_queue)
-    named = read_limits(service.settings).texts
-    return page(request, "library/limits.html", nav="", rows=[(row, in_words(row)) for row in rows], named=named)
 
 
 async def tools(request: Request) -> Response:

@@ -27,7 +27,6 @@ routes = [
     Route("/agents/rebuild", agents.rebuild, methods=["POST"]),
     Route("/agents/{agent_id}", agents.show),
     Route("/tools", agents.tools),
-    Route("/limits", agents.limits),
     Route("/connect", connect.show),
     Route("/connect", connect.reveal, methods=["POST"]),
     Route("/connect/renew", connect.renew, methods=["POST"]),

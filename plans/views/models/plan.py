@@ -14,6 +14,7 @@ from pydantic import Field
 from plansurvive.plans.model import Budget, Defaults, Problem, Step, Undo, Value
 from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import PlanStatus, Status
 from plansurvive.plans.step_state import named
 from plansurvive.plans.views.card import Card
@@ -75,16 +76,6 @@ class ClosingView(Value):
     ends: str = Field(description="The status it ends with, unless a step of its `finally` fails.")
     cancelled: bool = Field(default=False, description="It was cancelled; another time ends it at once.")
     undo: dict[str, int] = Field(default_factory=dict, description="Steps to undo, by what became of it.")
-
-
-class LockView(Value):
-    """The lock on a plan's workspace."""
-
-    workspace: str
-    held: bool = Field(description="False: the plan waits for it, and starts nothing.")
-    since: datetime
-    holder: str = Field(default="", description="The workflow that holds it meanwhile, once known.")
-    ahead: int = Field(default=0, description="Plans that get it before.")
 
 
 class StepView(Step):
@@ -208,7 +199,7 @@ class BriefView(View):
     deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
-    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    notices: dict[str, Notice] = Field(default_factory=dict, description="What is said of it as a whole, by feature.")
     host: HostView | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
@@ -259,7 +250,7 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
-    lock: LockView | None = Field(default=None, description="On its workspace, if it needs one.")
+    notices: dict[str, Notice] = Field(default_factory=dict, description="What is said of it as a whole, by feature.")
     workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")

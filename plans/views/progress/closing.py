@@ -22,20 +22,11 @@ def closing_view(run: Run) -> dict[str, Any]:
     """How far the plan is in being closed (a ClosingView), under `closing`; before that, its `deadline`, if any."""
     closing, until = run.closing, awaited(run)
     if closing is None:
-        return _lock_view(run) | ({"deadline": iso(until)} if until else {})
+        return {"deadline": iso(until)} if until else {}
     view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
     number = [became.status for _, became in outcomes(run)]
     undo = {status: number.count(status) for status in UNDO_WORDS if status in number}
     return {"closing": {**view, "undo": undo}}
-
-
-def _lock_view(run: Run) -> dict[str, Any]:
-    """The lock on the workspace (a LockView), under `lock`, while the plan waits for it or holds it."""
-    lock = run.lock
-    if lock is None or run.ended is not None:
-        return {}
-    view = {"workspace": run.facts.workspace, "since": iso(lock.held or lock.since), "held": lock.held is not None}
-    return {"lock": view | ({"holder": lock.holder, "ahead": lock.ahead} if lock.held is None else {})}
 
 
 def undo_view(run: Run, step: Step) -> dict[str, Any]:

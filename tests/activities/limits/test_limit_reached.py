@@ -5,18 +5,19 @@ their number. Where it cannot, the step fails with LIMIT_REACHED before the tool
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.limits.admission import Admissions
-from plansurvive.activities.limits.limiter_client import limits_of
-from plansurvive.plans.limits.messages import workflow_id
+from plansurvive.activities.tools.tool import no_fault
+from plansurvive.features.limits.admission import Admissions
+from plansurvive.features.limits.in_worker import Worker as LimitsInWorker
+from plansurvive.features.limits.model import workflow_id
 from plansurvive.runtime.settings import Settings
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
@@ -29,13 +30,13 @@ from tests.waiting import until
 async def limits(temporal_client: Client, settings: Settings) -> AsyncIterator[Admissions]:
     """One call an hour."""
     (settings.state_dir / "limits.toml").write_text('[tools.stamp]\nrate = "1/hour"\n')
-    found = limits_of(temporal_client, settings)
-    assert found is not None
+    found = LimitsInWorker(temporal_client, settings, no_fault).layer()
+    assert isinstance(found, Admissions)
     yield found
     await terminated(temporal_client, workflow_id(settings.task_queue))
 
 
-async def cannot() -> bool:
+async def cannot(_: activity.Info) -> bool:
     """A server that does not let a worker change an activity's options, as those before 1.27."""
     return False
 
@@ -49,7 +50,7 @@ def calls_made(workspace: Path) -> list[str]:
 async def test_where_the_server_cannot_lift_the_attempts_the_last_one_fails_with_what_to_do(
     temporal_client: Client, queue: str, attempts: Attempts, limits: Admissions
 ) -> None:
-    site = ToolEnvironment(limits=replace(limits, lift=cannot))
+    site = ToolEnvironment(layers=[limits], lift=cannot)
     parts = [stamp], attempts.values, attempts.effects
     async with one_step.worker(temporal_client, queue, *parts, site=site, eager=False):
         first = await one_step.start(temporal_client, queue, "stamp", attempts.call({"name": "first"}), attempts=1)
@@ -70,7 +71,7 @@ async def test_where_the_server_cannot_lift_the_attempts_the_last_one_fails_with
 async def test_where_it_can_the_call_waits_for_more_attempts_than_it_was_allowed(
     temporal_client: Client, queue: str, attempts: Attempts, limits: Admissions, eager: bool
 ) -> None:
-    site = ToolEnvironment(limits=limits)
+    site = ToolEnvironment(layers=[limits])
     parts = [stamp], attempts.values, attempts.effects
     async with one_step.worker(temporal_client, queue, *parts, site=site, eager=eager):
         first = await one_step.start(temporal_client, queue, "stamp", attempts.call({"name": "first"}), attempts=1)

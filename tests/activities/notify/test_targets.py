@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from plansurvive.activities.notify.targets import key_bytes, read_targets, secret_of
-from plansurvive.activities.notify.webhook import headers, signature
+from plansurvive.features.notify.targets import key_bytes, read_targets, secret_of
+from plansurvive.features.notify.webhook import headers, signature
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.model import Plan
 from plansurvive.plans.model.notify import NotifyRule

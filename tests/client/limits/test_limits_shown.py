@@ -9,8 +9,8 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.client.limits.listing import in_words
-from plansurvive.plans.limits.messages import EXCHANGE, WORKFLOW, LimitRow, workflow_id
+from plansurvive.features.limits.model import EXCHANGE, WORKFLOW, LimitRow, workflow_id
+from plansurvive.features.limits.views import in_words
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from temporalio.common import Priority
 
-from plansurvive.client.limits.listing import in_words
-from plansurvive.client.limits.priority import MAX_KEY, fairness_of, of_another, priority_of
-from plansurvive.plans.limits.messages import LimitRow
+from plansurvive.client.priority import MAX_KEY, fairness_of, of_another, priority_of
+from plansurvive.features.limits.model import LimitRow
+from plansurvive.features.limits.views import in_words
 from plansurvive.plans.model import Plan
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options

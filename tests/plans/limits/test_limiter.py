@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
-from plansurvive.plans.limits.limiter import MAX_BUCKETS, PATIENCE, Limiter, shared
-from plansurvive.plans.limits.messages import LEASE, Answer, Ask, Claim, Ended, Exchange, Reply
+from plansurvive.features.limits.limiter import MAX_BUCKETS, PATIENCE, Limiter, shared
+from plansurvive.features.limits.model import LEASE, Answer, Ask, Claim, Ended, Exchange, Reply
 
 MINUTE = 60_000
 PER_MINUTE = Claim(bucket="tools.work", rates=[(60, 60)])

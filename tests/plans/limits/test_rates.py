@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plansurvive.plans.limits.rates import rate_of
+from plansurvive.features.limits.rates import rate_of
 
 
 @pytest.mark.parametrize(

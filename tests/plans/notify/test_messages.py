@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from cloudevents.core.bindings.http import HTTPMessage, from_structured_event
 
-from plansurvive.plans.notify.cloud_event import body
-from plansurvive.plans.notify.messages import Item, Markup, message
-from plansurvive.plans.notify.news import Kind, Waiting
-from plansurvive.plans.notify.outbox import Delivery, Notice, Subject
+from plansurvive.features.notify.cloud_event import body
+from plansurvive.features.notify.messages import Item, Markup, message
+from plansurvive.features.notify.outbox import Delivery, Notice, Subject
+from plansurvive.features.notify.rules import Kind, Waiting
 from plansurvive.plans.views.card import Card
 from tests.plans.building import NOW
 

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from plansurvive.features.notify.outbox import BURST, IN_MESSAGE, PAUSE, WINDOW, Delivered, Delivery, Outbox
+from plansurvive.features.notify.rules import News, Remark, Waiting
 from plansurvive.plans.model.notify import NotifyRule
-from plansurvive.plans.notify.news import News, Remark, Waiting
-from plansurvive.plans.notify.outbox import BURST, IN_MESSAGE, PAUSE, WINDOW, Delivered, Delivery, Outbox
 from tests.plans.building import NOW
 
 TEAM = NotifyRule(to="team")

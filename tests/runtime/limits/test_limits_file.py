@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.limits.limits_file import read_limits
+from plansurvive.features.limits.limits_file import read_limits
 from plansurvive.runtime.settings import SettingError, Settings
 
 FILE = """

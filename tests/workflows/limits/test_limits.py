@@ -13,9 +13,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.client import runs
 from plansurvive.client.live.in_flight import in_flight
-from plansurvive.plans.limits.messages import workflow_id
+from plansurvive.features.limits.model import workflow_id
+from plansurvive.features.limits.views import limits
 from plansurvive.plans.views.live import attempt_text
 from tests.driving import WAITS, Plans, step, terminated
 from tests.waiting import connected, until
@@ -125,7 +125,7 @@ async def test_a_step_that_waits_says_for_what_holds_no_slot_and_can_be_cancelle
         text = await until(waiting, "the step waits for its limit")
         assert str(text).startswith("waits for the limit of tools.stamp: ")
         await plan.until_status("free", "completed")
-        rows = await runs.limits(temporal_client, queue=idle.queue)
+        rows = await limits(temporal_client, queue=idle.queue)
         assert [(row.bucket, row.used, row.waiting) for row in rows] == [("tools.stamp", [1], 1)]
         assert rows[0].first == [f"{plan.id.removeprefix('plan-')} second"] or rows[0].first[0].endswith(" second")
         await plan.handle.cancel()

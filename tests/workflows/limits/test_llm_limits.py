@@ -13,8 +13,8 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import runs
-from plansurvive.plans.limits.messages import workflow_id
+from plansurvive.features.limits.model import workflow_id
+from plansurvive.features.limits.views import limits
 from tests.driving import Plans, terminated
 from tests.waiting import until
 from tests.workflows.agents import Agents, three_tasks
@@ -41,7 +41,7 @@ async def test_an_agent_waits_for_its_turn_and_what_counts_are_the_tokens_that_w
             view = await Agents(idle, llm).run("Write three files.")
 
             async def corrected() -> bool:
-                rows = {row.bucket: row for row in await runs.limits(temporal_client, queue=idle.queue)}
+                rows = {row.bucket: row for row in await limits(temporal_client, queue=idle.queue)}
                 return rows["llm.tokens"].used == [view["tokens"]["totalTokens"]] and rows["llm"].running == 0
 
             await until(corrected, "the limiter knows how many tokens were used")

@@ -1,0 +1,142 @@
+"""The seams of a worker: what a feature offers to it, and puts around each attempt of a step.
+
+An attempt is an onion, as the SDK's `ActivityInboundInterceptor`: each `Layer` is called with what is inside it, and
+may do something before and after, change the result, or not call it at all.
+
+    class Timed(Layer):
+        async def call(self, attempt, inner):
+            began = time.monotonic()
+            try:
+                return await inner()
+            finally:
+                log(attempt.tool.spec.name, time.monotonic() - began)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from temporalio.client import Client
+
+from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.plans.agents.llm_request import LlmAnswer
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.parts import Part
+from plansurvive.runtime.settings import Settings
+
+
+class Waits(PlanError):
+    """Raised by a layer: the attempt does not begin, and the same call is worth trying again in `seconds`.
+
+    It uses up no attempt of the step and holds no slot of the worker meanwhile (`activities.attempt.waiting`). `what`
+    names for people what it waits for; `code` is the subclass's.
+    """
+
+    def __init__(self, what: str, seconds: float, reason: str) -> None:
+        super().__init__(reason)
+        self.what, self.seconds = what, seconds
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt of a step, whose arguments are filled in and checked."""
+
+    tool: Tool
+    context: ToolContext
+    args: Mapping[str, Any]
+    """The arguments as written, with the names of secrets in place of their values."""
+    clean: Callable[[str], str]
+    """Takes the secrets of the worker out of a text."""
+
+
+@dataclass(frozen=True)
+class LlmAttempt:
+    """One request to the LLM that is about to be sent."""
+
+    key: str
+    """Its idempotency key: the same for all attempts."""
+    tokens: int
+    """Tokens that it is expected to take, prompt and answer."""
+
+
+class Layer:
+    """What a feature puts around attempts. Override the seams that it fills; these here add nothing."""
+
+    async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ARG002
+        """Around the call of a tool: `inner` watches the workspace, calls it, and returns its value. May raise Waits.
+
+        Append to `attempt.context.confirm` what must be asked once more right before the tool is called.
+        """
+        return await inner()
+
+    async def request(self, attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]) -> LlmAnswer:  # noqa: ARG002
+        """Around a request to the LLM. May raise Waits."""
+        return await inner()
+
+
+class InWorker:
+    """What one feature does in a worker process; made once. Override what it fills."""
+
+    feature: ClassVar[str]
+
+    def __init__(self, client: Client, settings: Settings, fault: Callable[[str], None]) -> None:
+        """`fault` is called where a crash of the worker matters; tests crash it there. Raises SettingError."""
+        self.client, self.settings, self.fault = client, settings, fault
+
+    def activities(self) -> Sequence[Callable[..., object]]:
+        """Activities that the workflows of the feature call."""
+        return ()
+
+    def layer(self) -> Layer | None:
+        """Its layer around attempts; None if it has none, or nothing is set that needs it."""
+        return None
+
+    def facts(self) -> Part | None:
+        """What the plans of this worker need to know, recorded once per plan as a part of its facts."""
+        return None
+
+
+@dataclass(frozen=True)
+class WorkerFeatures:
+    """The features of a worker process, in the order of `features.FEATURES`."""
+
+    names: tuple[str, ...] = ()
+    """All of them, those without this side included."""
+    in_worker: Sequence[InWorker] = ()
+    checks: Sequence[Callable[[Plan], list[Problem]]] = ()
+    """What of a plan does not fit the settings; the same in `plan check`."""
+
+    @property
+    def activities(self) -> list[Callable[..., object]]:
+        """The activities of all features."""
+        return [activity for each in self.in_worker for activity in each.activities()]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers around attempts, the outermost first. Raises SettingError."""
+        return [layer for each in self.in_worker if (layer := each.layer()) is not None]
+
+    def facts(self) -> dict[str, Part]:
+        """The parts of the facts of a plan. Raises SettingError."""
+        parts = [part for each in self.in_worker if (part := each.facts()) is not None]
+        return {part.feature: part for part in parts}
+
+
+def around_call(layers: Sequence[Layer], attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
+    """Call the tool through the layers, the first one outermost."""
+    for layer in reversed(layers):
+        inner = partial(layer.call, attempt, inner)
+    return inner()
+
+
+def around_request(
+    layers: Sequence[Layer], attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]
+) -> Awaitable[LlmAnswer]:
+    """Send a request through the layers, the first one outermost."""
+    for layer in reversed(layers):
+        inner = partial(layer.request, attempt, inner)
+    return inner()

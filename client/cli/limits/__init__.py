@@ -1,1 +1,0 @@
-"""The command `plan limits`. May import `client.cli`, `client` and `runtime`."""

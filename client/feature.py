@@ -1,0 +1,37 @@
+"""The seams of the client: what a feature adds to `plan check`, the command line, the page and `plan doctor`.
+
+The sides are modules of a feature's folder, loaded when they are asked for, so that no command pays for the features of
+others. This is the one place of the client that knows where they are; it names none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # `plan --help` loads neither
+    from plansurvive.plans.model import Plan, Problem
+    from plansurvive.runtime.settings import Settings
+
+
+def sides(side: str) -> Sequence[ModuleType]:
+    """The modules of that side, in the order of the features."""
+    found: Sequence[ModuleType] = import_module("plansurvive.features").sides(side)
+    return found
+
+
+def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
+    """What of a plan does not fit the settings of this machine, as the features say. Raises SettingError."""
+    return [problem for side in sides("check") for problem in side.problems(plan, settings)]
+
+
+def commands_of_features() -> dict[str, tuple[str, str]]:
+    """The command table of the features: name -> (`module:function`, sentence). Data of their packages alone."""
+    packages: Sequence[ModuleType] = import_module("plansurvive.features").packages()
+    return {
+        name: (f"{package.__name__}.{place}", text)
+        for package in packages
+        for name, (place, text) in package.COMMANDS.items()
+    }

@@ -1,0 +1,47 @@
+"""What some plans use: a folder for each feature, with all its sides. The core names none of them.
+
+A new feature is a new folder and a line in FEATURES. The sides of a feature are its modules of these names, as far as
+it has them; each defines one name, and is imported when somebody asks for that side:
+
+- `rules`: `RULES`, a `plans.feature.Rules`
+- `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own
+- `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
+- `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
+- `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring)
+- `pages`: `routes` of the web page, whose templates are in the folder `templates`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+FEATURES: tuple[str, ...] = (
+    "limits",
+    "notify",
+    "locks",
+)
+"""In this order they are asked: where two of them put something around the same thing, the first is outermost."""
+
+
+def packages() -> list[ModuleType]:
+    """The packages of the features, which hold data about them and import nothing.
+
+    `COMMANDS`: see above. `REACHES_OUT`: an evaluation, which replays records, leaves the feature out.
+    """
+    return [import_module(f"{__name__}.{name}") for name in FEATURES]
+
+
+@cache
+def sides(side: str, names: tuple[str, ...] = FEATURES) -> tuple[ModuleType, ...]:
+    """The modules of that side, of the features that have it, in their order."""
+    return tuple(_existing(side, names))
+
+
+def _existing(side: str, names: tuple[str, ...]) -> Iterator[ModuleType]:
+    for name in names:
+        if find_spec(f"{__name__}.{name}.{side}") is not None:
+            yield import_module(f"{__name__}.{name}.{side}")

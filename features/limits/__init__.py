@@ -1,0 +1,4 @@
+"""Rates and concurrency of tools, task queues and the LLM, as `limits.toml` has them: docs/limits.md."""
+
+REACHES_OUT = True
+COMMANDS = {"limits": ("commands:limits", "Show rates and concurrency: what is used, and who waits.")}

@@ -1,0 +1,4 @@
+"""Messages to people about plans: what waits for them, and how plans end. docs/notifications.md."""
+
+REACHES_OUT = True
+COMMANDS = {"notify": ("commands:app", "List the targets of notifications, and test one.")}

@@ -1,0 +1,24 @@
+"""Composition: the features of a worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from temporalio.client import Client
+
+from plansurvive.activities.feature import WorkerFeatures
+from plansurvive.activities.tools.tool import no_fault
+from plansurvive.features import FEATURES, sides
+from plansurvive.runtime.settings import Settings
+
+
+def features_of_worker(
+    client: Client, settings: Settings, fault: Callable[[str], None] = no_fault, names: tuple[str, ...] = FEATURES
+) -> WorkerFeatures:
+    """The worker sides of the features of these names, made once for a process. Raises SettingError."""
+    return WorkerFeatures(
+        names=names,
+        in_worker=[side.IN_WORKER(client, settings, fault) for side in sides("in_worker", names)],
+        checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
+    )

@@ -1,0 +1,71 @@
+"""Composition: the workflow types that a worker registers and histories are replayed with.
+
+PlanWorkflow and AgentWorkflow are the core's with the features of this worker; the others are the features' own, and
+those of the core that know none. Built once, at import.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import ValidationError
+from temporalio import workflow
+
+from plansurvive.features import FEATURES, sides
+from plansurvive.plans.errors import PlanError
+from plansurvive.workflows import agent, plan
+from plansurvive.workflows.feature import Features, handlers_of
+from plansurvive.workflows.file_changes import ChangesWorkflow
+from plansurvive.workflows.upkeep.prune import PruneWorkflow
+
+
+def features_of(names: tuple[str, ...] = FEATURES) -> Features:
+    """What a workflow class is composed with, for the features of these names."""
+    return Features(
+        names=names,
+        rules=tuple(side.RULES for side in sides("rules", names)),
+        in_run=tuple(side.IN_RUN for side in sides("in_workflow", names) if side.IN_RUN),
+    )
+
+
+FEATURES_OF_WORKER = features_of()
+FeatureHandlers = handlers_of(FEATURES_OF_WORKER.in_run)
+"""The handlers of the signals that features declare."""
+
+
+@workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
+class PlanWorkflow(FeatureHandlers, plan.PlanWorkflow):  # type: ignore[misc, valid-type]
+    """Runs one plan, with all features."""
+
+    features = FEATURES_OF_WORKER
+
+    @workflow.init
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+
+    @workflow.run
+    async def run(self, *arguments: Any) -> dict[str, Any]:
+        """Draft, review, execute, summarize. Returns the summary."""
+        return await super().run(*arguments)
+
+
+@workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
+class AgentWorkflow(FeatureHandlers, agent.AgentWorkflow):  # type: ignore[misc, valid-type]
+    """Runs one agent, with all features."""
+
+    features = FEATURES_OF_WORKER
+
+    @workflow.init
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+
+    @workflow.run
+    async def run(self, *arguments: Any) -> dict[str, Any]:
+        """Begin, work, end. Returns the summary."""
+        return await super().run(*arguments)
+
+
+WORKFLOWS: tuple[type, ...] = (
+    *(PlanWorkflow, AgentWorkflow, ChangesWorkflow, PruneWorkflow),
+    *(each for side in sides("in_workflow") for each in side.WORKFLOWS),
+)

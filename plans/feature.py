@@ -1,0 +1,59 @@
+"""The seams of pure code: where a feature adds to what the core decides. The core names no feature.
+
+A feature is a folder in `features/`; each of its sides is a module of the same name everywhere, and fills what it needs
+of one protocol:
+
+| side | module | protocol | asked by |
+| --- | --- | --- | --- |
+| pure | `rules` | `Rules`, here | the schedule of a run |
+| workflow | `in_workflow` | `InRun`, workflows/feature.py | PlanWorkflow, AgentWorkflow |
+| worker | `in_worker` | `InWorker` and `Layer`, activities/feature.py | worker.py, each attempt |
+| client | `commands`, `pages`, `doctor` | client/feature.py | the command line, the page, `plan doctor` |
+
+What a feature keeps in a run is a part (`plans.parts`). A seam that no feature fills costs nothing: those that fill it
+are collected once.
+
+    RULES = Rules("notify", for_child=lambda run: ChildPart(...))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plansurvive.plans.parts import Part
+from plansurvive.plans.run import Run
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The pure side of one feature. A seam that it does not fill is None."""
+
+    name: str
+    """Name of the feature, as in `features.FEATURES`."""
+    for_child: Callable[[Run], Part | None] | None = None
+    """What a child plan or an agent of this run is started with, as a part of its options.
+
+    Asked when a step starts one. Example: `notify` passes on who is notified of the plan.
+    """
+
+
+@dataclass(frozen=True)
+class RuleSet:
+    """The pure sides of the features that a run asks, in the order of `features.FEATURES`."""
+
+    rules: Sequence[Rules] = ()
+    _for_child: tuple[Callable[[Run], Part | None], ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_for_child", tuple(each.for_child for each in self.rules if each.for_child))
+
+    def parts_for_child(self, run: Run) -> dict[str, Any]:
+        """The parts of the options that a child plan or an agent of the run is started with."""
+        parts = [part for seam in self._for_child if (part := seam(run)) is not None]
+        return {part.feature: part for part in parts}
+
+
+NO_RULES = RuleSet()
+"""The core alone."""

@@ -1,0 +1,48 @@
+"""Parts: what a feature keeps in a value of the core (`Run`, `Options`, `Facts`), under the feature's name.
+
+The core stores parts and passes them on without knowing what is in them. A part that is as new is left out of what is
+stored, so a feature costs nothing in the history of a plan that does not use it. A part whose feature this process
+does not have stays in the value as it was read: nothing is dropped by passing through an older or smaller worker.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+__all__ = ["Part", "Parted"]
+
+
+class Part(BaseModel):
+    """What one feature keeps. Every field has a default; its value is a part that nobody has used yet."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
+
+    feature: ClassVar[str]
+    """Name of the feature, as in `features.FEATURES`."""
+
+
+P = TypeVar("P", bound=Part)
+
+
+def _none_used(parts: dict[str, Any]) -> bool:
+    return all(isinstance(part, Part) and part == type(part)() for part in parts.values())
+
+
+class Parted(BaseModel):
+    """Base of the values that have parts."""
+
+    parts: dict[str, Any] = Field(
+        default_factory=dict,
+        exclude_if=_none_used,
+        description="What features keep, by the name of the feature.",
+    )
+
+    def part(self, kind: type[P]) -> P:
+        """The part of a feature; changes to it are kept. Raises pydantic's ValidationError for one that is damaged."""
+        found = self.parts.get(kind.feature)
+        if not isinstance(found, kind):
+            found = self.parts[kind.feature] = kind.model_validate({} if found is None else found)
+        return found

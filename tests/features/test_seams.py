@@ -1,0 +1,128 @@
+"""The seams between the core and its features: what is asked, what is not, and what a run keeps of a feature."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import ValidationError
+from temporalio import workflow
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features import FEATURES
+from plansurvive.features.worker_features import features_of_worker
+from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.parts import Part
+from plansurvive.plans.run import Run, run_of, text_of
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
+from plansurvive.workflows import plan as core
+from plansurvive.workflows.feature import Collaborators, Features, InRun
+from tests.driving import Plans, work
+from tests.plans.building import run_of as made_of
+from tests.plans.building import step
+from tests.waiting import until
+
+TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
+ROOT = Path(__file__).parents[2] / "features"
+
+
+class Count(Part):
+    """A part of a feature that there is not."""
+
+    feature: ClassVar[str] = "counting"
+
+    number: int = 0
+
+
+@workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
+class CoreAlone(core.PlanWorkflow):
+    """The core without any feature."""
+
+    features = Features()
+
+    @workflow.init
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+
+    @workflow.run
+    async def run(self, *arguments: Any) -> dict[str, Any]:
+        """As the core does."""
+        return await super().run(*arguments)
+
+
+def core_alone(client: Client, settings: Settings) -> Worker:
+    """A worker without features."""
+    types = [CoreAlone if each is PlanWorkflow else each for each in WORKFLOWS]
+    own = features_of_worker(client, settings, names=())
+    return build(client, settings, load_tools([TOOLS]), indexed=True, workflows=types, features=own)
+
+
+def test_each_folder_is_a_feature_and_each_feature_a_folder() -> None:
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(FEATURES)
+
+
+def test_a_part_is_kept_once_it_is_used_and_costs_nothing_before() -> None:
+    run = made_of(step("a"))
+    empty = text_of(run)
+    assert run.part(Count).number == 0
+    assert text_of(run) == empty
+    run.part(Count).number = 3
+    assert run_of(text_of(run)).part(Count).number == 3
+
+
+def test_a_part_of_a_feature_that_is_not_here_passes_through() -> None:
+    run = made_of(step("a"))
+    run.part(Count).number = 3
+    assert Run.model_validate_json(text_of(run_of(text_of(run)))).part(Count).number == 3
+
+
+def test_a_seam_that_nobody_fills_is_not_asked() -> None:
+    class Silent(InRun):
+        feature = "silent"
+
+    class Shows(InRun):
+        feature = "shows"
+        times = 0
+
+        def shown(self) -> None:
+            Shows.times += 1
+
+    made: list[InRun] = [kind.__new__(kind) for kind in (Silent, Shows)]
+    collected = Collaborators(made)
+    collected.shown()
+    assert Shows.times == 1
+    assert [len(each) for each in (collected._shown, collected._resting, collected._ended)] == [1, 0, 0]
+
+
+async def test_the_core_runs_a_plan_without_any_feature(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    async with core_alone(temporal_client, settings):
+        started = await Plans(temporal_client, queue, workspace).start([work("a"), work("b", "a")])
+        assert (await started.ended())["status"] == "completed"
+        assert "features" not in (await started.handle.query("state"))["facts"]
+
+
+async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    plans = Plans(temporal_client, queue, workspace)
+    async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
+        started = await plans.start([work("a", requiresApproval=True)])
+        await started.until_asked("a")
+
+    async def failed() -> bool:
+        history = await started.handle.fetch_history()
+        tasks = [each for each in history.events if each.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
+        return any("FEATURE_MISSING" in each.workflow_task_failed_event_attributes.failure.message for each in tasks)
+
+    async with core_alone(temporal_client, settings):
+        await started.signal("approve", {"stepId": "a"})
+        await until(failed, "the task fails for want of a feature")
+    async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
+        assert (await started.ended())["status"] == "completed"
