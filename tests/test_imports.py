@@ -468,8 +468,8 @@ def test_what_a_workflow_needs_passes(source: str) -> None:
     assert not purity_problems(source, "workflows")
 
 
-OF_THE_REVIEW_SCREEN = {"client/cli/review.py", "client/cli/follow/answering.py"}
-"""Who may import it: the command that opens it, and the live board, which lets people edit in the same way."""
+OF_THE_REVIEW_SCREEN = {"client/cli/review.py"}
+"""Who may import it: the command that opens it."""
 
 
 def borrowers(sources: Iterable[tuple[str, str]]) -> set[str]:

@@ -12,6 +12,7 @@ from plansurvive.client.decide.shown import EDITED, MARGIN
 from plansurvive.client.differences.plan_diff import FieldChange, field_changes
 from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
+from plansurvive.plans.plan_diff import same_value
 from plansurvive.plans.views.call_text import NAME_WIDTH
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.safe_text import line
@@ -29,6 +30,11 @@ def with_args(item: Item, args: Mapping[str, Any]) -> Item:
     large = {name: each for name, each in item.large.items() if name in kept}
     values = {name: each for name, each in item.values.items() if name in kept}
     return item.model_copy(update={"args": given, "large": large, "values": values, "always": ""})
+
+
+def is_same(item: Card, args: Mapping[str, Any]) -> bool:
+    """Whether these are the arguments of the call: its digest would be the same. 1, 1.0 and true are not."""
+    return same_value(dict(args), item.args)
 
 
 def edit_rows(item: Card, args: Mapping[str, Any]) -> list[str]:

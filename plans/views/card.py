@@ -129,7 +129,6 @@ class Card(Value):
             found = [each for each in found if each[1] != self.args.get(QUESTION)]
         else:
             found += [("queue", self.queue or ""), ("workspace", self.workspace)]
-            found += [("network", "asks for network access")] if self.network else []
             found += [("time limit", _clock(self.deadline))] if self.deadline else []
         return [Part(name, text) for name, text in found if text]
 

@@ -18,10 +18,10 @@ from temporalio.client import Client
 from plansurvive.client import runs
 from plansurvive.client.answers.form import Form
 from plansurvive.client.cli.output import fitted
-from plansurvive.client.decide.changed_call import with_args
+from plansurvive.client.decide.changed_call import is_same, with_args
+from plansurvive.client.forms.editor import let_edit
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.live.marks import ASKING
-from plansurvive.client.review.external_editor import let_edit
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.call_text import call_rows
@@ -70,7 +70,7 @@ async def edited(asked: Asked, console: Console, read_line: ReadLine) -> str:
     is_plain = all(char.isprintable() or char == "\n" for char in before)
     text = before if is_plain else json.dumps(asked.item.args, indent=2, default=str)
     args = _args(await asyncio.to_thread(let_edit, text + "\n"))
-    if args == asked.item.args:
+    if is_same(asked.item, args):
         return "The arguments are as before; nothing was decided."
     _head(console, "Approve ", asked.item, "with these arguments instead:")
     for row in fitted(call_rows(with_args(asked.item, args), why=False)):

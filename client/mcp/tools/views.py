@@ -16,7 +16,9 @@ from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Status
-from plansurvive.plans.views.models import BriefStep, BriefView, PlanView, ResultView
+from plansurvive.plans.views.card import wanted
+from plansurvive.plans.views.models import BriefStep, BriefView, PlanView, ResultView, StepView
+from plansurvive.plans.views.row import row
 from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.views.summary import Failure
 
@@ -41,6 +43,9 @@ class StepShown(Value):
     tool: str
     description: str = ""
     status: Status
+    word: str = Field(
+        default="", description="The same in words: `awaiting approval`, `denied`, `permanently blocked`."
+    )
     awaiting: str | None = Field(
         default=None, description="approval, answer: of a person; event; recovery: of the LLM."
     )
@@ -112,7 +117,7 @@ class Awaited(Value):
         why = f" ({'; '.join(map(line, self.reasons))})" if self.reasons else ""
         call = line(json.dumps(self.args, ensure_ascii=False, default=str))
         shown = call if len(call) <= MAX_CALL else f"{call[:MAX_CALL]}…"
-        return f"{self.plan_id} {line(self.step_id)}: {self.kind} of {self.tool}{why}: {shown}"
+        return f"{self.plan_id} {line(self.step_id)}: awaiting {wanted(self.kind)} ({self.tool}){why}: {shown}"
 
     @classmethod
     def of(cls, item: Pending) -> Awaited:
@@ -121,11 +126,10 @@ class Awaited(Value):
         Of such arguments, `cut` has the beginning of their JSON.
         """
         found = cls.model_validate(item.model_dump(include=set(cls.model_fields) - {"is_whole"}, by_alias=False))
-        text = json.dumps(found.args, ensure_ascii=False, default=str)
-        if len(text) <= MAX_VALUE and not item.large:
+        args = _bounded(found.args)
+        if args is found.args and not item.large:
             return found
-        shown_args = found.args if len(text) <= MAX_VALUE else {"cut": text[:MAX_VALUE]}
-        return found.model_copy(update={"args": shown_args, "is_whole": False, "digest": ""})
+        return found.model_copy(update={"args": args, "is_whole": False, "digest": ""})
 
 
 class Shown(Value):
@@ -173,7 +177,7 @@ def text_of(found: Shown) -> str:
     """A plan as a model reads it."""
     counted = ", ".join(f"{number} {name}" for name, number in found.counts.items() if name != "total" and number)
     rows = [f"plan {found.plan_id} · {found.status} · {counted or 'no steps yet'}", *found.warnings]
-    rows += [f"{each.status:<10} {each.id} ({each.tool})" for each in found.steps]
+    rows += [f"{each.word:<10} {each.id} ({each.tool})" for each in found.steps]
     rows += [f"… more steps: fromStep {found.next}"] if found.next else []
     rows += [f"problem: {each}" for each in found.problems]
     if found.step is not None:
@@ -215,10 +219,11 @@ def _is_draft(view: BriefView) -> bool:
     return view.status in (PlanStatus.DRAFT, PlanStatus.REVIEW)
 
 
-def _step(step: BriefStep) -> StepShown:
+def _step(step: BriefStep | StepView) -> StepShown:
     return StepShown(
-        id=step.id, tool=step.tool, description=step.description[:300], status=step.status, awaiting=step.awaiting
-    )
+        id=step.id, tool=step.tool, description=step.description[:300], status=step.status, word=row(step).word,
+        awaiting=step.awaiting,
+    )  # fmt: skip
 
 
 async def _detail(here: Connected, plan: str, whole: PlanView, step_id: str) -> StepDetail:
@@ -227,8 +232,7 @@ async def _detail(here: Connected, plan: str, whole: PlanView, step_id: str) -> 
     if found is not None:
         files = whole.step_files.get(str(found.order), [])
         return StepDetail(
-            id=found.id, tool=found.tool, description=found.description[:300], status=found.status,
-            awaiting=found.awaiting, args=_bounded(found.args), depends_on=found.depends_on, reason=found.reason,
+            **dict(_step(found)), args=_bounded(found.args), depends_on=found.depends_on, reason=row(found).reason,
             result=Result.of(found.result) if found.result else None, files=files[:MAX_FILES], warnings=found.warnings,
         )  # fmt: skip
     page = await runs.inside(here.client, plan, step_id)
@@ -236,7 +240,7 @@ async def _detail(here: Connected, plan: str, whole: PlanView, step_id: str) -> 
         raise Refused(f"plan '{whole.id}' has no step '{step_id}'; plan_show lists its steps", "UNKNOWN_STEP")
     inner = page.step
     return StepDetail(
-        **dict(_step(inner)), args=_bounded(inner.args or {}), depends_on=inner.needs, reason=inner.reason,
+        **dict(_step(inner)), args=_bounded(inner.args or {}), depends_on=inner.needs, reason=row(inner).reason,
         result=Result.of(inner.result) if inner.result else None, files=inner.files[:MAX_FILES],
         warnings=inner.warnings,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from plansurvive.client import runs
-from plansurvive.client.decide.changed_call import edit_rows, with_args
+from plansurvive.client.decide.changed_call import edit_rows, is_same, with_args
 from plansurvive.client.forms.flat import flat_fields
 from plansurvive.client.forms.texts import ABSENT, Unreadable
 from plansurvive.client.review.dialogs import Approve
@@ -26,7 +26,6 @@ from plansurvive.client.review.step_form import FieldRow
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.plan_diff import same_value
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.safe_text import line, safe
 
@@ -109,7 +108,7 @@ async def approved_with_others(
         if args is None:
             typed.pop(item.step_id, None)
             return "Nothing was decided."
-        if same_value(args, item.args):
+        if is_same(item, args):
             said = "These are the arguments of the call: change them, or leave with escape and approve it with y."
             continue
         typed[item.step_id], said = args, ""

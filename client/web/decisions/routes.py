@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from plansurvive.client import runs
 from plansurvive.client.calls import with_values
+from plansurvive.client.decide.changed_call import is_same
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.web.access import Role, needs, person_of
@@ -149,7 +150,7 @@ async def _with_other_args(request: Request, form: FormData, choice: Choice) -> 
     if final is None:
         found = args_form(schema, asked.args).read(form.multi_items())
         notice = "" if found.is_valid or not found.is_complete else "Nothing was approved: see the fields marked ✗."
-        if found.is_valid and found.value == asked.args:
+        if found.is_valid and is_same(asked, found.value):
             notice = "Nothing was approved: these are the arguments of the call. Change them, or approve it as it is."
         if not found.is_valid or notice:
             typed = Typed(notice, choice.comment, args=found.field, code=INVALID, edits=True)

@@ -17,6 +17,7 @@ from plansurvive.client.web.graph.tree import Node, tree_of
 from plansurvive.plans.run import ENDED
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.models.records import ToolCallView
+from plansurvive.plans.views.row import status_word
 from plansurvive.plans.views.safe_text import line
 
 ROWS = 200
@@ -123,7 +124,7 @@ def _row(
     scale: _Scale,
 ) -> Row:
     bars = [*_wait(step, ends, asked.get(step.id), scale), *_ran(step, scale), *_attempts(calls, scale)]
-    return Row(step.id, line(step.description or step.id), _status(step), tuple(bars))
+    return Row(step.id, line(step.description or step.id), status_word(step), tuple(bars))
 
 
 def _wait(step: StepView, ends: Mapping[str, datetime | None], since: datetime | None, scale: _Scale) -> Iterator[Bar]:
@@ -150,7 +151,7 @@ def _ran(step: StepView, scale: _Scale) -> Iterator[Bar]:
     decided = step.decision.time if step.decision else None
     begin, end = max(step.started_at, decided or step.started_at), step.ended_at
     seconds = ((end or scale.now) - begin).total_seconds()
-    yield scale.bar(begin, end, _status(step), f"{_status(step)}, {_length(seconds)}")
+    yield scale.bar(begin, end, status_word(step), f"{status_word(step)}, {_length(seconds)}")
 
 
 def _attempts(calls: Iterable[ToolCallView], scale: _Scale) -> Iterator[Bar]:
@@ -171,17 +172,13 @@ def _group(node: Node, steps: Mapping[str, StepView], scale: _Scale) -> Iterator
         return
     is_open = any(step.started_at and not step.ended_at for step in found)
     end = None if is_open else max((step.ended_at for step in found if step.ended_at), default=None)
-    words = [_status(step) for step in found]
+    words = [status_word(step) for step in found]
     worst = next((word for word in ("failed", "denied", "running") if word in words), None)
     status = worst or ("completed" if words.count("completed") == len(words) else "running")
     done = sum(word in ("completed", "skipped") for word in words)
     says = f"{done:,} of {len(found):,} done, {_length(((end or scale.now) - min(began)).total_seconds())}"
     label = node.label if node.kind == FOLD else found[0].id
     yield Row("" if node.kind == FOLD else node.id, label, status, (scale.bar(min(began), end, status, says),))
-
-
-def _status(step: StepView) -> str:
-    return "denied" if step.decision is not None and not step.decision.approved else step.status.value
 
 
 def _ticks(length: float) -> Iterator[Tick]:

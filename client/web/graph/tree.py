@@ -21,6 +21,7 @@ from plansurvive.plans.views.graphs.plan_nodes import written_text
 from plansurvive.plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
 from plansurvive.plans.views.models.plan import TaskView
 from plansurvive.plans.views.nested.words import inside_line, what
+from plansurvive.plans.views.row import status_word
 from plansurvive.plans.views.safe_text import line
 
 LABEL = 120
@@ -94,7 +95,7 @@ def instance_nodes(step: Step, listed: Sequence[BriefStep], inside_of: str) -> l
 
 def _started(step: StepView) -> Node:
     node = _head(step, step.id)._replace(
-        status="denied" if step.decision and not step.decision.approved else step.status.value,
+        status=status_word(step),
         awaiting=step.awaiting or "",
         needs=tuple(step.needs),
     )

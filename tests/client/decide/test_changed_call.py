@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plansurvive.client.decide.call_diff import call_diff
-from plansurvive.client.decide.changed_call import edit_rows, with_args
+from plansurvive.client.decide.changed_call import edit_rows, is_same, with_args
 from plansurvive.client.decide.shown import changes, styles
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.views.call_text import call_rows
@@ -53,3 +53,10 @@ def test_an_edit_is_told_as_a_diff_of_each_argument_in_which_nothing_can_pass_fo
         "             │ x ! y:", "             │ +1",
     ]  # fmt: skip
     assert styles(rows, {}) == ["", "red", "green", "", "green"]
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", 2])
+def test_arguments_that_only_look_the_same_are_others(value: object) -> None:
+    item = Card(step_id="s", kind="approval", tool="t", args={"a": {"b": [1]}, "c": 2})
+    assert is_same(item, {"c": 2, "a": {"b": [1]}}), "their order means nothing"
+    assert not is_same(item, {"a": {"b": [value]}, "c": 2})

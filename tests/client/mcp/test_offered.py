@@ -209,7 +209,7 @@ async def test_clients_that_show_a_model_only_the_text_get_schemas_too(offline: 
 
 def test_the_text_of_a_pending_decision_has_the_call_on_one_line() -> None:
     asked = Awaited(plan_id="p", step_id="a", kind="approval", tool="run_command", args={"command": "rm\n\u202ex"})
-    assert asked.text == 'p a: approval of run_command: {"command": "rm\\n\\u202ex"}'
+    assert asked.text == 'p a: awaiting approval (run_command): {"command": "rm\\n\\u202ex"}'
 
 
 def test_a_plan_that_has_just_been_started_is_not_taken_for_one_that_awaits_a_person() -> None:

@@ -51,13 +51,12 @@ def test_only_a_call_has_arguments_to_replace() -> None:
 
 
 def test_a_call_is_made_somewhere_and_can_be_decided_until_its_time_limit() -> None:
-    places = call(item="cat, item 1 of 2", queue="q", workspace="/w", network=True, deadline=UNTIL).places
+    places = call(item="cat, item 1 of 2", queue="q", workspace="/w", deadline=UNTIL).places
     assert [tuple(part) for part in places] == [
         ("what", "Wipe"),
         ("item", "cat, item 1 of 2"),
         ("queue", "q"),
         ("workspace", "/w"),
-        ("network", "asks for network access"),
         ("time limit", "2026-11-25 12:00:00 UTC"),
     ]
     assert call(description="").places == []

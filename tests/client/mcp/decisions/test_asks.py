@@ -26,7 +26,8 @@ def asked(**more: Any) -> Pending:
 
 
 def test_an_approval_shows_the_whole_call_and_nothing_is_chosen_beforehand() -> None:
-    request = ask_of(asked(network=True, reasons=["it changes files"], queue="q")).request()
+    args = {"command": "rm -r out", "network": True}
+    request = ask_of(asked(args=args, reasons=["it changes files"], queue="q")).request()
     assert request["method"] == "elicitation/create"
     params = request["params"]
     assert params["mode"] == "form"

@@ -90,7 +90,8 @@ def test_texts_of_plans_are_made_safe_and_are_bounded() -> None:
 
 
 def test_a_denied_step_is_not_just_skipped() -> None:
-    (node,) = tree_of(view([step("a", status="skipped", decision={"approved": False, "by": "ann"})]))
+    denied = {"ok": False, "code": "DENIED", "error": "User denied approval"}
+    (node,) = tree_of(view([step("a", status="skipped", result=denied)]))
     assert node.status == "denied"
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.review.external_editor import as_text, edits_of, let_edit
+from plansurvive.client.forms.editor import let_edit
+from plansurvive.client.review.step_text import as_text, edits_of
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.errors import PlanError
 from tests.client.review.conftest import Open
