@@ -11,8 +11,9 @@ import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from plansurvive.activities.provenance.scan import Mark, mark_of
+from plansurvive.activities.provenance.scan import SKIPPED, VERSIONED, Mark, mark_of
 from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.git_folders import CONTINUED, GUARDED
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.files.name_patterns import ProtectedNames
 
@@ -20,9 +21,14 @@ MAX_TOLD = 10
 
 
 def guarded(root: str, protected: Iterable[str]) -> dict[str, Mark]:
-    """Marks of protected files and of the entries of protected directories; paths relative to the workspace."""
-    found: dict[str, Mark] = {}
-    for path in protected:
+    """Marks of protected files, of the entries of protected directories, and of what git will continue with.
+
+    Paths are relative to the workspace.
+    """
+    known, found = set(protected), dict[str, Mark]()
+    places = [each.removesuffix("hooks") for each in known if each.endswith("hooks")]
+    later = [f"{place}{each}" for place in places if f"{place}commondir" in known for each in CONTINUED]
+    for path in (*known, *later):
         with suppress(OSError):
             status = os.lstat(f"{root}/{native(path)}")
             if not stat.S_ISDIR(status.st_mode):
@@ -48,6 +54,21 @@ def running_later(root: str, changed: Iterable[str], names: ProtectedNames) -> s
     above = [name for name in root.split("/") if name]
     reasons = ((path, names.reason(path.split("/"), above)) for path in changed)
     return _told("files that may run code later were", [path for path, found in reasons if found and not found.strict])
+
+
+def out_of_sight(names: ProtectedNames, written: Iterable[str]) -> str:
+    """The warning about protected files below folders that a scan skips, such as `node_modules`, by a trace."""
+    touched = []
+    for path in written:
+        parts = path.split("/")
+        at = next((number for number, part in enumerate(parts[:-1]) if part in SKIPPED), None)
+        if at is None or parts[at] in VERSIONED:
+            continue
+        rest = parts[at + 1 :]
+        inside = rest[rest.index(".git") + 1 :] if ".git" in rest else []
+        if names.is_strict(rest) and (not inside or any("/".join(inside).startswith(each) for each in GUARDED)):
+            touched.append(path)
+    return _told("protected files were", touched)
 
 
 def _told(what: str, touched: Sequence[str]) -> str:

@@ -19,20 +19,15 @@ from typing import NamedTuple
 
 import xxhash
 
-from plansurvive.activities.provenance.git_folders import (
-    GUARDED,
-    guarded_elsewhere,
-    guarded_in_git,
-    is_bare,
-    resolved_by_git,
-)
-from plansurvive.activities.workspace.file_names import visible
+from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.git_folders import is_bare, of_repository
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 
 MAX_ENTRIES = 100_000
 MAX_DEPTH = 200
-SKIPPED = frozenset((
-    *(".git", ".hg", ".svn", ".jj", ".bzr", "node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox"),
+VERSIONED = frozenset((".git", ".hg", ".svn", ".jj", ".bzr"))
+SKIPPED = VERSIONED | frozenset((
+    *("node_modules", "bower_components", "__pycache__", ".venv", "venv", ".tox"),
     *(".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis", ".eggs", ".gradle", ".terraform", ".cache"),
     ".direnv",
 ))  # fmt: skip
@@ -161,30 +156,12 @@ def _enter(directory: int, path: str, found: WorkspaceScan, skipped: str, depth:
                 found.protected.append(path + text)
         if status is not None:
             found.marks[path + text] = (status.st_ctime_ns, status.st_size, status.st_ino)
-    if ".git" in folders:
-        found.protected += [f"{path}.git/{visible(each)}" for each in guarded_in_git(directory)]
-        found.protected += _resolved(directory, ".git", f"{path}.git/")
-    elif any(entry.name == ".git" for entry in listed):
-        elsewhere = guarded_elsewhere(directory, path)
-        found.protected += [f"{path}.git", *map(visible, elsewhere)]
-        for place in [each.removesuffix("hooks") for each in elsewhere[:1]]:  # the first is its `hooks`
-            found.protected += _resolved(directory, os.path.relpath(place, path or "."), place, path)
-    elif "objects" in folders and is_bare([entry.name for entry in listed]):
-        found.protected += [f"{path}{each}" for each in (*GUARDED, *map(visible, resolved_by_git(directory, path)))]
+    names = [entry.name for entry in listed]
+    if ".git" in names or is_bare(names):
+        found.protected += map(visible, of_repository(directory, native(path), names))
     found.complete = found.complete and len(found.marks) <= found.most and (depth <= MAX_DEPTH or not folders)
     for name in folders if depth <= MAX_DEPTH else ():
         _enter_folder(directory, path + visible(name), name, found, skipped, depth, marking and found.complete)
-
-
-def _resolved(directory: int, name: str, path: str, tree: str = "") -> list[str]:
-    """What git reads by the word of the git directory `name` in an open directory; `path`: as in `resolved_by_git`."""
-    with suppress(OSError):
-        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
-        try:
-            return [*map(visible, resolved_by_git(inner, path, tree))]
-        finally:
-            os.close(inner)
-    return []
 
 
 def _is_socket(entry: os.DirEntry[str]) -> bool:

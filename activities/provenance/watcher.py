@@ -23,7 +23,7 @@ from plansurvive.activities.provenance.declared_writes import named_by
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.known_states import KnownStates, mark_at
 from plansurvive.activities.provenance.path_state import MAX_HASHED, kept_state, state_of
-from plansurvive.activities.provenance.protected_files import guarded, running_later, warning
+from plansurvive.activities.provenance.protected_files import guarded, out_of_sight, running_later, warning
 from plansurvive.activities.provenance.scan import MAX_ENTRIES, Difference, Looks, Mark, WorkspaceScan, look
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.tracing import under_way
@@ -159,6 +159,8 @@ class Watcher:
         except OSError as error:
             return context.warn(f"the changes of the call are unknown: the workspace cannot be read ({error.strerror})")
         if text := warning(watch.guarded, guarded(watch.root, after.protected)):
+            context.warn(text)
+        if text := out_of_sight(self._names, watch.trace().names):
             context.warn(text)
         difference = self._difference(watch, after, context)
         if text := running_later(watch.root, [*difference.created, *difference.changed], self._names):

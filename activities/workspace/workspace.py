@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 
 from plansurvive.activities.workspace.file_names import native, visible
+from plansurvive.activities.workspace.git_folders import led_to
 from plansurvive.activities.workspace.identity import check_open
 from plansurvive.activities.workspace.paths import check_new_name, file_parts_of, outside, parts_of, shown
 from plansurvive.plans.activity_io import Call
@@ -88,6 +89,12 @@ class Place:
                     f"PATH_PROTECTED: {shown(self.path)} ({found.title}) may {found.why};"
                     " a person must approve writing to it",
                 )
+        if not is_folder and led_to(self.root, "/".join((*self.folders, *self.missing, self.name))):
+            raise ToolError(
+                "APPROVAL_REQUIRED",
+                f"PATH_PROTECTED: {shown(self.path)} is a hook or configuration by the word of a git repository: it"
+                " may run code with the next git command; a person must approve writing to it",
+            )
         if call.strict and self.status is None and is_exposed(self.real_parts, at_top=not self.folders):
             raise ToolError(
                 "APPROVAL_REQUIRED",

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.activities.provenance.git_folders import MAX_FOLDERS, guarded_in_git
 from plansurvive.activities.provenance.protected_files import MAX_TOLD, guarded, warning
 from plansurvive.activities.provenance.scan import look
+from plansurvive.activities.workspace.git_folders import MAX_FOLDERS, guarded_in_git
 
 
 @pytest.fixture

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.activities.provenance.protected_files import guarded, out_of_sight, warning
 from plansurvive.activities.provenance.scan import look
+from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.sandbox.bubblewrap import arguments
 from plansurvive.activities.sandbox.root_view import root_view
+from plansurvive.activities.sandbox.sandbox import choose
+from plansurvive.activities.tracing.probe import is_traced
+from plansurvive.plans.files.name_patterns import DEFAULT
+from tests.activities.attempts import Attempts
 
 
 def git(place: Path, *arguments: str) -> None:
@@ -82,3 +89,63 @@ def test_a_second_name_of_a_protected_file_is_read_only_as_well(tree: Path) -> N
     os.link(hook, tree / "backup-hook")
     os.link(tree / ".git" / "config", tree / "node_modules" / "c")
     assert {f"{workspace}/a/backup-hook", f"{workspace}/a/node_modules/c"} <= read_only()
+
+
+async def test_a_file_tool_asks_before_it_writes_what_git_reads_by_its_own_word(tree: Path, attempts: Attempts) -> None:
+    tree.rename(attempts.workspace / "a")
+    tree = attempts.workspace / "a"
+    (attempts.workspace / "store").mkdir()
+    git(attempts.workspace / "store", "init", "-q", "--bare")
+    git(tree, "worktree", "add", "-q", "../wt")
+    (tree / ".git").rename(attempts.workspace / "meta")
+    (tree / ".git").write_text("gitdir: ../meta\n")
+    (attempts.workspace / "wt" / ".git").write_text("gitdir: ../meta/worktrees/wt\n")
+    asking = attempts.but(approved=False)
+    places = ("a/tools/hooks/pre-commit", "a/own.conf")
+    for path in (*places, "a/tools/build.sh", "wt/tools.txt", "store/readme", "notes.txt"):  # control
+        await asking.run("write_file", path=path, content="x")
+        (attempts.workspace / path).unlink()
+    git(tree, "config", "core.hooksPath", "tools/hooks")
+    git(tree, "config", "include.path", "../a/own.conf")
+    for path in (*places, "meta/hooks/pre-commit", "meta/config", "store/hooks/post-update", "store/config"):
+        error = await asking.error("write_file", path=path, content="x")
+        assert error.type == "APPROVAL_REQUIRED", path
+        assert "PATH_PROTECTED" in str(error), path
+    await attempts.run("write_file", path=places[0], content="x")  # with an approval
+
+
+@pytest.mark.parametrize("place", ["rebase-merge/git-rebase-todo", "sequencer/todo"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_command_that_changes_what_git_will_continue_with_is_warned_of(tree: Path, place: str, exists: bool) -> None:
+    file, root = tree / ".git" / place, str(tree.parent)
+    file.parent.mkdir()
+    if exists:
+        file.write_text("pick 1234 x\n")
+    before = guarded(root, look(root).protected)
+    assert warning(before, guarded(root, look(root).protected)) == ""  # control
+    file.write_text("exec evil\n")
+    assert f"a/.git/{place}" in warning(before, guarded(root, look(root).protected))
+
+
+def test_protected_files_in_folders_that_are_not_searched_are_warned_of_by_the_trace() -> None:
+    told = ("node_modules/q/.vscode/tasks.json", ".venv/.claude/settings.json", "node_modules/p/.git/hooks/pre-commit",
+            "x/node_modules/p/.git/config")  # fmt: skip
+    for path in told:
+        assert path in out_of_sight(DEFAULT, [path, "node_modules/a.js"])
+    others = ("node_modules/p/package.json", "node_modules/p/.git/objects/1/2", ".git/hooks/x", ".vscode/tasks.json",
+              ".venv/lib/x.py")  # fmt: skip
+    assert out_of_sight(DEFAULT, others) == ""
+
+
+async def test_a_command_that_makes_one_there_is_warned_of(attempts: Attempts, state_dir: Path) -> None:
+    sandbox = choose("auto", state=state_dir)
+    if not is_traced(sandbox):
+        pytest.skip("processes cannot be traced here")
+    traced = attempts.but(site=ToolEnvironment(sandbox, Watcher(state_dir)))
+    command = "mkdir -p node_modules/q{}; echo x > node_modules/q/{}"
+    done = await traced.run("run_command", command=command.format("", "a.js"))
+    assert not [each for each in done.warnings if "protected" in each]  # control
+    done = await traced.run("run_command", command=command.format("/.vscode", ".vscode/tasks.json"))
+    [told] = [each for each in done.warnings if "protected" in each]
+    assert "node_modules/q/.vscode/tasks.json" in told
+    assert "a.js" not in told

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 GUARDED = ("hooks", "config", "config.worktree", "info/attributes", "commondir", "gitdir")
+CONTINUED = ("rebase-merge/git-rebase-todo", "sequencer/todo")
+"""What git goes on with at the next `--continue`: it may name commands. Git itself writes these files."""
 _NESTED = ("modules", "worktrees")
+_OF_BARE = ("HEAD", "objects", "refs")
 MAX_INCLUDED = 100
 """Configurations that are read for one git directory."""
 MAX_CONFIGURATION = 1_000_000
@@ -73,9 +77,65 @@ def _parent(path: str, levels: int) -> str:
     return "".join(f"{part}/" for part in path.split("/")[:-levels])
 
 
+def led_to(root: str, path: str) -> bool:
+    """Whether git reads a file by the word of a repository above it: of its hooks or configurations, or it is one of
+    a repository without `.git` in its name. `path`: relative to the workspace `root`, as it is on disk.
+
+    For file tools, before they write: what is in a `.git` is protected by its name.
+    """
+    parts, found = path.split("/"), list[str]()
+    for depth in range(len(parts)):
+        above = "".join(f"{part}/" for part in parts[:depth])
+        with suppress(OSError):
+            descriptor = os.open(f"{root}/{above}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                names = [name for name in (".git", *_OF_BARE) if _exists(name, descriptor)]
+                found += [each for each in of_repository(descriptor, above, names) if each != f"{above}.git"]
+            finally:
+                os.close(descriptor)
+    return any(path == each or path.startswith(f"{each}/") for each in found)
+
+
+def of_repository(directory: int, path: str, names: Collection[str]) -> list[str]:
+    """What git reads in the repository of an open directory, if it has one: paths relative to the workspace, existing
+    or not. `path`: of the directory, with `/` at its end unless it is empty; `names`: of its entries.
+    """
+    if ".git" in names and stat.S_ISDIR(os.stat(".git", dir_fd=directory, follow_symlinks=False).st_mode):
+        return [*(f"{path}.git/{each}" for each in guarded_in_git(directory)),
+                *_resolved(directory, ".git", f"{path}.git/")]  # fmt: skip
+    if ".git" in names:
+        elsewhere = guarded_elsewhere(directory, path)
+        found = [f"{path}.git", *elsewhere]
+        for place in [each.removesuffix("hooks") for each in elsewhere[:1]]:  # the first is its `hooks`
+            found += _resolved(directory, os.path.relpath(place, path or "."), place, path)
+        return found
+    if is_bare(names):
+        return [f"{path}{each}" for each in GUARDED] + resolved_by_git(directory, path)
+    return []
+
+
+def _resolved(directory: int, name: str, path: str, tree: str = "") -> list[str]:
+    """What git reads by the word of the git directory `name` in an open directory; `path`: as in `resolved_by_git`."""
+    with suppress(OSError):
+        inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=directory)
+        try:
+            return resolved_by_git(inner, path, tree)
+        finally:
+            os.close(inner)
+    return []
+
+
+def _exists(name: str, directory: int) -> bool:
+    try:
+        os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
 def is_bare(names: Collection[str]) -> bool:
     """Whether a directory with these entries is a repository itself, whatever it is called."""
-    return {"HEAD", "objects", "refs"} <= set(names)
+    return set(_OF_BARE) <= set(names)
 
 
 def guarded_in_git(parent: int) -> list[str]:
