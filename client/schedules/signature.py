@@ -16,7 +16,7 @@ from plansurvive.runtime.signing import public_key
 
 SOON = timedelta(days=30)
 """How long before its end an expiry is worth a warning."""
-RENEW = "`plan schedule update NAME` signs it anew"
+RENEW = "`plan schedule update NAME` signs it again"
 
 
 class ScheduleSignature(Value):

@@ -186,7 +186,7 @@ async def test_people_see_how_long_the_signature_of_a_schedule_counts(
     assert good.expires == good.made + timedelta(days=SCHEDULE_DAYS)
     assert (good.problem, good.since) == ("", None)
     assert good.text(now) == f"counts until {good.expires:%Y-%m-%d}"
-    assert good.text(good.expires - timedelta(days=5)).endswith("soon; `plan schedule update NAME` signs it anew")
+    assert good.text(good.expires - timedelta(days=5)).endswith("soon; `plan schedule update NAME` signs it again")
 
     request = await request_of(owner, name)
     expired = judged(mine, f"plan-{name}", request, good.expires + timedelta(days=1))
