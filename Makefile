@@ -43,6 +43,7 @@ check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@echo $(BIN)/lint-imports; said=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$said"; exit 1; }
 	$(BIN)/python -m scripts.shape --check
 
 # The tree in figures: sizes, comments, imports, names. ARGS="--beside REV" adds those of a git revision.

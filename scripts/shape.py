@@ -5,9 +5,9 @@
     python -m scripts.shape --beside REV        the working tree, compared with a revision
     python -m scripts.shape --check             only the broken rules
 
-Sizes are reported and never enforced: a module has one subject, however long that is. Exit code 1 if a rule about
-imports is broken: no cycles, worker.py never imports client/, workflows/ never activities/. Imports inside functions
-count, and for cycles those for type checking as well.
+Sizes are reported and never enforced: a module has one subject, however long that is. Exit code 1 if modules import
+each other in a circle; imports inside functions and those for type checking count. Who may import whom is checked by
+import-linter (pyproject.toml).
 """
 
 from __future__ import annotations
@@ -80,8 +80,6 @@ class Shape:
     """The same, with imports for type checking."""
     folder_cycles: list[list[str]] = field(default_factory=list)
     """Folders whose modules import each other, with imports for type checking."""
-    worker_to_client: list[str] = field(default_factory=list)
-    workflows_to_activities: list[str] = field(default_factory=list)
     gerunds: list[str] = field(default_factory=list)
     shared_names: dict[str, list[str]] = field(default_factory=dict)
     any_uses: int = 0
@@ -95,11 +93,7 @@ class Shape:
 
     def breaches(self) -> list[str]:
         """One message for each broken rule."""
-        problems = [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.named_cycles]
-        problems += [f"worker.py imports {name}, directly or indirectly" for name in self.worker_to_client]
-        return problems + [
-            f"workflows/ imports {name}, directly or indirectly" for name in self.workflows_to_activities
-        ]
+        return [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.named_cycles]
 
 
 def measure(root: Path) -> Shape:
@@ -118,9 +112,6 @@ def measure(root: Path) -> Shape:
     shape.cycles = cycles(graph)
     shape.named_cycles = cycles({module.name: module.named for module in modules})
     shape.folder_cycles = cycles(folder_graph(modules))
-    shape.worker_to_client = sorted(name for name in reached(graph, {"worker"}) if name.startswith("client."))
-    workflows = {name for name in graph if name.startswith("workflows.")}
-    shape.workflows_to_activities = sorted(name for name in reached(graph, workflows) if name.startswith("activities."))
     shape.gerunds = sorted(f"{module.folder}/{module.base}" for module in counted if is_gerund(module.base))
     shape.shared_names = shared_names(counted)
     shape.words = words(root)
@@ -215,20 +206,6 @@ def cycles(graph: dict[str, frozenset[str]]) -> list[list[str]]:
     return found
 
 
-def reached(graph: dict[str, frozenset[str]], start: set[str]) -> set[str]:
-    """All modules that importing those of `start` loads, including the `__init__` of parent packages."""
-    seen: set[str] = set()
-    todo = list(start)
-    while todo:
-        name = todo.pop()
-        parents = (f"{name[:place]}.__init__" for place, sign in enumerate(name) if sign == ".")
-        for other in (*graph.get(name, ()), *(parent for parent in parents if parent in graph)):
-            if other not in seen:
-                seen.add(other)
-                todo.append(other)
-    return seen
-
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -318,8 +295,6 @@ def figures(shape: Shape) -> dict[str, str]:
         "import cycles of modules, with type checking": f"{len(shape.named_cycles)}",
         "import cycles of folders, with type checking": f"{len(shape.folder_cycles)}",
         "folders in such a cycle": f"{sum(map(len, shape.folder_cycles))}",
-        "worker.py -> client, modules reached": f"{len(shape.worker_to_client)}",
-        "workflows -> activities, modules reached": f"{len(shape.workflows_to_activities)}",
         "gerund file names": f"{len(shape.gerunds)}",
         "base names in several folders": f"{len(shape.shared_names)}",
         "private members of libraries": f"{len(shape.foreign_private)}",

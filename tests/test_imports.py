@@ -1,8 +1,5 @@
-"""Imports point one way, and plans/ and workflows/ are pure: checked on the source, since workers run workflows outside
-the SDK's sandbox, which would guard only the modules that define a workflow.
-
-    plans <- runtime <- activities; plans <- workflows; all of them <- client; the core never imports a feature, a
-    feature another one only through its model; worker.py never imports client
+"""plans/ and workflows/ are pure, and what features decide with: checked on the source, since workers run workflows
+outside the SDK's sandbox. Who imports whom is in pyproject.toml (`lint-imports`).
 
 Each rule has its control: a seeded bad module must be caught.
 """
@@ -10,6 +7,11 @@ Each rule has its control: a seeded bad module must be caught.
 from __future__ import annotations
 
 import ast
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -17,17 +19,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"plans", "runtime", "activities", "workflows", "client", "features", "worker"}
-CORE = OURS - {"features", "worker"}
-MAY_IMPORT = {
-    "plans": {"plans"},
-    "runtime": {"plans", "runtime"},
-    "activities": {"plans", "runtime", "activities"},
-    "workflows": {"plans", "workflows"},
-    "client": CORE,
-    "features": CORE | {"features"},
-    "worker": OURS - {"client", "worker"},
-}
+CORE = {"plans", "runtime", "activities", "workflows", "client"}
+PURE_OF_OURS = {"plans": {"plans"}, "workflows": {"plans", "workflows", "features"}}
 PURE_LIBRARIES = {
     "pydantic",
     "pydantic_core",
@@ -69,14 +62,6 @@ IMPURE_ASYNCIO = {
 # fmt: on
 ORDERED_USES = {"list", "tuple", "enumerate", "iter", "reversed", "zip", "map", "filter", "fromkeys", "join", "extend"}
 SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
-ROOTS = {
-    "client/embedding/plugin.py",
-    "client/evaluation/answers.py",
-    "client/evaluation/instance.py",
-    "features/workflow_types.py",
-    "features/worker_features.py",
-}
-"""Compose a process, and so may import anything, as worker.py."""
 ALLOWED = {("workflows/inputs.py", "uses workflow.unsafe.is_replaying")}
 """Impure on purpose, once: a replay asks whether a message was refused the first time, and the first time must not."""
 UNORDERED_USES = {"all", "any", "frozenset", "len", "max", "min", "set", "sorted", "sum", "update"}
@@ -100,15 +85,6 @@ def pure_modules_of_features() -> list[Path]:
             named = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in imported(path.read_text()))
             open_ += [each for each in named if each.is_relative_to(ROOT / "features") and each.exists()]
     return sorted(found)
-
-
-def foreign_features(path: Path, source: str) -> list[str]:
-    """What a module of a feature imports of another one although it must not."""
-    own = path.relative_to(ROOT).parts[1]
-    others = (name.split(".") for name in imported(source) if name.startswith("features."))
-    return [
-        f"{own} must not import {'.'.join(other)}" for other in others if other[1] != own and other[2:3] != ["model"]
-    ]
 
 
 @cache
@@ -135,19 +111,10 @@ def imported(source: str) -> Iterator[str]:
             yield from (name.removeprefix("plansurvive.") for name in names if name != "plansurvive")
 
 
-def import_problems(package: str, source: str) -> list[str]:
-    """What a module of a package imports of ours although it must not."""
-    names = {name.partition(".")[0] for name in imported(source)} & OURS
-    found = [f"{package} must not import {name}" for name in sorted(names - MAY_IMPORT[package])]
-    if package != "activities" and any(name.partition(".")[0] == "openai" for name in imported(source)):
-        found.append("openai is imported at run time by the worker alone")
-    return found
-
-
 def purity_problems(source: str, package: str = "plans") -> list[str]:
     """What a module of plans/ or workflows/ does although pure code must not."""
     every = nodes(source)
-    allowed = PURE_LIBRARIES | PURE_STDLIB | MAY_IMPORT[package] | ({"features"} if package == "workflows" else set())
+    allowed = PURE_LIBRARIES | PURE_STDLIB | PURE_OF_OURS[package]
     found = [
         f"imports {name}"
         for name in imported(source)
@@ -273,23 +240,60 @@ def _is_constant(name: str) -> bool:
     return name.strip("_").isupper() or name == "__all__"
 
 
-@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
-def test_imports_point_one_way(package: str) -> None:
-    assert modules(package)
-    bad = {
-        str(path): found
-        for path in modules(package)
-        if str(path.relative_to(ROOT)) not in ROOTS and (found := import_problems(package, path.read_text()))
+CONTRACTS: dict[str, tuple[str, str]] = {
+    "The core points one way": ("activities/x.py", "from plansurvive.workflows.plan import PlanWorkflow"),
+    "Workflow code imports nothing of a process": (
+        "workflows/x.py",
+        "def f():\n    import plansurvive.runtime.settings",
+    ),
+    "The core names no feature": ("plans/x.py", "from plansurvive.features.limits.model import Claim"),
+    "A feature uses of another one its model at most": (
+        "features/limits/x.py",
+        "from plansurvive.features.notify.rules import effective",
+    ),
+    "A worker process loads nothing of the client": ("features/worker_features_too.py", ""),
+}
+"""The contracts of pyproject.toml, each with a module that breaks it."""
+
+
+def test_each_import_contract_has_its_control() -> None:
+    named = {
+        each["name"].partition(":")[0]
+        for each in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     }
-    assert not bad
+    assert named == set(CONTRACTS)
 
 
-def test_a_feature_uses_of_another_one_its_model_at_most() -> None:
-    paths = [*ROOT.glob("features/*/*.py"), *ROOT.glob("features/*/*/*.py")]
-    assert len(paths) > 10
-    assert not {str(path): found for path in paths if (found := foreign_features(path, path.read_text()))}
-    assert foreign_features(ROOT / "features/limits/x.py", "from plansurvive.features.notify.model import Told\n") == []
-    assert foreign_features(ROOT / "features/limits/x.py", "from plansurvive.features.notify.rules import effective\n")
+def linted(tree: Path) -> str:
+    """What `lint-imports` says of a tree."""
+    program = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run(
+        [program, "--no-cache"],
+        cwd=tree,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tree), "COLUMNS": "400"},
+    )
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_seeded_import_against_a_contract_is_caught(name: str, tmp_path: Path) -> None:
+    for folder in ("plansurvive", *sorted(CORE), "features"):
+        shutil.copytree(
+            ROOT / folder, tmp_path / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "static")
+        )
+    for file in ("worker.py", "pyproject.toml"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    path, line = CONTRACTS[name]
+    (tmp_path / path).write_text(f'"""Seeded."""\n\n{line}\n')
+    if not line:  # the roots of a worker
+        root = tmp_path / "features/worker_features.py"
+        root.write_text(root.read_text() + "\nfrom plansurvive.client import runs\n")
+    broken = [each for each in linted(tmp_path).splitlines() if " BROKEN" in each]
+    assert [each for each in broken if each.startswith(name)], broken
 
 
 def test_what_features_decide_with_is_pure() -> None:
@@ -310,26 +314,13 @@ def test_what_decides_and_what_orders_is_pure(package: str) -> None:
     assert sum(map(len, found.values())) - sum(map(len, left.values())) == (package == "workflows")
 
 
-@pytest.mark.parametrize(
-    ("package", "source"),
-    [
-        ("plans", "import temporalio\nfrom plansurvive.activities import files"),
-        ("plans", "def f():\n    import plansurvive.client.runs"),
-        ("activities", "from plansurvive.workflows.plan import PlanWorkflow"),
-        ("workflows", "from plansurvive.client import settings"),
-        ("client", "from plansurvive.worker import main"),
-        ("client", "import openai"),
-        ("runtime", "from plansurvive.activities.tools import files"),
-        ("workflows", "from plansurvive.activities.tools.registry import load_tools"),
-        ("workflows", "import plansurvive.runtime.settings"),
-        ("activities", "from plansurvive.client import runs"),
-        ("worker", "from plansurvive.client import runs"),
-        ("worker", "import plansurvive.client.cli.main"),
-        ("worker", "from plansurvive import client"),
-    ],
-)
-def test_a_seeded_import_against_the_direction_is_caught(package: str, source: str) -> None:
-    assert import_problems(package, source)
+def test_openai_is_imported_at_run_time_by_the_worker_alone() -> None:
+    packages = sorted(CORE - {"activities"} | {"features"})
+    sources = {path: path.read_text() for package in packages for path in modules(package)}
+    assert not [
+        path for path, source in sources.items() if "openai" in {name.partition(".")[0] for name in imported(source)}
+    ]
+    assert "openai" in {name.partition(".")[0] for name in imported("import openai")}
 
 
 @pytest.mark.parametrize(

@@ -88,24 +88,6 @@ def test_short_private_functions_of_one_use_are_counted(source: str, seen: list[
     assert shape.measure(tree(tmp_path, plans__a=source)).dwarfs == seen
 
 
-def test_an_import_of_the_client_by_the_worker_is_seen_however_indirect(tmp_path: Path) -> None:
-    tree(
-        tmp_path,
-        worker="import plansurvive.runtime.a",
-        runtime__a="from plansurvive.client import errors",
-        client__errors="",
-    )
-    assert shape.measure(tmp_path).worker_to_client == ["client.errors"]
-    assert shape.main(["--root", str(tmp_path), "--check"]) == 1
-
-
-def test_an_import_of_activities_by_workflows_is_seen_however_indirect(tmp_path: Path) -> None:
-    tree(tmp_path, workflows__a="import plansurvive.plans.views.b", plans__views__b="", activities__c="")
-    (tmp_path / "plans/views/__init__.py").write_text("from plansurvive.activities.c import x")
-    assert shape.measure(tmp_path).workflows_to_activities == ["activities.c"]
-    assert shape.main(["--root", str(tmp_path), "--check"]) == 1
-
-
 @pytest.mark.parametrize("base", ["speaking", "taking_back", "agent_reporting"])
 def test_a_gerund_is_seen(base: str, tmp_path: Path) -> None:
     tree(tmp_path, **{f"client__{base}": ""})

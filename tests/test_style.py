@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from plansurvive.plans.run import PlanStatus, Status
-from tests.test_imports import MAY_IMPORT, ROOT, modules, nodes
+from tests.test_imports import CORE, ROOT, modules, nodes
 from tests.test_imports import forgotten as forgotten
 
 SETTER = ROOT / "plans" / "execution" / "schedule.py"
@@ -20,7 +20,7 @@ STATES = {"StepState", "Run"}
 STATUSES = {status.value for status in (*Status, *PlanStatus)}
 PROGRAMS = ("runtime", "activities", "client", "features", "scripts", "examples", "benchmarks", "tests")
 WITHOUT_TEMPORAL = {"tests/chaos/night/proxy.py"}
-SOURCES = [path for package in sorted(MAY_IMPORT) for path in modules(package)]
+SOURCES = [path for package in (*sorted(CORE), "features", "worker") for path in modules(package)]
 
 
 def undrawn_errors(sources: list[str], drawn: str) -> set[str]:
