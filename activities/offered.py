@@ -37,6 +37,7 @@ from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime import signing
+from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.keys.at_rest import AtRest
 from plansurvive.runtime.keys.of_settings import ring_of
@@ -104,6 +105,7 @@ def _checker(
         state_dir=settings.state_dir,
         features=features,
         own_files=settings.host is not None,
+        ledger=Ledger.of(settings),
     )
 
 

@@ -538,6 +538,7 @@ COMMANDS: Table = {
     ),
     "AUDIT_DIFFERS": ("the kept record is not what the plan's history on the server says", "1"),
     "AUDIT_SIGNATURE": ("a decision, or the end of the record, is not signed by this state directory's key", "1"),
+    "AUDIT_MISSING": ("the ledger names a plan or a record that neither server nor state directory has", "1"),
     "AUDIT_NO_KEY": ("this state directory has no key to check signatures with", "1"),
     "RECORD_GONE": (
         "`plan replay`: the server has no history of that run (any more), or what it refers to is not in the storage",

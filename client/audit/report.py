@@ -7,12 +7,14 @@ whether anybody changed it.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 from pydantic import Field
 from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.client.audit.missing import LedgerReport, public_key, verify_ledger
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import translated
@@ -20,9 +22,10 @@ from plansurvive.plans.audit.chain import broken, differs, forged, head
 from plansurvive.plans.audit.entries import Act, Entry
 from plansurvive.plans.audit.receipts import outcomes, read
 from plansurvive.plans.model import Problem, Value
-from plansurvive.runtime.audit import files, history
+from plansurvive.runtime.audit import files, history, ledger
+from plansurvive.runtime.audit.ledger import Line
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import KEY, private_key
+from plansurvive.runtime.signing import KEY
 
 ANSWER_TIMEOUT = timedelta(seconds=5)
 """For a worker to say what became of signals."""
@@ -59,9 +62,16 @@ class AuditReport(Value):
         default_factory=list, description="Records of earlier starts of the id, and of undos of the plan."
     )
 
+    pruned: list[Line] = Field(default_factory=list, description="What `plan prune` removed of it, and who did.")
+    of_ledger: LedgerReport | None = Field(
+        default=None, description="With `--verify`: what the ledger of the state directory says of it."
+    )
+
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong with it and the others, as far as they were verified."""
+        if self.of_ledger is not None and not self.of_ledger.ok:
+            return False
         return all(each.verification is None or each.verification.ok for each in (self, *self.others))
 
 
@@ -79,12 +89,19 @@ async def audit(client: Client, plan: str, settings: Settings, *, verify: bool =
     """
     name = workflow_id(plan)
     found = await _reports(client, name, settings, verify=verify)
+    lines = [each for each in await asyncio.to_thread(ledger.read, settings.state_dir) if each is not None]
+    lines = [each for each in lines if each.workflow_id == name]
     if not found:
-        raise PlanNotFound(
-            f"neither the server nor {settings.state_dir} has a record of plan '{plan}'; `plan list` shows the plans"
-        )
+        text = f"neither the server nor {settings.state_dir} has a record of plan '{plan}'"
+        if not lines:
+            raise PlanNotFound(f"{text}; `plan list` shows the plans")
+        last = lines[-1]
+        what = f"{last.text} pruned by {last.by}" if last.action == "pruned" else "it is missing"
+        raise PlanNotFound(f"{text}; it began at {lines[0].time:%Y-%m-%d %H:%M:%S}: {what}")
     undone = await _reports(client, f"undo-{plan_id(name)}", settings, verify=verify)
-    return found[-1].model_copy(update={"others": [*found[:-1], *undone]})
+    whole = await verify_ledger(client, settings, name) if verify else None
+    pruned = [each for each in lines if each.action == "pruned"]
+    return found[-1].model_copy(update={"others": [*found[:-1], *undone], "pruned": pruned, "of_ledger": whole})
 
 
 async def _reports(client: Client, name: str, settings: Settings, *, verify: bool) -> list[AuditReport]:
@@ -145,7 +162,7 @@ async def _received(client: Client, record: history.Record) -> list[Act]:
 def _verified(
     settings: Settings, record: history.Record, real: history.Record | None, kept: files.Stored | None
 ) -> Verification:
-    key, found = _public_key(settings), broken(record.entries, record.origin)
+    key, found = public_key(settings), broken(record.entries, record.origin)
     signed = [each for each in record.entries if each.signed is not None]
     if kept is not None:
         found = files.problems_of(kept, key)
@@ -166,10 +183,3 @@ def _verified(
     return Verification(
         ok=not found, problems=found, signed=len(signed), unsigned=unsigned, compared=bool(kept and real)
     )
-
-
-def _public_key(settings: Settings) -> str:
-    """The public half of the state directory's key; empty if there is none, as none is made to check nothing."""
-    if not (settings.state_dir / KEY).exists():
-        return ""
-    return private_key(settings).public_key().public_bytes_raw().hex()

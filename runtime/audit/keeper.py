@@ -17,8 +17,10 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.plans.audit.chain import head
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.audit import files, history
+from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.settings import Settings
 
 LOG = logging.getLogger(__name__)
@@ -81,12 +83,16 @@ class Keeper:
                     continue
                 record = await history.read_runs(self._client, listed.id, first, runs)
                 if record.ended and not record.lacks and await asyncio.to_thread(self._goes_on, record):
-                    await asyncio.to_thread(files.write, self._settings, record)
+                    await asyncio.to_thread(self._keep, record)
                     written += 1
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise  # else deleted since it was listed
         return written
+
+    def _keep(self, record: history.Record) -> None:
+        files.write(self._settings, record)
+        Ledger.of(self._settings).kept(record.workflow_id, record.run_id, head(record.entries, record.origin))
 
     def _goes_on(self, record: history.Record) -> bool:
         """Whether the record goes on where the one that is kept ends, if one is."""

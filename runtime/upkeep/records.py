@@ -10,6 +10,7 @@ is not a clear "no such workflow" keeps them as well.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -19,7 +20,9 @@ from pathlib import Path
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.runtime import schedule_book, scratch
+from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.settings import Settings
 
 RPC_TIMEOUT = timedelta(seconds=10)
@@ -42,6 +45,8 @@ async def prune_records(
     for folder in sorted((settings.state_dir / "runs").glob("*")):
         if await asyncio.to_thread(_newest, folder) < before and await _is_gone(client, folder.name):
             chosen = [path for path in _files_of(folder) if audit or not path.match(AUDIT)]
+            if not dry_run:
+                await asyncio.to_thread(_note, settings, folder, chosen, before)
             count, size = await asyncio.to_thread(_remove, chosen, before, dry_run)
             files, freed = files + count, freed + size
             if not dry_run:
@@ -50,6 +55,29 @@ async def prune_records(
     logs = [path for pattern in LOGS for path in settings.state_dir.glob(pattern)]
     count, size = await asyncio.to_thread(_remove, logs, before, dry_run)
     return files + count, freed + size
+
+
+def _note(settings: Settings, folder: Path, chosen: list[Path], before: float) -> None:
+    """Write into the ledger what is about to be removed, and who removes it."""
+    going, heads, owner = list[str](), list[str](), ""
+    for path in chosen:
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < before:
+                going.append(path.name)
+                if path.match(AUDIT):
+                    first, *_, last = path.read_text(encoding="utf-8", errors="replace").splitlines() or ["", ""]
+                    owner = _field(first, "workflowId") or owner
+                    heads.append(_field(last, "head") or "unreadable")
+    name = folder.name
+    if going:
+        workflow_id = owner or (name if name.startswith(AGENT_PREFIX) else f"plan-{name}")
+        Ledger.of(settings).pruned(workflow_id, ", ".join(sorted(going))[:1_000], " ".join(heads)[:1_000])
+
+
+def _field(line: str, name: str) -> str:
+    with suppress(ValueError, RecursionError, AttributeError):
+        return str(json.loads(line).get(name, ""))
+    return ""
 
 
 async def prune_scratch(client: Client, settings: Settings, *, dry_run: bool) -> int:

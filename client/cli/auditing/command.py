@@ -6,32 +6,63 @@ from typing import Annotated
 
 import typer
 
+from plansurvive.client.audit.missing import LedgerReport, verify_ledger
 from plansurvive.client.audit.report import AuditReport
 from plansurvive.client.audit.report import audit as reported
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, Id
+from plansurvive.client.cli.options import AsJson, complete_plan
 from plansurvive.plans.audit.entries import Act, Entry
 from plansurvive.plans.step_state import named
 from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.audit.ledger import Line
 
 FAULTY = 1
 """Exit code of a record that is not whole."""
 
 
 def audit(
-    plan: Id,
+    plan: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ID]", help="Plan id or workflow id; without one: all plans.", autocompletion=complete_plan
+        ),
+    ] = None,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check hashes, signatures and the server's history; 1 if anything differs.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Show who did what to a plan, and verify that record. Values appear as digests only."""
+    if plan is None:
+        return _ledger(as_json)
     found = session.run(lambda here: reported(here.client, plan, here.settings, verify=verify), worker=False)
     if as_json:
         output.show_json(found.model_dump(mode="json", exclude_defaults=True))
     else:
         output.show("\n".join(row for each in (*found.others, found) for row in _rows(each, found)))
     return 0 if found.is_whole else FAULTY
+
+
+def _ledger(as_json: bool) -> int:
+    found = session.run(lambda here: verify_ledger(here.client, here.settings), worker=False)
+    if as_json:
+        output.show_json(found.model_dump(mode="json", exclude_defaults=True))
+    else:
+        output.show("\n".join(_of_ledger(found)))
+    return 0 if found.ok else FAULTY
+
+
+def _of_ledger(found: LedgerReport) -> list[str]:
+    """What is to be said of all plans."""
+    text = f"{found.lines} lines: {found.plans} plans began, {found.records} records are here as they were kept"
+    rows = [f"{text}, {found.on_server} starts without one are on the server; head {found.head or 'none'}"]
+    rows += [_pruned(each) for each in found.pruned]
+    rows += [f"{each.code}: {line(each.message)}" for each in found.problems]
+    return [*rows, *(["Whole: the ledger holds, and no plan is missing."] if found.ok else [])]
+
+
+def _pruned(found: Line) -> str:
+    return line(f"{found.workflow_id} pruned at {found.time:%Y-%m-%d %H:%M:%S} by {found.by}: {found.text}")
 
 
 def _rows(found: AuditReport, newest: AuditReport) -> list[str]:
@@ -77,6 +108,9 @@ def _closing(found: AuditReport) -> list[str]:
         rows.append(f"Lines without a number are what the workflow says when it is asked; they {later}.")
     if found.linked:
         rows.append(f"Linked, with records of their own: {', '.join(map(line, found.linked))}")
+    rows += [_pruned(each) for each in found.pruned]
+    if found.of_ledger is not None:
+        rows += [f"{each.code}: {line(each.message)}" for each in found.of_ledger.problems]
     checked = found.verification
     if checked is None:
         return rows
