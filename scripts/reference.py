@@ -255,6 +255,23 @@ def with_fields(document: str) -> str:
     return document
 
 
+# The tree
+
+ARCHITECTURE = "ARCHITECTURE.md"
+ROOMS = ("plans", "workflows", "activities", "runtime", "client")
+
+
+def with_tree(document: str) -> str:
+    """The page about the architecture with a row for each folder: the first sentence of its `__init__`."""
+    rows = []
+    for room in ROOMS:
+        for file in sorted([ROOT / room / "__init__.py", *(ROOT / room).glob("*/__init__.py")]):
+            if said := ast.get_docstring(ast.parse(file.read_text("utf-8"))):
+                sentence = " ".join(said.split("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
+                rows.append((f"`{file.parent.relative_to(ROOT)}/`", sentence))
+    return between(document, "<!-- tree: begin (make docs) -->", "<!-- tree: end -->", table(("folder", "holds"), rows))
+
+
 # Messages
 
 INPUTS: dict[str, type[BaseModel] | None] = {
@@ -403,9 +420,10 @@ def outdated(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         file, text = root / FOLDER / name, write()
         if not file.exists() or file.read_text("utf-8") != text:
             yield file, text
-    file = root / PLAN_FILES
-    if file.exists() and (text := with_fields(file.read_text("utf-8"))) != file.read_text("utf-8"):
-        yield file, text
+    for name, filled in {PLAN_FILES: with_fields, ARCHITECTURE: with_tree}.items():
+        file = root / name
+        if file.exists() and (text := filled(file.read_text("utf-8"))) != file.read_text("utf-8"):
+            yield file, text
 
 
 def main(arguments: list[str]) -> int:
