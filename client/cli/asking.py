@@ -5,34 +5,34 @@ The workspace may be on another machine: a file is compared only if the worker i
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from rich.text import Text
 
 from plansurvive.client.cli.output import fitted, wrapped
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.decide.call_diff import CHANGING
-from plansurvive.client.decide.shown import changes, styles
+from plansurvive.client.decide.shown import styles, with_change
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.task_queues import serves_this_machine
 
-Details = dict[str, str]
-"""Texts to show with a call: the diff of a file, and which file that is."""
+T = TypeVar("T", bound=Card)
 
 
-async def details(here: Connected, item: Card, queue: str | None = None) -> Details:
-    """The diff against the present file if the call changes one here. `queue`: the task queue of the call."""
-    queue = item.queue or queue
-    if item.tool not in CHANGING or queue is None or not here.connection.is_on_this_machine:
-        return {}
-    return changes(item) if await serves_this_machine(here.client, queue) else {}
+async def compared(here: Connected, card: T, queue: str | None = None) -> T:
+    """The card with the diff against the present file if the call changes one here. `queue`: where the call is made."""
+    queue = card.queue or queue
+    if card.tool not in CHANGING or queue is None or not here.connection.is_on_this_machine:
+        return card
+    return with_change(card) if await serves_this_machine(here.client, queue) else card
 
 
-def question(plan: str, item: Card, details: Details) -> list[Text]:
+def question(plan: str, card: Card) -> list[Text]:
     """A pending decision: whose it is, the whole call, how to decide."""
-    head = Text(f"{plan}  {line(item.step_id)}: awaiting {item.wanted}", "bold")
-    call = coloured(call_rows(item, details), details, "  ")
-    return [head, call, *(Text(row, "dim") for row in ways(plan, item))]
+    head = Text(f"{plan}  {line(card.step_id)}: awaiting {card.wanted}", "bold")
+    return [head, coloured(card, "  "), *(Text(row, "dim") for row in ways(plan, card))]
 
 
 def ways(plan: str, item: Card) -> list[str]:
@@ -43,8 +43,8 @@ def ways(plan: str, item: Card) -> list[str]:
     return [*rows, *wrapped(f"  always: {one} --remember:", line(item.always))] if item.always else rows
 
 
-def coloured(rows: list[str], details: Details, indent: str = "") -> Text:
-    """Rows of a call as a text for a terminal: as it is wide, warnings and lines of a diff in their colour."""
-    rows = fitted(rows, len(indent))
-    parts = zip(rows, styles(rows, details), strict=True)
+def coloured(card: Card, indent: str = "") -> Text:
+    """A card as a text for a terminal: as it is wide, warnings and lines of a diff in their colour."""
+    rows = fitted(call_rows(card), len(indent))
+    parts = zip(rows, styles(rows, card), strict=True)
     return Text("\n").join(Text(indent + row, style) for row, style in parts)

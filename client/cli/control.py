@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from plansurvive.client import runs
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.asking import coloured, details
+from plansurvive.client.cli.asking import coloured, compared
 from plansurvive.client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.decide.changed_call import with_args
@@ -95,8 +95,7 @@ async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool)
         return await _decide_all(client, plan, choice, approved=approved)
     asked = await runs.call(client, plan, choice.step_id)
     if asked is not None:
-        more = await details(here, asked, known.task_queue)
-        output.remark(coloured(call_rows(asked, more), more))
+        output.remark(coloured(await compared(here, asked, known.task_queue)))
         if choice.remember and asked.always:
             output.say("\n".join(output.wrapped("Approved with it:", line(asked.always))))
         if choice.args is not None and asked.is_call:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plansurvive.client import runs
 from plansurvive.client.cli import environment, session
-from plansurvive.client.cli.asking import details
+from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.options import Id
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
@@ -64,9 +63,9 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     return left == "begun" or app.view.status not in ("draft", "review")
 
 
-async def _compared(here: Connected, plan: str, item: Card) -> Mapping[str, str]:
-    """What a call with other arguments would change in a file here."""
-    return await details(here, item, (await describe(here.client, plan)).task_queue)
+async def _compared(here: Connected, plan: str, card: Card) -> Card:
+    """A call with other arguments, with what it would change in a file here."""
+    return await compared(here, card, (await describe(here.client, plan)).task_queue)
 
 
 async def _around(here: Connected, plan: str, view: PlanView, before: Around) -> Around:
@@ -75,7 +74,7 @@ async def _around(here: Connected, plan: str, view: PlanView, before: Around) ->
     from plansurvive.client.review.deciding.around import Around
 
     queue = (await describe(here.client, plan)).task_queue if view.pending else None
-    found = {item.step_id: await details(here, item, queue) for item in view.pending}
+    found = {item.step_id: (await compared(here, item, queue)).change for item in view.pending}
     asking = before.asking
     if asking is None and view.status not in (*ENDED, "draft"):
         state = await ask(here.client, plan, "state")

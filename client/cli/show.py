@@ -13,7 +13,7 @@ from rich.text import Text
 from plansurvive.client import runs
 from plansurvive.client.calls import with_values
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.asking import Details, details
+from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.items.inside import inside_json, inside_text
@@ -178,17 +178,17 @@ def pending(
 ) -> None:
     """List the decisions that plans await."""
 
-    async def collect(here: Connected) -> list[tuple[Pending, Details]]:
+    async def collect(here: Connected) -> list[Pending]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan, to=to)]
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if full:
-            return [(await with_values(each, here.settings), {}) for each in found]
-        return [(each, {} if as_json else await details(here, each)) for each in found]
+            return [await with_values(each, here.settings) for each in found]
+        return found if as_json else [await compared(here, each) for each in found]
 
     found = session.run(collect)
     if as_json:
-        output.show_json([each.model_dump(mode="json") for each, _ in found])
+        output.show_json([each.model_dump(mode="json") for each in found])
     elif not found:
         output.say(_nothing(plan, step, to))
     else:

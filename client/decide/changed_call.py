@@ -29,7 +29,7 @@ def with_args(item: Item, args: Mapping[str, Any]) -> Item:
     kept = {each.root for each in find(scanned(item.tool, given))}
     large = {name: each for name, each in item.large.items() if name in kept}
     values = {name: each for name, each in item.values.items() if name in kept}
-    return item.model_copy(update={"args": given, "large": large, "values": values, "always": ""})
+    return item.model_copy(update={"args": given, "large": large, "values": values, "always": "", "change": {}})
 
 
 def is_same(item: Card, args: Mapping[str, Any]) -> bool:

@@ -6,8 +6,8 @@ for the file that is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
 from plansurvive.client.decide.call_diff import CallDiff, call_diff
 from plansurvive.plans.views.card import Card
@@ -15,6 +15,7 @@ from plansurvive.plans.views.card import Card
 if TYPE_CHECKING:
     from rich.text import Text
 
+T = TypeVar("T", bound=Card)
 NOW = "file now"
 """Name of the row that says what is compared."""
 CHANGE = "change diff"
@@ -25,17 +26,17 @@ MARGIN, MORE = "│ ", "┆ "
 _STYLES = {"+": "green", "-": "red", "@": "cyan", "\\": "dim"}
 
 
-def changes(item: Card) -> dict[str, str]:
-    """Texts to show with a call that changes a file, by name, for `call_rows`; empty if it changes none it names.
+def with_change(card: T) -> T:
+    """The card with what its call would change in a file here; as it is if that is not known.
 
     A text of the name of an argument stands in its place; the others are rows of their own.
     """
-    found = call_diff(item)
-    return {} if found is None else texts_of(item, found)
+    found = call_diff(card)
+    return card if found is None else card.model_copy(update={"change": texts_of(card, found)})
 
 
 def texts_of(item: Card, found: CallDiff) -> dict[str, str]:
-    """The same for a diff that is known."""
+    """What a diff that is known says beside the call, by row."""
     diff = "\n".join(each.row for each in found.lines)
     if found.kind == "changed":
         return {NOW: found.note, ("content" if item.tool == "write_file" else CHANGE): diff}
@@ -51,9 +52,9 @@ def coloured(diff: str) -> Text:
     return Text("\n").join(Text(row, _STYLES.get(row[:1], "")) for row in diff.split("\n"))
 
 
-def styles(rows: Iterable[str], extra: Mapping[str, str]) -> list[str]:
-    """The style of each row of a call, folded or not: warnings, and lines of a diff that is among the `extra` texts."""
-    diffs = {EDITED, *(name if name == CHANGE else f"{name} diff" for name in extra if name != NOW)}
+def styles(rows: Iterable[str], card: Card) -> list[str]:
+    """The style of each row of a card, folded or not: warnings, and the lines of a diff."""
+    diffs = {EDITED, *(name if name == CHANGE else f"{name} diff" for name in card.change if name != NOW)}
     styles: list[str] = []
     in_diff, style = False, ""
     for row in rows:

@@ -53,12 +53,10 @@ class Approve(ModalScreen[bool]):
         Binding("space,d", "page(1)"), Binding("minus,u", "page(-1)"),
     ]  # fmt: skip
 
-    def __init__(
-        self, item: Card, extra: Mapping[str, str], *, always: bool = False, edits: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, item: Card, *, always: bool = False, edits: Sequence[str] = ()) -> None:
         super().__init__()
-        self._item, self._extra, self._always, self._is_edited = item, extra, always, bool(edits)
-        self._rows, self._is_drawn = [*edits, *call_rows(item, extra)], False
+        self._item, self._always, self._is_edited = item, always, bool(edits)
+        self._rows, self._is_drawn = [*edits, *call_rows(item)], False
         if always:
             self._rows += value_rows("always", item.always)
 
@@ -103,7 +101,7 @@ class Approve(ModalScreen[bool]):
     def _draw(self) -> None:
         width = self._place.scrollable_content_region.width - 1
         rows = folded_rows(self._rows, width, cell_len)
-        pairs = zip(rows, styles(rows, self._extra), strict=True)
+        pairs = zip(rows, styles(rows, self._item), strict=True)
         text = Text("\n").join(Text(row, style, no_wrap=True) for row, style in pairs)
         self.query_one("#call", Static).update(text)
         self.call_after_refresh(self._note_drawn)

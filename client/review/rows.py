@@ -186,7 +186,7 @@ def _facts(
     if not may_edit(step) or step.failure:
         yield from _fate(step)
     call = item or Card(step_id=step.id, kind="", tool=step.tool, args=step.args)
-    yield from _call(call, around.details.get(step.id, {}))
+    yield from _call(around.card(call))
     yield from _relations(view, step)
     if may_edit(step) and not step.failure:
         yield from _fate(step)
@@ -194,15 +194,16 @@ def _facts(
         yield "about", line(spec.description), ""
 
 
-def _call(card: Card, extra: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _call(card: Card) -> Iterator[tuple[str, str, str]]:
     """The call in full: what one decides about, whether it awaits a decision or is about to begin."""
     for warning in card.warnings:
         yield "unusual", f"! {warning}", "bold yellow"
     yield from map(_part, card.why)
-    for name, text in extra.items():
+    for name, text in card.change.items():
         yield (name, exact(text), "") if name == NOW else ("diff", exact(text), DIFF)
     subject = card.subject if card.call is None else [Part(*each) for each in card.call.items()]
-    yield from (_part(part) for part in subject if part.name not in extra)  # every line that differs is in the diff
+    # Of what a diff stands for, every line that differs is in the diff
+    yield from (_part(part) for part in subject if part.name not in card.change)
     for sentence in card.unseen:
         yield "large", f"! {sentence}", "bold yellow"
     yield from map(_part, card.stored)

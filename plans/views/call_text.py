@@ -21,15 +21,12 @@ CALL_CHARACTERS = 50_000
 EMPTY = "(no arguments)"
 
 
-def call_rows(card: Card, extra: Mapping[str, str] | None = None, *, why: bool = True) -> list[str]:
-    """The rows of a card, warnings first. `extra`: texts to show instead of an argument's, such as a diff.
-
-    `why`: with who asks, and for which reasons.
-    """
+def call_rows(card: Card, *, why: bool = True) -> list[str]:
+    """The rows of a card, warnings first. `why`: with who asks, and for which reasons."""
     rows = [f"! {warning}" for warning in card.warnings]
     parts = [*(card.why if why else ()), *card.subject, *card.places]
     rows += [row for name, value in parts for row in value_rows(name, value)]
-    rows += args_rows(card.call, extra) if card.call is not None else []
+    rows += args_rows(card.call, card.change) if card.call is not None else []
     return rows + stored_rows(card)
 
 
@@ -39,9 +36,9 @@ def stored_rows(card: Card) -> list[str]:
     return rows + [row for name, value in card.stored for row in value_rows(name, value)]
 
 
-def args_rows(args: Mapping[str, Any], extra: Mapping[str, str] | None = None) -> list[str]:
-    """The rows of a call's arguments, and those of the `extra` texts that stand for none of them."""
-    rows, texts = [], dict(extra or {})
+def args_rows(args: Mapping[str, Any], change: Mapping[str, str] | None = None) -> list[str]:
+    """The rows of a call's arguments, and those of its `change` that stand for none of them."""
+    rows, texts = [], dict(change or {})
     for name, value in args.items():
         changed = texts.pop(name, None)
         rows += value_rows(name, value) if changed is None else value_rows(f"{name} diff", changed)

@@ -45,6 +45,11 @@ class Card(Value):
     queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
     workspace: str = Field(default="", description="Directory it works in.")
     values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
+    change: dict[str, str] = Field(
+        default_factory=dict, exclude=True,
+        description="Texts about the file that it would change, by row: a diff, in place of the argument of that name;"
+        " set by clients that can read the file.",
+    )  # fmt: skip
     unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
     network: bool = Field(default=False, description="The call asks for network access.")
     large: dict[str, LargeValue] = Field(

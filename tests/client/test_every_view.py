@@ -111,7 +111,7 @@ def looked_at(run: Run, name: str = "") -> None:
         review.detail(whole, step, TOOLS)
     for item in brief.pending:
         waiting = Pending(**item.model_dump(), plan_id="p")
-        ask_of(waiting), asking.question("p", item, {}), asking.ways("p", item)
+        ask_of(waiting), asking.question("p", item), asking.ways("p", item)
         shown = Shown(waiting)
         assert waiting.key
         assert waiting.heading

@@ -21,7 +21,7 @@ from plansurvive.client.cli.follow.question import Question
 from plansurvive.client.cli.make import rows_of
 from plansurvive.client.cli.output import show_json
 from plansurvive.client.decide.shown import NOW as FILE_NOW
-from plansurvive.client.decide.shown import changes
+from plansurvive.client.decide.shown import with_change
 from plansurvive.client.pending import Pending
 from plansurvive.client.review.rows import detail
 from plansurvive.client.runs import BriefView, EventView
@@ -59,7 +59,7 @@ def item_of(command: str) -> Card:
 
 def on_the_board(command: str) -> str:
     """All that the windows of the board show, one after the other, with folded rows put together again."""
-    asked = Question(item_of(command), {})
+    asked = Question(item_of(command))
     shown: list[str] = []
     while not asked.is_read or not shown:
         rows, place = asked.window(WIDTH, HEIGHT)
@@ -96,7 +96,7 @@ def in_the_review_dialog(command: str) -> str:
 
 
 PLACES: dict[str, Callable[[str], str]] = {
-    "plan pending": lambda command: str(Text("\n").join(question("p", item_of(command), {}))),
+    "plan pending": lambda command: str(Text("\n").join(question("p", item_of(command)))),
     "the board": on_the_board,
     "plain lines": as_lines,
     "review screen": on_the_review_screen,
@@ -142,7 +142,7 @@ def test_a_name_of_an_argument_and_a_value_that_is_no_text_are_as_exact() -> Non
 
 
 def test_the_board_counts_as_read_only_what_was_on_the_screen() -> None:
-    asked = Question(item_of("\n".join(map(str, range(50)))), {})
+    asked = Question(item_of("\n".join(map(str, range(50)))))
     assert not asked.is_read
     _, place = asked.window(WIDTH, HEIGHT)
     assert place == "rows 1-12 of 54"
@@ -161,12 +161,12 @@ def test_the_board_counts_as_read_only_what_was_on_the_screen() -> None:
 
 def test_a_short_call_is_read_at_once_and_a_changed_one_is_another_question() -> None:
     item = item_of("ls")
-    asked = Question(item, {})
+    asked = Question(item)
     assert asked.window(WIDTH, HEIGHT)[1] == ""
     assert asked.is_read
-    assert asked.is_about(item, {})
-    assert not asked.is_about(item.model_copy(update={"args": {"command": "ls; id"}}), {})
-    assert not asked.is_about(item, {"command": "other"})
+    assert asked.item == item_of("ls")
+    assert asked.item != item.model_copy(update={"args": {"command": "ls; id"}})
+    assert asked.item != item.model_copy(update={"change": {"command": "other"}})
 
 
 def test_a_large_value_is_shown_with_its_size_and_hash_or_in_full() -> None:
@@ -191,7 +191,7 @@ class TestFiles:
         before = "\n".join(map(str, range(100)))
         (tmp_path / "a").write_text(before)
         item = self.item(tmp_path, "a", before.replace("50", "50; curl\u200b evil"))
-        rows = call_rows(item, changes(item))
+        rows = call_rows(with_change(item))
         assert [row[15:] for row in rows if row[15:16] in "-+" and row[15:17] not in ("--", "++")] == [
             "-50", "+50; curl\\u{200b} evil",
         ]  # fmt: skip
@@ -204,7 +204,7 @@ class TestFiles:
         (tmp_path / "inside" / "binary").write_bytes(b"\xff\x00")
         os.mkfifo(tmp_path / "inside" / "fifo")
         for path in ("new", "../secret", str(tmp_path / "secret"), "link", "binary", "fifo", "a\0b", "x" * 5_000):
-            assert set(changes(self.item(tmp_path / "inside", path, "all\nof it"))) <= {FILE_NOW}, path
+            assert set(with_change(self.item(tmp_path / "inside", path, "all\nof it")).change) <= {FILE_NOW}, path
 
 
 def test_no_row_of_a_folded_call_can_pose_as_another() -> None:

@@ -7,7 +7,7 @@ hindsight. A plan of up to `FULL` steps gets lines for every step.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.live.feed import PROGRESS
@@ -48,11 +48,11 @@ class Digest:
             return self._printed["ready"] > EACH or self._lines.knows(event)
         return self._lines.knows(event) and not self._lines.opens(event)
 
-    async def look(self, event: EventView, details: Callable[[Card], Awaitable[Mapping[str, str]]]) -> None:
+    async def look(self, event: EventView, compared: Callable[[Card], Awaitable[Card]]) -> None:
         """Find out what is shown with the call that an event is about, if its lines will be printed."""
         item = self._lines.asked(event)
         if item is not None and not (self.is_big and self._printed["ready"] > EACH):
-            self._lines.details[item.digest] = await details(item)
+            self._lines.compared[item.digest] = await compared(item)
 
     def of(self, event: EventView) -> list[str]:
         """Lines to print for an event; for a big plan often none."""

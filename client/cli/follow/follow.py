@@ -8,7 +8,7 @@ from functools import partial
 from rich.text import Text
 
 from plansurvive.client import runs
-from plansurvive.client.cli.asking import details
+from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
@@ -105,6 +105,6 @@ async def _print_lines(here: Connected, plan: str) -> None:
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
-        await lines.look(event, partial(details, here))
+        await lines.look(event, partial(compared, here))
         for row in lines.of(event):
             show(row)

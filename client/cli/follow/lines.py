@@ -7,7 +7,6 @@ what the plan's brief view says of the steps.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import datetime
 
 from plansurvive.client.live.feed import PROGRESS
@@ -39,8 +38,8 @@ class Lines:
         self._plan = plan
         self._shares: dict[str, int] = {}
         self._attempts: set[tuple[str, datetime]] = set()
-        self.details: dict[str, Mapping[str, str]] = {}
-        """By the digest of a call, texts to show with it: the diff of a file."""
+        self.compared: dict[str, Card] = {}
+        """By digest, cards with the diff of a file."""
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -140,7 +139,7 @@ class Lines:
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
             item = Card(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
-        call = [self._row(event, " ", row) for row in [*call_rows(item, self.details.get(item.digest)), *more]]
+        call = [self._row(event, " ", row) for row in [*call_rows(self.compared.get(item.digest, item)), *more]]
         ways = self._row(event, " ", item.commands(self._plan))
         return [self._row(event, MARK[0], f"awaiting {item.wanted}:"), *call, ways]
 

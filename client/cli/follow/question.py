@@ -5,7 +5,7 @@ Approval counts only once every row has been on the screen, however long the cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -18,9 +18,8 @@ from plansurvive.plans.views.card import Card
 class Question:
     """One pending call, and how many of its rows have been shown."""
 
-    def __init__(self, item: Card, details: Mapping[str, str]) -> None:
-        self.item, self._details = item, dict(details)
-        self._call = tuple(call_rows(item, details))
+    def __init__(self, item: Card) -> None:
+        self.item, self._call = item, tuple(call_rows(item))
         self._rows: Sequence[str] = ()
         self._styles: Sequence[str] = ()
         self._width = self._height = self._top = self._shown = 0
@@ -30,15 +29,11 @@ class Question:
         """Whether every row has been shown."""
         return 0 < len(self._rows) <= self._shown
 
-    def is_about(self, item: Card, details: Mapping[str, str]) -> bool:
-        """Whether this is the question about a pending call, unchanged."""
-        return (self.item, self._details) == (item, dict(details))
-
     def window(self, width: int, height: int) -> tuple[list[str], str]:
         """The rows to draw, at most `height` of them, and where they are in the whole; empty if that is all of it."""
         if width != self._width:
             self._rows, self._width = folded_rows(self._call, width, cell_len), width
-            self._styles = styles(self._rows, self._details)
+            self._styles = styles(self._rows, self.item)
             self._top = self._shown = 0
         self._height = max(1, height)
         self._top = max(0, min(self._top, len(self._rows) - self._height))

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.text import Text
 
 from plansurvive.client import runs
-from plansurvive.client.cli.asking import Details, details
+from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.follow.answering import Asked, Decide, answered, commented, edited
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.keys import Keyboard, forget_typed, keys
@@ -60,7 +60,7 @@ class Screen:
     def __init__(self, here: Connected, plan: str, who: str) -> None:
         self._here, self._client, self._plan, self._who = here, here.client, plan, who
         self._queue = ""
-        self._details: dict[str, Details] = {}
+        self._compared: dict[str, Card] = {}
         self._console = out()
         self._progress: Progress | None = None
         self._later: set[str] = set()
@@ -169,16 +169,17 @@ class Screen:
     async def _look_at_files(self) -> None:
         """Compare the files that pending calls write with those of this machine."""
         queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
-        self._details = {item.step_id: await details(self._here, item, queue) for item in self._waiting()}
+        self._compared = {item.step_id: await compared(self._here, item, queue) for item in self._waiting()}
 
     def _ask(self) -> None:
         """Show the next question; keys pressed before it are discarded."""
         item = next((item for item in self._waiting() if item.step_id not in self._later), None)
-        more = self._details.get(item.step_id, {}) if item else {}
         if self._answering:
             return
-        if item is None or self._question is None or not self._question.is_about(item, more):
-            self._question, self._since = Question(item, more) if item else None, time.monotonic()
+        if item is not None and item.step_id in self._compared:
+            item = item.model_copy(update={"change": self._compared[item.step_id].change})
+        if item is None or self._question is None or self._question.item != item:
+            self._question, self._since = Question(item) if item else None, time.monotonic()
             forget_typed()
 
     def _waiting(self) -> list[Card]:

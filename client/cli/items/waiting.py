@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from plansurvive.client.cli.asking import Details, question
+from plansurvive.client.cli.asking import question
 from plansurvive.client.runs import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
 from plansurvive.plans.views.card import QUESTION, commands, wanted
@@ -16,18 +16,18 @@ IN_FULL = 3
 """Calls of one step inside a loop that are listed in full."""
 
 
-def pending_rows(found: Sequence[tuple[Pending, Details]], *, folds: bool) -> Iterator[Text]:
+def pending_rows(found: Sequence[Pending], *, folds: bool) -> Iterator[Text]:
     """The rows of the pending decisions. `folds`: of many items of one step, only the first are listed in full."""
-    groups: dict[tuple[str, str, str], list[tuple[Pending, Details]]] = {}
-    for each, more in found:
-        groups.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append((each, more))
+    groups: dict[tuple[str, str, str], list[Pending]] = {}
+    for each in found:
+        groups.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append(each)
     for (plan, pattern, kind), items in groups.items():
-        count = len(items) + sum(each.more for each, _ in items)
+        count = len(items) + sum(each.more for each in items)
         if count > 1 and is_pattern(pattern):
-            yield from (Text(row) for row in _of_all(plan, pattern, items[0][0].step_id, count, kind))
+            yield from (Text(row) for row in _of_all(plan, pattern, items[0].step_id, count, kind))
         shown = items[:IN_FULL] if folds and is_pattern(pattern) and count > IN_FULL + 1 else items
-        for each, more in shown:
-            yield from question(each.plan_id, each, more)
+        for each in shown:
+            yield from question(each.plan_id, each)
         if len(shown) < count:
             yield Text(f"… and {count - len(shown):,} more: plan pending {plan} {quoted(pattern)}")
 

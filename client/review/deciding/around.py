@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.models import StepView
 
 OVERWRITES = "asks if it would write over a file that the run has not seen"
@@ -15,10 +16,14 @@ OVERWRITES = "asks if it would write over a file that the run has not seen"
 class Around:
     """Of one plan at one moment."""
 
-    details: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By step that awaits a decision, texts to show with its call (`client.decide.shown`)."""
+    changes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By step that awaits a decision, what its call would change in a file (`Card.change`)."""
     asking: Mapping[str, str] | None = None
     """By step that will wait for a person, why (`client.requests.asking`); None: that is not known."""
+
+    def card(self, item: Card) -> Card:
+        """A pending decision with what its call would change."""
+        return item.model_copy(update={"change": dict(self.changes.get(item.step_id, {}))})
 
     def why(self, step: StepView) -> str:
         """Why a step that has not started will ask, in a sentence; empty if it will not."""

@@ -90,7 +90,7 @@ class Deciding(LivePlan):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 
     async def _is_approved(self, item: Card, *, always: bool) -> bool:
-        return await self.push_screen_wait(Approve(item, self.around.details.get(item.step_id, {}), always=always))
+        return await self.push_screen_wait(Approve(self.around.card(item), always=always))
 
     def action_waiting(self) -> None:
         """Go to the next step awaiting approval."""

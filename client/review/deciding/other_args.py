@@ -29,8 +29,8 @@ from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.safe_text import line, safe
 
-Compare = Callable[[Card], Awaitable[Mapping[str, str]]]
-"""Texts to show with a call: what it would change in a file as it is now (`client.decide.shown`)."""
+Compare = Callable[[Card], Awaitable[Card]]
+"""The card with what its call would change in a file as it is now (`Card.change`)."""
 
 
 class ArgsForm(ModalScreen[dict[str, Any] | None]):
@@ -113,8 +113,8 @@ async def approved_with_others(
             continue
         typed[item.step_id], said = args, ""
         changed = with_args(item, args)
-        extra = await compare(changed) if compare is not None else {}
-        if not await screen.push_screen_wait(Approve(changed, extra, edits=edit_rows(item, args))):
+        changed = await compare(changed) if compare is not None else changed
+        if not await screen.push_screen_wait(Approve(changed, edits=edit_rows(item, args))):
             continue
         if item not in screen.view.pending:
             return f"Step '{item.step_id}' has changed meanwhile: read it again. e offers what you typed."

@@ -12,7 +12,7 @@ def asking(step: str, kind: str = "approval") -> Pending:
 
 
 def rows(*items: Pending) -> list[str]:
-    return [row for text in pending_rows([(each, {}) for each in items], folds=True) for row in text.plain.split("\n")]
+    return [row for text in pending_rows(items, folds=True) for row in text.plain.split("\n")]
 
 
 def test_the_commands_for_one_item_and_for_all_are_both_said() -> None:

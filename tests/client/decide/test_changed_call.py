@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.client.decide.call_diff import call_diff
 from plansurvive.client.decide.changed_call import edit_rows, is_same, with_args
-from plansurvive.client.decide.shown import changes, styles
+from plansurvive.client.decide.shown import styles, with_change
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import Card
@@ -33,11 +33,12 @@ def test_a_large_value_that_is_still_referred_to_is_shown_with_its_hash_and_not_
     diff = call_diff(changed)
     assert diff is not None
     assert (diff.kind, diff.lines) == ("unknown", ())
-    assert LARGE.sha256 in "\n".join(call_rows(changed, changes(changed)))
+    assert LARGE.sha256 in "\n".join(call_rows(with_change(changed)))
 
 
 def test_a_large_value_that_is_gone_from_the_call_is_not_shown_with_it(asked: Card) -> None:
-    changed = with_args(asked, {"path": "b.txt", "content": "new\n"})
+    changed = with_args(asked.model_copy(update={"change": {"content": "+old"}}), {"path": "b.txt", "content": "new\n"})
+    assert changed.change == {}, "the diff of the call that was asked about is not that of this one"
     assert (changed.large, changed.always) == ({}, "")
     diff = call_diff(changed)
     assert diff is not None
@@ -52,7 +53,7 @@ def test_an_edit_is_told_as_a_diff_of_each_argument_in_which_nothing_can_pass_fo
         "your edit    │ path:", "             │ -a.txt", "             │ +b\\u{202e}.txt",
         "             │ x ! y:", "             │ +1",
     ]  # fmt: skip
-    assert styles(rows, {}) == ["", "red", "green", "", "green"]
+    assert styles(rows, asked) == ["", "red", "green", "", "green"]
 
 
 @pytest.mark.parametrize("value", [True, 1.0, "1", 2])

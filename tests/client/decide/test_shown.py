@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from plansurvive.client.decide.shown import CHANGE, NOW, changes, styles
+from plansurvive.client.decide.shown import CHANGE, NOW, styles, with_change
 from plansurvive.plans.views.call_text import call_rows, folded_rows
 from plansurvive.plans.views.card import Card
 
@@ -19,9 +19,9 @@ def item(workspace: Path, tool: str, **args: Any) -> Card:
 
 def coloured(asked: Card, width: int = 80) -> list[tuple[str, str]]:
     """The rows below the name of a diff, with their styles."""
-    extra = changes(asked)
-    rows = folded_rows(call_rows(asked, extra), width, cell_len)
-    pairs = list(zip(rows, styles(rows, extra), strict=True))
+    card = with_change(asked)
+    rows = folded_rows(call_rows(card), width, cell_len)
+    pairs = list(zip(rows, styles(rows, card), strict=True))
     start = next(at for at, (row, _) in enumerate(pairs) if "diff" in row[:16])
     return [(row.partition("│ ")[2] or row.partition("┆ ")[2], style) for row, style in pairs[start:]]
 
@@ -34,8 +34,7 @@ def workspace(tmp_path: Path) -> Path:
 
 def test_writing_over_a_file_shows_its_diff_in_place_of_the_content(workspace: Path) -> None:
     asked = item(workspace, "write_file", path="notes.txt", content="one\n2\nthree\n")
-    extra = changes(asked)
-    assert extra[NOW] == "'notes.txt' would be changed"
+    assert with_change(asked).change[NOW] == "'notes.txt' would be changed"
     assert coloured(asked)[:5] == [
         ("@@ -1,3 +1,3 @@", "cyan"), (" one", ""), ("-two", "red"), ("+2", "green"), (" three", ""),
     ]  # fmt: skip
@@ -43,7 +42,7 @@ def test_writing_over_a_file_shows_its_diff_in_place_of_the_content(workspace: P
 
 def test_an_edit_shows_its_texts_and_the_change_in_the_file(workspace: Path) -> None:
     asked = item(workspace, "edit_file", path="notes.txt", oldText="two", newText="2")
-    rows = call_rows(asked, changes(asked))
+    rows = call_rows(with_change(asked))
     assert "oldText      │ two" in rows
     assert "newText      │ 2" in rows
     assert ("-two", "red") in coloured(asked)
@@ -53,20 +52,20 @@ def test_an_edit_shows_its_texts_and_the_change_in_the_file(workspace: Path) -> 
 def test_a_deletion_shows_what_would_be_gone(workspace: Path) -> None:
     asked = item(workspace, "delete_file", path="notes.txt")
     assert [text for text, style in coloured(asked) if style == "red"] == ["-one", "-two", "-three"]
-    assert "would be deleted" in changes(asked)[NOW]
+    assert "would be deleted" in with_change(asked).change[NOW]
 
 
 def test_a_new_file_is_shown_whole_and_said_to_be_new(workspace: Path) -> None:
     asked = item(workspace, "write_file", path="new.txt", content="+all\n-of it")
-    rows = call_rows(asked, changes(asked))
+    rows = call_rows(with_change(asked))
     assert "content      │ +all" in rows
     assert "file now     │ 'new.txt' does not exist now; it would be created" in rows
-    assert set(styles(rows, changes(asked))) == {""}, "what is not a diff has no colours of one"
+    assert set(styles(rows, with_change(asked))) == {""}, "what is not a diff has no colours of one"
 
 
 def test_an_edit_that_would_fail_says_so(workspace: Path) -> None:
     asked = item(workspace, "edit_file", path="notes.txt", oldText="four", newText="4")
-    assert changes(asked)[NOW].startswith("The call would fail now: ")
+    assert with_change(asked).change[NOW].startswith("The call would fail now: ")
 
 
 def test_no_content_takes_the_colours_of_a_diff_or_ends_them(workspace: Path) -> None:
@@ -77,12 +76,12 @@ def test_no_content_takes_the_colours_of_a_diff_or_ends_them(workspace: Path) ->
     assert ("+change diff │ +x", "green") in added
     assert sum(text.count("y") for text, _ in added) == 200, "a folded line keeps its colour"
     other = item(workspace, "run_command", command="ls\n+rm\n-rf")
-    assert set(styles(call_rows(other, changes(other)), {})) == {""}
+    assert set(styles(call_rows(with_change(other)), other)) == {""}
 
 
 def test_warnings_stand_out_and_are_above_the_call(workspace: Path) -> None:
     asked = item(workspace, "run_command", command="ls\u200b")
     rows = call_rows(asked)
     assert rows[0].startswith("! ")
-    assert styles(rows, {})[0] == "bold yellow"
-    assert CHANGE not in changes(asked)
+    assert styles(rows, asked)[0] == "bold yellow"
+    assert CHANGE not in with_change(asked).change

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from plansurvive.client import runs
-from plansurvive.client.decide.shown import changes
+from plansurvive.client.decide.shown import with_change
 from plansurvive.client.runs import Choice
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.views.card import Card
@@ -29,9 +28,9 @@ async def asked(screen: Screen, step: str) -> None:
     assert screen.app.chosen.id == step
 
 
-async def compared(item: Card) -> Mapping[str, str]:
-    """The diff against the file as it is here, as the command's screen has it."""
-    return await asyncio.to_thread(changes, item)
+async def compared(item: Card) -> Card:
+    """With the diff against the file as it is here, as the command's screen has it."""
+    return await asyncio.to_thread(with_change, item)
 
 
 @pytest.mark.slow

@@ -137,13 +137,13 @@ async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
     )
     looked: list[str] = []
 
-    async def details(item: Card) -> dict[str, str]:
+    async def compared(item: Card) -> Card:
         looked.append(item.step_id)
-        return {"content": "-old\n+new"}
+        return item.model_copy(update={"change": {"content": "-old\n+new"}})
 
     rows = []
     for event in (first, asks):
-        await lines.look(event, details)
+        await lines.look(event, compared)
         rows += lines.of(event)
     assert looked == ["remove"]
     assert [row.rpartition("│ ")[2] for row in rows if "old" in row or "+new" in row] == ["-old", "+new"]
