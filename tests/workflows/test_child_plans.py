@@ -246,7 +246,7 @@ async def test_a_step_of_a_child_plan_is_decided_by_its_path_and_listed_with_its
     assert [(each.plan_id, each.step_id) async for each in runs.pending(plans.client, plan=plan.id)] == [(inner, "ask")]
     assert await located(plans.client, plan.id, "outer/inner/ask") == (inner, "ask")
     text = await runs.text(plans.client, plan.id, detailed=True)
-    assert f"plan approve {plan.id.removeprefix('plan-')} 'outer/inner/ask'" in text
+    assert f"plan approve {plan.id.removeprefix('plan-')} outer/inner/ask" in text
     await runs.approve(plans.client, plan.id, runs.Choice(step_id="outer/inner/ask", by="ann"))
     assert (await plan.ended())["status"] == "completed"
 
