@@ -258,7 +258,7 @@ def with_fields(document: str) -> str:
 # The tree
 
 ARCHITECTURE = "ARCHITECTURE.md"
-ROOMS = ("plans", "workflows", "activities", "runtime", "client")
+ROOMS = ("plans", "workflows", "activities", "runtime", "client", "features")
 
 
 def with_tree(document: str) -> str:
