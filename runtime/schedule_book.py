@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from plansurvive.plans.signatures import LATE, SCHEDULE_DAYS
 from plansurvive.runtime.atomic_file import write_whole
@@ -23,23 +26,58 @@ WAIT = 10.0
 """Seconds that another process may take to write it."""
 
 
+class Marks(NamedTuple):
+    """What is known of a schedule, in milliseconds since 1970."""
+
+    since: int = 0
+    """Signatures count that were made from then on."""
+    signed: int = 0
+    """Time of the newest signature."""
+
+
 def since(directory: Path, workflow_id: str) -> int:
     """Milliseconds since 1970: signatures of the schedule that starts this workflow id count from then on."""
+    return _marks(_read(directory), workflow_id).since
+
+
+def revoke(directory: Path, workflow_id: str, now: int | None = None) -> None:
+    """Let no signature of a schedule count that was made until now, nor by a clock that was ahead of it."""
+    with _changing(directory) as known:
+        marks = _marks(known, workflow_id)
+        known[workflow_id] = marks._replace(since=max(_now(now), marks.since, marks.signed + 1))
+
+
+def issue(directory: Path, workflow_id: str, now: int | None = None) -> int:
+    """The time for a new signature of a schedule: now, or later where the clock was set back and it would not count."""
+    with _changing(directory) as known:
+        marks = _marks(known, workflow_id)
+        made = max(_now(now), marks.since)
+        known[workflow_id] = marks._replace(signed=max(made, marks.signed))
+    return made
+
+
+def _now(now: int | None) -> int:
+    return int(time.time() * 1_000) if now is None else now
+
+
+def _marks(known: Mapping[str, Any], workflow_id: str) -> Marks:
+    return Marks(*known.get(workflow_id, ()))
+
+
+def _read(directory: Path) -> dict[str, Any]:
     try:
-        return int(json.loads((directory / BOOK).read_bytes()).get(workflow_id, 0))
+        return dict(json.loads((directory / BOOK).read_bytes()))
     except FileNotFoundError:
-        return 0
+        return {}
 
 
-def revoke(directory: Path, workflow_id: str) -> None:
-    """Let no signature of a schedule count that was made until now."""
+@contextmanager
+def _changing(directory: Path) -> Iterator[dict[str, Any]]:
+    """The book, which is written when the block ends; no other process writes it meanwhile."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked(directory / f"{BOOK}.lock", WAIT):
-        try:
-            known = json.loads((directory / BOOK).read_bytes())
-        except FileNotFoundError:
-            known = {}
-        known[workflow_id] = int(time.time() * 1_000)
+        known = _read(directory)
+        yield known
         write_whole(directory / BOOK, json.dumps(known).encode(), ".schedules-")
 
 

@@ -71,11 +71,12 @@ def public_key(settings: Settings) -> str:
 
 
 def signed(
-    key: Ed25519PrivateKey, kind: str, workflow_id: str, nonce: str, message: Mapping[str, Any], name: str = ""
-) -> dict[str, Any]:
-    """The message with its signature. `name`: of the signal, if it is one."""
+    key: Ed25519PrivateKey, kind: str, workflow_id: str, nonce: str, message: Mapping[str, Any], name: str = "",
+    made: int | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """The message with its signature. `name`: of the signal, if it is one; `made`: when, in ms since 1970; else now."""
     plain = json.loads(json.dumps({each: value for each, value in message.items() if each != FIELD}))
-    request, now = secrets.token_hex(16), int(time.time() * 1_000)
+    request, now = secrets.token_hex(16), int(time.time() * 1_000) if made is None else made
     content = signed_bytes(kind, workflow_id, nonce, plain | dict(ADDED.get(name, {})), request, now)
     return {**plain, FIELD: {"id": request, "time": now, "value": key.sign(content).hex()}}
 
@@ -109,7 +110,7 @@ class _Signing(OutboundInterceptor):
         if isinstance(action, ScheduleActionStartWorkflow) and action.workflow in SIGNED_WORKFLOWS:
             message = _only_object(action.args)
             if message is not None:
-                action.args = [signed(self._key, SCHEDULE, action.id, "", message)]
+                action.args = [await self._of_schedule(action.id, message)]
         return await super().create_schedule(input)
 
     async def update_schedule(self, input: UpdateScheduleInput) -> None:
@@ -124,7 +125,7 @@ class _Signing(OutboundInterceptor):
                 stored = await found.description.data_converter.decode(args) if args else action.args
                 if (message := _only_object(stored)) is not None:
                     await asyncio.to_thread(schedule_book.revoke, self._directory, action.id)
-                    action.args = [signed(self._key, SCHEDULE, action.id, "", message)]
+                    action.args = [await self._of_schedule(action.id, message)]
             return update
 
         await super().update_schedule(replace(input, updater=renewed))
@@ -133,6 +134,10 @@ class _Signing(OutboundInterceptor):
         """Let nothing count any more that was signed for a deleted schedule."""
         await super().delete_schedule(input)
         await asyncio.to_thread(schedule_book.revoke, self._directory, f"plan-{input.id}")
+
+    async def _of_schedule(self, workflow_id: str, message: Mapping[str, Any]) -> dict[str, Any]:
+        made = await asyncio.to_thread(schedule_book.issue, self._directory, workflow_id)
+        return signed(self._key, SCHEDULE, workflow_id, "", message, made=made)
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
@@ -463,6 +464,42 @@ def test_a_directory_exchanged_with_a_link_while_bubblewrap_starts_shows_nothing
     assert f"{inside} was moved or replaced" in refused.stderr.decode()
     without = subprocess.run([*order.bwrap, "--", *command], capture_output=True, timeout=60)
     assert b"canary" in without.stdout, without.stderr
+
+
+@pytest.mark.parametrize("moved", ["sub", "sub/.env"])
+def test_a_protected_file_that_another_command_renames_to_and_fro_is_never_written(
+    open_place: Path, moved: str
+) -> None:
+    """Commands that start meanwhile would find it under another name, unprotected; a command cannot rename it."""
+    require_sandbox("bwrap")
+    workspace, sandbox = open_place / "workspace", Sandbox("bwrap", state=open_place / "state")
+    (workspace / "sub").mkdir(parents=True)
+    (workspace / "sub" / ".env").write_text("old")
+    root, away, ended = str(workspace), f"{Path(moved).parent}/away", list[subprocess.CompletedProcess[bytes]]()
+
+    def swing(protected: tuple[str, ...], until: str) -> None:
+        loop = f"until [ -e {until} ]; do mv -T {moved} {away} && echo moved; mv -T {away} {moved}; done 2>/dev/null"
+        order = sandbox.confine(["/bin/sh", "-c", f"echo > {until}-on; {loop}"], root, root, protected, {})
+        ended.append(tried(order, 100))
+
+    def meanwhile(protected: tuple[str, ...], until: str, count: int) -> None:
+        thread = threading.Thread(target=swing, args=(protected, until))
+        thread.start()
+        deadline = time.monotonic() + 60
+        while not (workspace / f"{until}-on").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        written = "for each in sub/.env sub/away away/.env; do [ -e $each ] && echo evil > $each; done 2>/dev/null; :"
+        for _ in range(count):
+            tried(sandbox.confine(["/bin/sh", "-c", written], root, root, protected, {}), 60)
+        (workspace / until).touch()
+        thread.join()
+
+    meanwhile((f"{root}/sub/.env",), "over", 20)
+    assert (workspace / "sub" / ".env").read_text() == "old"
+    assert ended[-1].stdout == b""
+    meanwhile((), "over2", 1)  # control: where it is not protected, it is moved and written
+    assert b"moved" in ended[-1].stdout
+    assert "evil" in (workspace / "sub" / ".env").read_text()
 
 
 @pytest.mark.sampled

@@ -181,3 +181,13 @@ def test_records_of_links_are_forgotten_a_month_after_these_expired(
     with links.use(second) as used:
         used("denied")
     assert records() == [second.id]
+
+
+def test_a_used_link_stays_used_when_the_clock_is_set_back(links: Links, clock: Clock, settings: Settings) -> None:
+    token = issued(links)
+    with links.use(links.verify(token)) as used:
+        used("approved")
+    for hours in (-1, -24, -24 * 400):
+        clock.now = NOW + timedelta(hours=hours)
+        assert code_of(lambda: Links(settings, clock).verify(token)) == "LINK_USED"
+        assert links.verify(issued(links, "other")).step_id == "other"  # control: an unused one counts
