@@ -1,7 +1,8 @@
 """ChangesWorkflow: lists or undoes a plan's file changes, on the workers that have its workspaces.
 
 It runs the activity `file_changes` on each task queue of the plan in turn. An undo is preceded by a dry run on every
-queue: a single refusal cancels the whole undo, unless the request allows a partial one (`partly`).
+queue: a single refusal cancels the whole undo, unless the request allows a partial one (`partly`). The dry run also
+says what there was to restore, of which an attempt that follows a killed one finds a part done.
 
 Where decisions are signed, the activity restores nothing without a signature of the start: it has the worker's key.
 
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 from temporalio import workflow
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.plans.files.undo import ChangesReport, ChangesRequest, of_all_attempts
 from plansurvive.workflows import policies
 from plansurvive.workflows.inputs import read_changes_request
 
@@ -30,12 +31,12 @@ class ChangesWorkflow:
     async def run(self, *arguments: Any) -> dict[str, Any]:
         """Returns the merged ChangesReport of all queues. Raises InvalidPlan for a malformed request."""
         request = read_changes_request(arguments)
-        if not request.undo or request.dry_run or request.partly:
+        if not request.undo or request.dry_run:
             return (await self._ask(request)).model_dump(mode="json")
         trial = await self._ask(request.model_copy(update={"dry_run": True}))
-        if trial.refused:
+        if trial.refused and not request.partly:
             return trial.model_dump(mode="json")
-        return (await self._ask(request)).model_dump(mode="json")
+        return of_all_attempts(trial, await self._ask(request)).model_dump(mode="json")
 
     async def _ask(self, request: ChangesRequest) -> ChangesReport:
         merged = ChangesReport(dry_run=request.dry_run)
@@ -49,6 +50,7 @@ class ChangesWorkflow:
                 summary="undo" if request.undo and not request.dry_run else "list changes",
                 start_to_close_timeout=policies.CHANGES.start_to_close,
                 schedule_to_start_timeout=policies.UNSERVED,
+                heartbeat_timeout=policies.HEARTBEAT_TIMEOUT * 3,
                 retry_policy=policies.CHANGES.retry_policy,
             )
             known = {call.key for call in merged.calls}  # two queues may share a workspace

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 
@@ -75,7 +74,10 @@ def put(place: Place, target: str, mode: int | None, preimages: ContentStore) ->
     if data is None:
         raise ToolError("NOT_KEPT", f"the content of '{place.path}' before is no longer stored")
     place.make_folders()
-    temporary = f".plans-undo-{secrets.token_hex(8)}.tmp"
+    # The same name each time, under the lock of the path: what a killed undo left there is replaced by the next.
+    temporary = f".plans-undo-{xxhash.xxh3_64_hexdigest(os.fsencode(place.name))}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary, dir_fd=place.directory)
     if target.startswith("link:"):
         os.symlink(native(target.removeprefix("link:")), temporary, dir_fd=place.directory)
     else:

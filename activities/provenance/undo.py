@@ -16,6 +16,7 @@ from typing import Literal
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.beating import beating
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.path_state import content_of, put, state_at, state_of
 from plansurvive.activities.workspace.allowed import WorkspaceRules
@@ -69,7 +70,8 @@ class FileChanges:
             text = f"only signed undos count here: {why}; set PLANS_DECISIONS=signed, with the worker's state directory"
             raise ApplicationError(text, type="UNSIGNED", non_retryable=True)
         try:
-            return await asyncio.to_thread(self.answer, request)
+            async with beating():
+                return await asyncio.to_thread(self.answer, request)
         except ToolError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
 

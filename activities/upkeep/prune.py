@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -11,12 +9,10 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.beating import beating
 from plansurvive.plans.guards.prune_order import PruneOrder
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
-
-BEAT = 5.0
-"""Seconds between heartbeats."""
 
 
 @dataclass(frozen=True)
@@ -34,21 +30,11 @@ class Pruner:
         records stay.
         """
         least = timedelta(hours=self.settings.prune_hours)
-        beating = asyncio.create_task(_beat())
         try:
-            return await prune(
-                self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
-                records=max(least, timedelta(seconds=order.records)) if order.records else None,
-            )  # fmt: skip
+            async with beating():
+                return await prune(
+                    self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
+                    records=max(least, timedelta(seconds=order.records)) if order.records else None,
+                )  # fmt: skip
         except PruneRefused as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
-        finally:
-            beating.cancel()
-            with suppress(asyncio.CancelledError):
-                await beating
-
-
-async def _beat() -> None:
-    while True:
-        activity.heartbeat()
-        await asyncio.sleep(BEAT)

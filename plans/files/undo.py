@@ -136,6 +136,13 @@ class ChangesReport(Value):
     dry_run: bool = True
 
 
+def of_all_attempts(trial: ChangesReport, done: ChangesReport) -> ChangesReport:
+    """What an undo has restored: what its last attempt found restored already, an attempt that was killed has done."""
+    planned = {(each.workspace, each.path): each for each in trial.restored}
+    whole = [planned.get((each.workspace, each.path), each) for each in done.restored]
+    return done.model_copy(update={"restored": [each.model_copy(update={"done": True}) for each in whole]})
+
+
 class _Link(Value):
     """One change of a path, with its call."""
 
