@@ -11,8 +11,7 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe
 from plansurvive.client.undo.latest import undone_since
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.children.family import present
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.run import Run, Status
 from plansurvive.runtime.wait import until
@@ -50,10 +49,8 @@ def _children(run: Run) -> Iterator[tuple[str, str]]:
     for step_id, state in run.steps.items():
         if not state.calls or state.status is Status.COMPLETED:
             continue
-        if state.child is not None and (name := recorded_id(state.child.plan_id)):
+        if name := recorded_id(present(run, run.outline.step(step_id), state)):
             yield step_id, name
-        elif run.outline.step(step_id).tool == AGENT:
-            yield step_id, agent_of_step(run.plan.id or "", step_id, state.calls)
 
 
 async def _until_ended(client: Client, name: str) -> None:

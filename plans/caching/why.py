@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from plansurvive.plans.caching.orders import asked, refusal
+from plansurvive.plans.children.family import is_of_earlier_run, members_of
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step, Value
@@ -95,9 +96,13 @@ def _cause(run: Run, step_id: str) -> Cause:
 
 def _unasked(run: Run, step: Step | None) -> str:
     spec = run.facts.tools.get(step.tool) if step is not None else None
-    if step is None or spec is None:
+    state = run.steps[step.id] if step is not None else None
+    if state is not None and is_of_earlier_run(run, state):
+        return f"its tool was not called in this run: it was done before '{run.resumes}' was continued as this one"
+    if step is not None and state is not None and (names := [each.id for each in members_of(run, step, state)]):
+        return f"it was done by '{names[-1]}': plan why {names[-1]} STEP says why each of its calls was made"
+    if step is None or spec is None or state is None:
         return "it has no tool of its own; ask about the steps inside it"
-    state = run.steps[step.id]
     if state.result is None or state.status is Status.SKIPPED:
         return f"its tool was not called: it is {state.status.value}"
     if not asked(run, step, spec):

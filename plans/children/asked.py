@@ -1,4 +1,5 @@
-"""What people are asked below a plan: by the agents and child plans of its steps, and by theirs, at any depth.
+"""What people are asked below a plan: by the agents and child plans of its steps (`plans.children.family`), and by
+theirs, at any depth.
 
 The one description of it: a child plan reports it to its parent, and views, commands, Temporal's UI and the search
 attribute PlanPending are made of it. A plan knows it as far as it was reported.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.children.family import present
 from plansurvive.plans.children.state import MAX_ASKED, Asked
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.run import Run, Status
@@ -36,14 +37,16 @@ def asked_below(run: Run, running: Iterable[str]) -> Iterator[AskedBelow]:
         state = run.steps[name]
         if state.status is not Status.RUNNING:
             continue
-        if state.agent_asks:
-            agent = agent_of_step(run.plan.id or "", name, state.calls)
-            calls = [Asked(plan_id=agent, step_id=call, path=_path(name, call)) for call in state.agent_asks]
-            yield AskedBelow(name, agent, calls)
         report = state.child.report if state.child is not None else None
-        if state.child is not None and report is not None and (report.pending or report.more):
+        if not state.agent_asks and (report is None or not (report.pending or report.more)):
+            continue
+        worker = present(run, run.outline.step(name), state) or ""
+        if state.agent_asks:
+            calls = [Asked(plan_id=worker, step_id=call, path=_path(name, call)) for call in state.agent_asks]
+            yield AskedBelow(name, worker, calls)
+        if report is not None and (report.pending or report.more):
             asked = [each.model_copy(update={"path": _path(name, each.path)}) for each in report.pending]
-            yield AskedBelow(name, state.child.plan_id, asked, report.more)
+            yield AskedBelow(name, worker, asked, report.more)
 
 
 def below(standing: ReadinessIndex) -> list[AskedBelow]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import StepState
 
@@ -32,18 +33,37 @@ def members(run: Run) -> Iterator[Member]:
     """
     for name, node in run.outline.nodes.items():
         if (state := run.steps.get(name)) is not None:
-            yield from members_of(run, name, node.step.tool, state)
+            yield from members_of(run, node.step, state)
 
 
-def members_of(run: Run, step_id: str, tool: str, state: StepState) -> Iterator[Member]:
+def members_of(run: Run, step: Step, state: StepState) -> Iterator[Member]:
     """Those of one step, one for each of its calls."""
-    if run.started is None or state.began is None or state.began < run.started:
+    if run.started is None or state.began is None or is_of_earlier_run(run, state):
         return
+    for call in range(1, state.calls + 1):
+        if (name := _worker(run, step, state, call)) is not None:
+            yield Member(name, f"{step.id}." if step.tool == AGENT else f"{step.id}/")
+
+
+def present(run: Run, step: Step, state: StepState) -> str | None:
+    """The id of the agent or child plan of a step's last call; None if it has none. Of a plan that is resumed, the one
+    that its new one continues.
+    """
+    return _worker(run, step, state, state.calls) if state.calls else None
+
+
+def is_of_earlier_run(run: Run, state: StepState) -> bool:
+    """Whether a step was done before this run, which has taken it over, or has not begun in it yet."""
+    return run.started is not None and state.began is not None and state.began < run.started
+
+
+def _worker(run: Run, step: Step, state: StepState, call: int) -> str | None:
+    """The id of the agent or child plan of one call of a step."""
     if state.child is not None and state.child.plan_id:
         # Calls after the first have their number at the end of the plan's id (`orders.child_id`).
-        first = state.child.plan_id.removesuffix(f"-{state.calls}") if state.calls > 1 else state.child.plan_id
-        for call in range(1, state.calls + 1):
-            yield Member(first if call == 1 else f"{first}-{call}", f"{step_id}/")
-    elif tool == AGENT:
-        for call in range(1, state.calls + 1):
-            yield Member(agent_of_step(run.plan.id or "", step_id, call), f"{step_id}.")
+        last = state.child.plan_id
+        first = last.removesuffix(f"-{state.calls}") if state.calls > 1 else last
+        if call == state.calls:
+            return last
+        return first if call == 1 else f"{first}-{call}"
+    return agent_of_step(run.plan.id or "", step.id, call) if step.tool == AGENT else None

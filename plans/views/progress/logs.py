@@ -94,7 +94,7 @@ def _step(run: Run, step: Step) -> LoggedStep:
     state, spec = run.steps[step.id], run.facts.tools.get(step.tool)
     retry = step.retry or run.plan.defaults.retry or (spec and spec.retry) or Retry()
     found = LoggedStep(step_id=step.id, tool=step.tool, status=state.status, of=retry.attempts)
-    if members := dict(members_of(run, step.id, step.tool, state)):
+    if members := dict(members_of(run, step, state)):
         return found.model_copy(update={"members": members})
     attempts = [_past(call) for call in state.past]
     if state.result is not None and state.result.ok and last_call(state):
