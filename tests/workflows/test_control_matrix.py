@@ -1,17 +1,6 @@
 """Verbs that control a plan, over all that may be below it: agents, child plans, theirs, items of both kinds of loops.
 
-| verb | agent | child plan | agent of a child plan | item | item in a child plan | earlier run |
-| --- | --- | --- | --- | --- | --- | --- |
-| pause, unpause | 1 | 1 | 1 | 1 | 1 | nothing: it has ended |
-| cancel | 2 | 2 | 2 | 2 | 2 | nothing: it has ended |
-| interrupt, resume | 3 | 3 | 3 | 3 | 3 | 3: `plan resume` of it is refused |
-| rerun | 4 | 4 | 4 | 4 | 4 | 4 |
-| pending, approve, deny, answer | 5 | 5 | 5 | 5 | 5 | 3: nothing is pending there |
-| budget | 6 | 6 | 6 | 6 | 6 | 6: what it has spent counts |
-| why | 7 | 7 | 7: by the id of the child | 7 | 7: by the id of the child | 7 |
-| clear-session | nothing: each agent and child plan has a session of its own, and is named | | | | | |
-
-The numbers are those of the tests, in order.
+`tests.workflows.test_matrix` has the table of verbs and kinds, with the tests by name.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ and an earlier run, and every verb over all of them.
 
 `CELLS` is the table: for a verb and what is inside, what must be said of it, or a sentence saying why the cell means
 nothing. A verb is a function that returns what it says of the plan, as a set of texts. To add one, add it to `VERBS`
-with its cells: one that is missing fails.
+with its cells: one that is missing fails. `test_matrix` has the table of all verbs, those that control plans as well.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from plansurvive.client import resume
+from plansurvive.client import resume, runs
 from plansurvive.client.audit.report import audit
 from plansurvive.client.logs.attempts import Attempts
 from plansurvive.client.logs.feed import raw
@@ -157,6 +157,15 @@ async def with_output(whole: Whole) -> set[str]:
     return labels
 
 
+async def reasons(whole: Whole) -> set[str]:
+    """What `plan why` says, of steps of both runs, and of those of the child plan by its id."""
+    asked = {"ag": (whole.first, "ag"), "sub": (whole.first, "sub"), "each[x]": (whole.first, "each[x]"),
+             "sub/inner[a]": (f"{whole.first}-sub", "inner[a]"), "before": (whole.last, "before"),
+             "late": (whole.last, "late"), "last ag": (whole.last, "ag")}  # fmt: skip
+    said = {label: await runs.why(whole.plans.client, plan, step) for label, (plan, step) in asked.items()}
+    return {f"{label}: {whole.workflow(why.causes[0].reasons[0])}" for label, why in said.items()}
+
+
 async def only_agent_below(whole: Whole, child: str) -> str:
     """The id of the one agent of a child plan."""
     linked = (await audit(whole.plans.client, child, whole.settings)).linked
@@ -168,6 +177,7 @@ AGENT, CHILD, ITEM, INNER, EARLIER = INSIDE = (
 )  # fmt: skip
 VERBS: dict[str, Callable[[Whole], Awaitable[set[str]]]] = {
     "files": files_of, "undo --dry-run": dry_run, "undo": undo, "logs": logs, "audit": audited, "prune": pruned,
+    "why": reasons,
 }  # fmt: skip
 PATHS = {
     AGENT: {"ag-file.txt", "ag-command.txt"}, CHILD: {"child.txt"}, ITEM: {"item-x.txt", "item-y.txt"},
@@ -198,6 +208,14 @@ CELLS: dict[tuple[str, str], set[str] | str] = {
     ("prune", ITEM): {"each[x]"},
     ("prune", INNER): {"sub/inner[a].call_2"},
     ("prune", EARLIER): {"before"},
+    ("why", AGENT): {"ag: it was done by 'agent-FIRST-ag'"},
+    ("why", CHILD): {"sub: it was done by 'FIRST-sub'"},
+    ("why", ITEM): {"each[x]: its tool was called: neither plan nor step asks"},
+    ("why", INNER): {"sub/inner[a]: it was done by 'agent-FIRST-sub-inner-a-"},
+    ("why", EARLIER): {
+        "before: its tool was not called in this run: it was done before 'FIRST' was continued",
+        "last ag: its tool was not called in this run", "late: its tool was called: neither plan nor step asks",
+    },
 }  # fmt: skip
 
 
@@ -221,3 +239,45 @@ async def test_an_agent_is_undone_alone_by_its_own_id(whole: Whole) -> None:
     assert not [path for path in PATHS[AGENT] if (whole.plans.workspace / path).exists()]
     rest = await files.undo(whole.plans.client, whole.last)
     assert {each.path for each in rest.restored} > PATHS[CHILD] | PATHS[ITEM] | PATHS[INNER] | PATHS[EARLIER]
+
+
+def undoable(*steps: dict[str, Any]) -> list[dict[str, Any]]:
+    """The steps, each with an `undo` that writes its id, and that of its item, into the ledger."""
+    return [{**each, "undo": {"tool": "append", "args": {"text": f"undo {each['id']}"}}} for each in steps]
+
+
+async def test_a_rollback_undoes_the_steps_of_all_that_works_for_the_plan(idle: Plans, make_worker: MakeWorker) -> None:
+    """The first run is interrupted, which undoes nothing. The second one fails, and undoes what both have done."""
+    inner = undoable(wrote("child"), agent("inner", "child", forEach={"items": ["a"], "key": "@"}))
+    steps = [
+        *undoable(agent("ag")),
+        {"id": "sub", "tool": "plan", "dependsOn": ["ag"], "args": {"steps": inner}},
+        {"id": "each", "dependsOn": ["sub"], "forEach": {"items": ["x", "y"], "key": "@"}, "steps": undoable(
+            {"id": "it", "tool": "append", "args": {"text": "did {{item}}"}},
+        )},
+        *undoable({**wrote("before", "each")}),
+        {"id": "gate", "tool": "append", "args": {"text": "gate"}, "dependsOn": ["before"], "requiresApproval": True},
+        {"id": "fails", "tool": "run_command", "args": {"command": "exit 1"}, "dependsOn": ["gate"],
+         "critical": True, "retry": {"attempts": 1}, **FREE},
+    ]  # fmt: skip
+    writes = [says({"tool_calls": [call("write_file", path=f"{name}.txt", content=name)]}) for name in ("ag", "inner")]
+    done = says({"answer": "written"})
+    async with serving(idle, make_worker)([writes[0], done, writes[1], done]):
+        first = await idle.start(steps, rollback=True)
+        await first.until_asked("gate")
+        assert undone(idle) == []
+        await runs.interrupt(idle.client, first.id)
+        await first.ended()
+        assert undone(idle) == []
+        last = Started(idle.client, (await resume.resume(idle.client, first.id)).workflow_id)
+        await last.until_asked("gate")
+        await last.approve("gate")
+        view = await last.ended()
+    assert view["status"] == "failed"
+    # Latest first: the earlier run's step, the items, then the child plan's own, its agent's first, and the agent.
+    found = undone(idle)
+    assert (found[0], sorted(found[1:3]), found[3:]) == ("before", ["it", "it"], ["inner", "child", "ag"]), view["log"]
+
+
+def undone(plans: Plans) -> list[str]:
+    return [words[1] for words in plans.ledger if words[0] == "undo"]
