@@ -18,6 +18,7 @@ from plansurvive.client.pending import Pending
 from plansurvive.client.runs import Choice
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.views.card import command
 from tests.driving import Plans, Started, count, refusals, step
 from tests.waiting import until
 from tests.workflows.agents import Serving, serving
@@ -172,11 +173,11 @@ async def test_all_that_is_asked_below_a_plan_is_shown_listed_and_decided_there(
         root = plan.id.removeprefix("plan-")
         # 1. It is said in the plan's own log, which `plan run` and `plan watch` print, with the command that decides.
         for path in (CALLS[1], CALLS[2], CALLS[4]):
-            await plan.until_logged("child", f"plan approve {root} '{path}'")
-        await plan.until_logged("child", f"plan answer {root} '{QUESTION}'")
+            await plan.until_logged("child", command(root, path, "approval"))
+        await plan.until_logged("child", command(root, QUESTION, "answer"))
         # 2. `plan show` and the next commands name it.
         text = await runs.text(plan.client, plan.id, detailed=True)
-        assert all(f"plan approve {root} '{path}'" in text for path in (CALLS[1], CALLS[2])), text
+        assert all(command(root, path, "approval") in text for path in (CALLS[1], CALLS[2])), text
         asks = {each.step_id: each.kind for each in (await runs.summary(plan.client, plan.id)).asks}
         assert asks == dict.fromkeys(CALLS, "approval") | {QUESTION: "answer"}
         # 3. The server's index finds the plan by it, so that `plan list --awaiting` has it.
