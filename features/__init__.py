@@ -23,6 +23,7 @@ FEATURES: tuple[str, ...] = (
     "limits",
     "notify",
     "locks",
+    "deadline",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

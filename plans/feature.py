@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from plansurvive.plans.model import Plan
 from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Run
 
@@ -37,6 +38,11 @@ class Rules:
 
     Asked when a step starts one. Example: `notify` passes on who is notified of the plan.
     """
+    edited: Callable[[Run, Plan], None] | None = None
+    """What follows for the run from an edit by a person; the plan is as it was before.
+
+    Asked once an edit is applied. Example: `deadline` lets an edited `timeout` count instead of the option.
+    """
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,21 @@ class RuleSet:
 
     rules: Sequence[Rules] = ()
     _for_child: tuple[Callable[[Run], Part | None], ...] = field(init=False, default=())
+    _edited: tuple[Callable[[Run, Plan], None], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_for_child", tuple(each.for_child for each in self.rules if each.for_child))
+        object.__setattr__(self, "_edited", tuple(each.edited for each in self.rules if each.edited))
 
     def parts_for_child(self, run: Run) -> dict[str, Any]:
         """The parts of the options that a child plan or an agent of the run is started with."""
         parts = [part for seam in self._for_child if (part := seam(run)) is not None]
         return {part.feature: part for part in parts}
+
+    def edited(self, run: Run, before: Plan) -> None:
+        """See `Rules.edited`."""
+        for seam in self._edited:
+            seam(run, before)
 
 
 NO_RULES = RuleSet()

@@ -15,7 +15,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.activity_io import Facts, Note
 from plansurvive.plans.audit.receipts import Receipts
@@ -96,7 +96,6 @@ class Options(Parted, Value):
     priority: Priority | None = Field(default=None, description="Overrides the plan's own.")
     fairness: Fairness | None = Field(default=None, description="Overrides the plan's own.")
     timeout: float | None = Field(default=None, gt=0, le=31_536_000, description="Overrides the plan's own.")
-    until: AwareDatetime | None = Field(default=None, description="Of a step's child: when its parent must have ended.")
     approve_all: bool = Field(default=False, description="`--yes`: no step awaits approval.")
     review: bool = Field(default=False, description="Wait for `begin` before the first step.")
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
@@ -167,7 +166,8 @@ class Run(Parted, State):
     retried: int = Field(default=0, description="Retried attempts recorded one by one (`execution.tool_history`).")
     stopped: str = Field(default="", description="Why no further step may start: a critical failure, a cancellation.")
     notices: dict[str, Notice] = Field(default_factory=dict, description="What views say of it, by feature.")
-    timed_out: bool = Field(default=False, description="Its deadline has ended it (`guards.deadline`).")
+    ends_by: dict[str, datetime] = Field(default_factory=dict, description="When features end it, unless it has ended.")
+    failed_as: str = Field(default="", description="Code of its failure, if a feature has ended it.")
     held: bool = Field(default=False, description="Paused with the plan above, whose `unpause` ends that.")
     interrupted: bool = Field(default=False, description="Interrupted by a person; can be resumed.")
     denied: list[str] = Field(default_factory=list, description="Denied in the run before: they ask, waived or not.")
@@ -223,6 +223,18 @@ class Run(Parted, State):
         """The next sequence number, for a change or a log entry."""
         self.seq += 1
         return self.seq
+
+    @property
+    def time_limit(self) -> float | None:
+        """The seconds that it may take, as who started it said or else the plan; None: any time."""
+        given = self.options.timeout
+        return self.plan.timeout if given is None else given
+
+    @property
+    def must_end(self) -> datetime | None:
+        """When it must have ended; None if never, and once it is being closed."""
+        is_open = self.status not in ENDED and self.closing is None
+        return min(self.ends_by.values(), default=None) if is_open else None
 
     @property
     def is_held_up(self) -> bool:

@@ -26,7 +26,6 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, Fa
 
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
 from plansurvive.plans.flow.closing import advance, cancel
-from plansurvive.plans.guards.deadline import PLAN_TIMEOUT
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.views.ended import ended
@@ -48,8 +47,8 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
     its plan completed; a plan that a person interrupted has not failed. A server repeats a failed workflow if whoever
     started it gave a retry policy: not a partial one, which would do again what is done. `plan resume` continues it.
     """
-    if run.status is PlanStatus.FAILED and run.timed_out:
-        return _failure(run.stopped, summary, PLAN_TIMEOUT)
+    if run.status is PlanStatus.FAILED and run.failed_as:
+        return _failure(run.stopped, summary, run.failed_as)
     if run.status is PlanStatus.FAILED:
         return _failure(f"the plan failed: {run.stopped}", summary, PLAN_FAILED)
     if run.status is not PlanStatus.PARTIAL or run.interrupted:

@@ -27,7 +27,6 @@ from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.views import queries
 from plansurvive.workflows import drafting, signed, worker_facts
 from plansurvive.workflows.children.place_handlers import PlaceHandlers
-from plansurvive.workflows.guards import deadline
 from plansurvive.workflows.inputs import refusal, require_stored
 
 
@@ -57,9 +56,9 @@ class EditHandlers(PlaceHandlers):
             revised = await self._revised(message)
         except PlanError as error:
             raise refusal(error, execution.run) from error
-        before = execution.run.plan.timeout
+        before = execution.run.plan
         execution.revise(revised)
-        deadline.edited(execution.run, before)
+        execution.schedule.rules.edited(execution.run, before)
         return _answer(execution.run, revised)
 
     @edit.validator

@@ -86,6 +86,10 @@ class Execution:
             or self.run.seq != self._seen
         )  # fmt: skip
 
+    def wake(self) -> None:
+        """Have the loop begin a turn, as a feature has news."""
+        self._seen = -1
+
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0

@@ -64,6 +64,13 @@ class InRun:
         """Before each turn of a plan. False: no step may start in it. Example: `locks` waits for the workspace."""
         return True
 
+    async def turned(self) -> bool:
+        """After each turn of a plan, before it waits for news. True: something changed, the next turn begins at once.
+
+        It may end the plan. `execution.wake` begins a turn when the feature has news. Example: the timer of `deadline`.
+        """
+        return False
+
     def shown(self) -> None:
         """The state has changed and is about to be shown, once a turn at most. Example: `notify` looks for news."""
 
@@ -80,6 +87,7 @@ class Collaborators:
     def __init__(self, made: Sequence[InRun] = ()) -> None:
         self._by_name = {each.feature: each for each in made}
         self._turn = _filled(made, InRun.turn, lambda each: each.turn)
+        self._turned = _filled(made, InRun.turned, lambda each: each.turned)
         self._shown = _filled(made, InRun.shown, lambda each: each.shown)
         self._resting = _filled(made, InRun.resting, lambda each: each.resting)
         self._ended = _filled(made, InRun.ended, lambda each: each.ended)
@@ -88,6 +96,13 @@ class Collaborators:
         """See `InRun.turn`. All are asked, whatever the first one says."""
         answers = [seam() for seam in self._turn]
         return all(answers)
+
+    async def turned(self) -> bool:
+        """See `InRun.turned`. The first that changes something ends the round: the others are asked after its turn."""
+        for seam in self._turned:
+            if await seam():
+                return True
+        return False
 
     def received(self, feature: str, name: str, arguments: Sequence[Any]) -> None:
         """Hand a signal to the feature that declares it (`signal`). Raises Refused if the run does not have it."""

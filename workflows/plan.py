@@ -28,7 +28,6 @@ from plansurvive.plans.execution.history_limit import HistoryLimit, Move
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
-from plansurvive.plans.guards.deadline import timeout_of
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.server_tools import tool_changes
@@ -39,7 +38,6 @@ from plansurvive.workflows.children import parent
 from plansurvive.workflows.children.value import set_value, with_result
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
-from plansurvive.workflows.guards.deadline import DeadlineTimer
 from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
 from plansurvive.workflows.waiting.handlers import WaitingHandlers
 from plansurvive.workflows.worker_facts import facts_about
@@ -56,7 +54,6 @@ class PlanWorkflow(WaitingHandlers):
         self._patience: asyncio.Task[None] | None = None
         self._reporter = parent.Reporter()
         self._resumed = self._is_over = False
-        self._deadline = DeadlineTimer()
         try:
             self._open(read_request(arguments))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
@@ -220,8 +217,7 @@ class PlanWorkflow(WaitingHandlers):
             move = self._next_move(limit)
             execution.turn(starting=self._collaborators.turn() and move is Move.START)
             self._publish()
-            self._deadline.set(execution)
-            if await self._deadline.ended(execution):
+            if await self._collaborators.turned():
                 continue
             if execution.schedule.idle and not self._under_revision:
                 if not advance(execution.schedule, workflow.now()):
@@ -248,9 +244,7 @@ class PlanWorkflow(WaitingHandlers):
             seconds = max(0.0, (until - workflow.now()).total_seconds())
             self._patience = asyncio.create_task(workflow.sleep(seconds, summary="wait for running steps"))
         patience = self._patience
-        await workflow.wait_condition(
-            lambda: execution.has_news or (patience is not None and patience.done()) or self._deadline.has_passed
-        )
+        await workflow.wait_condition(lambda: execution.has_news or (patience is not None and patience.done()))
         if patience is not None and patience.done():
             self._patience = None
 
@@ -292,7 +286,7 @@ class PlanWorkflow(WaitingHandlers):
         if run.host is not None:
             self._index.publish_host(run.host.name)
         if run.revisions:
-            self._index.publish_memo(run.plan.title, len(run.plan.steps), timeout_of(run))
+            self._index.publish_memo(run.plan.title, len(run.plan.steps), run.time_limit)
 
     def current_details(self) -> str:
         """The state as Markdown, for Temporal's UI when somebody looks (`runtime.workflow_runner`)."""

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.beating import beating
-from plansurvive.plans.guards.prune_order import PruneOrder
+from plansurvive.plans.prune_order import PruneOrder
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
 

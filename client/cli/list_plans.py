@@ -15,10 +15,10 @@ from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.guards.deadline import left
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.spans import left
 
 if TYPE_CHECKING:
     from plansurvive.client.overview.standing import (

@@ -17,7 +17,7 @@ from temporalio.client import (
 )
 
 from plansurvive.client.schedules.server import PRUNE, about
-from plansurvive.plans.guards.prune_order import PruneOrder
+from plansurvive.plans.prune_order import PruneOrder
 
 
 def name_of(queue: str) -> str:

@@ -29,7 +29,6 @@ from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.flow.ids import is_inside
 from plansurvive.plans.flow.undo_run import undoing
 from plansurvive.plans.flow.undone import to_undo
-from plansurvive.plans.guards.deadline import for_child
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.run import Options, Run
 
@@ -89,7 +88,6 @@ def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run 
     if not to_undo(ended):
         return None
     new = undoing(ended, loaded.undo_id, now, yes=parent.options.approve_all)
-    new.options = new.options.model_copy(update={"until": for_child(parent)})
     new.parent = _link(parent, step)
     new.unsigned, new.value = parent.unsigned, None
     return new
@@ -127,7 +125,6 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         history_limit=parent.options.history_limit,
         cache=parent.options.cache,
         since=_since(parent, step, plan),
-        until=for_child(parent),
         directories=directories_for(parent, step, plan.queue or parent.queue_of(step), own),
     )
 

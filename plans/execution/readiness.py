@@ -228,7 +228,7 @@ class ReadinessIndex:
         if cancelled:
             return PlanStatus.CANCELLED
         if (
-            self.run.aborted or self.run.timed_out or self.run.status is PlanStatus.DRAFT
+            self.run.aborted or self.run.failed_as or self.run.status is PlanStatus.DRAFT
         ):  # a draft: its workers refuse it
             return PlanStatus.FAILED
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)

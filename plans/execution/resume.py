@@ -173,7 +173,7 @@ def _next(
     reset_to_draft(new)
     new.ledger = new.ledger.model_copy(update={"open": {}})  # a terminated run leaves its own requests open
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}
-    new.timed_out, new.notices = False, {}
+    new.failed_as, new.notices, new.ends_by = "", {}, {}
     # Nobody was asked about other calls in this run, but what was edited, then or now, waives nothing.
     new.remembered, new.edited = {}, dict.fromkeys([*run.edited, *sorted(other.unwaived)], RULE)
     denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)

@@ -134,7 +134,7 @@ class Schedule(ReadinessIndex):
 
     def close(self, closing: Closing, now: datetime) -> None:
         """Begin a part of what closes the plan, its next undo or its `finally`, although the plan has stopped."""
-        if (closing.cancelled or self.run.timed_out) and self.run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
+        if (closing.cancelled or self.run.failed_as) and self.run.status in (PlanStatus.PAUSED, PlanStatus.REVIEW):
             _turn(self.run, PlanStatus.RUNNING)
         self._place(now, [self._enter(closing)])
 

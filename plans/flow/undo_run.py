@@ -74,7 +74,7 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     new.options = run.options.model_copy(update={"review": False, "approve_all": yes})
     reset_to_draft(new)
     new.ledger = new.ledger.model_copy(update={"open": {}})
-    new.timed_out, new.notices = False, {}
+    new.failed_as, new.notices, new.ends_by = "", {}, {}
     new.interrupted, new.aborted, new.resumes, new.request, new.agents = False, False, "", "", {}
     new.remembered, new.decisions, new.denied = {}, {}, []
     kept = tuple(undo_of(name) for name in before)

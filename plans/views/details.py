@@ -10,7 +10,6 @@ from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.order import agent_of_step
 from plansurvive.plans.children.view import rows as child_rows
 from plansurvive.plans.flow.undone import shown_steps
-from plansurvive.plans.guards.deadline import awaited
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, StepState
 from plansurvive.plans.views.nested.counting import STATUS_WORDS
@@ -35,7 +34,7 @@ def of_plan(run: Run) -> list[str]:
     rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
     rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
-    until = awaited(run)
+    until = run.must_end
     rows += [f"Deadline: {_clock(until)}"] if until else []
     rows += [f"Workspace: {line(run.facts.workspace or plan.workspace or '')}"] if run.facts.workspace else []
     rows += [f"Notice: it {line(each.text)}" for each in run.notices.values()] if not run.ended else []

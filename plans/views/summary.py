@@ -16,7 +16,6 @@ from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.definition.scopes import FINALLY
 from plansurvive.plans.execution.approvals import DENIED
 from plansurvive.plans.flow.undone import outcomes, shown_steps
-from plansurvive.plans.guards.deadline import awaited
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
 from plansurvive.plans.views.markdown import code, md
@@ -132,7 +131,7 @@ def summary_of(run: Run) -> Summary:
         started_at=run.started,
         ended_at=run.ended,
         duration=duration(run),
-        deadline=awaited(run),
+        deadline=run.must_end,
         files_written=list(dict.fromkeys(_files_left(run)))[:1_000],
         tokens=TokensView(**tokens(run)),
         stopped=run.stopped,

@@ -96,7 +96,8 @@ def test_a_seam_that_nobody_fills_is_not_asked() -> None:
     collected = Collaborators(made)
     collected.shown()
     assert Shows.times == 1
-    assert [len(each) for each in (collected._shown, collected._resting, collected._ended)] == [1, 0, 0]
+    seams = (collected._shown, collected._turned, collected._resting, collected._ended)
+    assert [len(each) for each in seams] == [1, 0, 0, 0]
 
 
 async def test_the_core_runs_a_plan_without_any_feature(

@@ -32,7 +32,6 @@ from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.undone import undone_child
-from plansurvive.plans.guards.deadline import timeout_of
 from plansurvive.plans.hosts.host import Host
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
@@ -306,7 +305,7 @@ def _memo(child: Run, title: str) -> dict[str, Any]:
 
     Also its time limit and its host, which it would otherwise have to add in its first turn (docs/temporal.md, 10).
     """
-    link, limit = child.parent, timeout_of(child)
+    link, limit = child.parent, child.time_limit
     links = {"planId": link.plan_id, "stepId": link.step_id} if link else {}
     resumes = {"resumes": child.resumes} if child.resumes else {}
     place = {"host": child.host.name} if child.host else {}

@@ -10,7 +10,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.guards.prune_order import PruneOrder
+from plansurvive.plans.prune_order import PruneOrder
 from plansurvive.workflows import policies
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.flow.undone import outcomes, undone
-from plansurvive.plans.guards.deadline import awaited
 from plansurvive.plans.model import Step, Undo
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.pending import iso
@@ -20,7 +19,7 @@ UNDO_WORDS = {"pending": "not undone yet", "running": "being undone", "completed
 
 def closing_view(run: Run) -> dict[str, Any]:
     """How far the plan is in being closed (a ClosingView), under `closing`; before that, its `deadline`, if any."""
-    closing, until = run.closing, awaited(run)
+    closing, until = run.closing, run.must_end
     if closing is None:
         return {"deadline": iso(until)} if until else {}
     view: dict[str, Any] = {"phase": closing.phase, "ends": closing.ends, "cancelled": closing.cancelled}
