@@ -110,5 +110,5 @@ def test_a_worker_imports_nothing_of_the_user_side() -> None:
     program = "import sys, plansurvive.worker; print(*sorted(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert {f"plansurvive.{name}" for name in ("plans", "runtime", "activities", "workflows")} <= loaded
+    assert {f"plansurvive.{name}" for name in ("plans", "runtime", "activities", "workflows", "features")} <= loaded
     assert not loaded & {"plansurvive.client", "typer", "textual", "starlette", "uvicorn", "jinja2"}

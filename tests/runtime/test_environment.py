@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 SOURCES = [ROOT / "worker.py"]
-SOURCES += [path for name in ("plans", "runtime", "activities", "workflows") for path in (ROOT / name).rglob("*.py")]
+FOLDERS = ("plans", "runtime", "activities", "workflows", "features")
+SOURCES += [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
 SEARCHED = {"PATH"}
 """Where programs are looked for is the system's to say."""
 

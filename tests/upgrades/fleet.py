@@ -38,7 +38,7 @@ from tests.waiting import until
 from tests.workflows.agents import says
 
 ROOT = Path(__file__).parent.parent.parent
-PACKAGES = ("plansurvive", "plans", "runtime", "activities", "workflows")
+PACKAGES = ("plansurvive", "plans", "runtime", "activities", "workflows", "features")
 AT = "        run = self._started().run\n        own = own_steps(run)"
 """In `workflows/plan.py`: the first thing that a plan does."""
 TALK = [says({"answer": "done", "confidence": "high"}, times=0)]

@@ -34,7 +34,8 @@ SYSTEM = (
     "/var", "/var/tmp", "/var/lib", "/var/lib/dpkg", "/var/spool", "/var/run", "/tmp", "/home", "/root", "/opt", "/mnt",
 )  # fmt: skip
 OUR_CODE = (
-    CODE, CODE.parent, CODE / "plansurvive", CODE / "plans", CODE / "activities" / "tools", CODE / "client" / "cli",
+    CODE, CODE.parent, CODE / "plansurvive", CODE / "activities" / "tools", CODE / "client" / "cli",
+    *(path.resolve() for path in (CODE / "plansurvive").iterdir() if path.is_dir() and path.is_symlink()),
     Path(sys.prefix), Path(sys.prefix) / "lib", Path(sys.prefix).parent, Path(sys.base_prefix),
 )  # fmt: skip
 IN_A_HOME = (

@@ -10,7 +10,10 @@ import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-CODE = ("plans", "runtime", "activities", "workflows", "tests/chaos", "tests/activities", "worker.py", "plansurvive")
+CODE = (
+    *("plansurvive", "plans", "runtime", "activities", "workflows", "features", "worker.py"),
+    *("tests/chaos", "tests/activities"),
+)
 MODULE, CLASS = Path("workflows/plan.py"), "PlanWorkflow"
 FIRST, LAST = "_execute", "_summarize"
 """Methods that can have something new at their beginning. Directly after a local activity `patched` fails on replay, if
