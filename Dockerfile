@@ -42,7 +42,8 @@ RUN --mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secr
     if [ -s /run/build/ca.pem ]; then export PIP_CERT=/run/build/ca.pem; fi; \
     pip install --require-hashes --requirement /tmp/web.lock && rm /tmp/web.lock
 COPY client ./client
-RUN python -m compileall -q client
+COPY apps ./apps
+RUN python -m compileall -q client apps
 ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off
 USER 10001:10001
 EXPOSE 7243

@@ -17,7 +17,8 @@ PlanError                 plans/errors.py
 ├── SettingError          an invalid setting; runtime/settings.py
 ├── PlanFileError         a plan file that cannot be opened; client/plan_file.py
 ├── NoProject             the directory for a new project cannot be used; client/first_project/create.py
-├── ImportRefused         a document of which no plan can be made; client/importers/document.py
+├── AppMissing            a command or a part of an app that is not installed
+├── ImportRefused         a document of which no plan can be made; apps/importers/document.py
 ├── BadRecord             the file of an audit record is none; runtime/audit/files.py
 ├── PruneRefused          nothing was removed; runtime/upkeep/prune.py
 ├── Forbidden             somebody on the web page may not do this; client/web/access/people.py
@@ -72,6 +73,12 @@ class BadPlanId(PlanError):
     """A text that cannot be a plan id."""
 
     code = "BAD_PLAN_ID"
+
+
+class AppMissing(PlanError):
+    """What was asked for is part of an app that is not installed."""
+
+    code = "APP_MISSING"
 
 
 class PlanRefused(InvalidPlan):

@@ -472,6 +472,7 @@ COMMANDS: Table = {
     ),
     "NO_TERMINAL": ("`plan review` without a terminal; use `--web`, or the commands", "2"),
     "NO_EDITOR": ("the program in `VISUAL` or `EDITOR` cannot be run, or failed; nothing was changed", "2"),
+    "APP_MISSING": ("the command, or a part of it, is not installed; the message says what to type", "2"),
     "BAD_USAGE": ("the command line cannot be parsed", "2"),
     "BAD_TOOL": ("a tool of yours lacks a type or a line under `Args:`", "2"),
     "CONVERTER_TAKEN": (

@@ -258,7 +258,7 @@ def with_fields(document: str) -> str:
 # The tree
 
 ARCHITECTURE = "ARCHITECTURE.md"
-ROOMS = ("plans", "workflows", "activities", "runtime", "client", "features")
+ROOMS = ("plans", "workflows", "activities", "runtime", "client", "features", "apps")
 
 
 def with_tree(document: str) -> str:

@@ -27,7 +27,7 @@ from scripts.private_members import foreign_private
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "plansurvive."
-PACKAGES = ("plans", "runtime", "activities", "workflows", "client", "features")
+PACKAGES = ("plans", "runtime", "activities", "workflows", "client", "features", "apps")
 SHORT = 5
 """Lines, from `def` to its end, of a private function that may as well stand in the one place where it is called."""
 LOOPS = (ast.For, ast.AsyncFor, ast.While, ast.comprehension)

@@ -31,7 +31,7 @@ from tests.nightly import only_nightly, only_sampled
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-FOLDERS = ("plans", "runtime", "activities", "workflows", "client", "features")
+FOLDERS = ("plans", "runtime", "activities", "workflows", "client", "features", "apps")
 SOURCES = [path for name in FOLDERS for path in (ROOT / name).rglob("*.py")]
 SOURCES += [ROOT / "worker.py"]
 RUN_PAGES = [page for page in PAGES if "```console" in page.read_text()]

@@ -251,6 +251,11 @@ CONTRACTS: dict[str, tuple[str, str]] = {
         "features/limits/x.py",
         "from plansurvive.features.notify.rules import effective",
     ),
+    "Nothing but an app names an app": ("features/limits/x.py", "from plansurvive.apps.importers import document"),
+    "An app uses no other app": (
+        "apps/codec/x.py",
+        "def f():\n    from plansurvive.apps.importers import document",
+    ),
     "A worker process loads nothing of the client": ("features/worker_features_too.py", ""),
 }
 """The contracts of pyproject.toml, each with a module that breaks it."""
@@ -281,13 +286,15 @@ def linted(tree: Path) -> str:
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_a_seeded_import_against_a_contract_is_caught(name: str, tmp_path: Path) -> None:
-    for folder in ("plansurvive", *sorted(CORE), "features"):
+    for folder in ("plansurvive", *sorted(CORE), "features", "apps"):
         shutil.copytree(
             ROOT / folder, tmp_path / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", "static")
         )
     for file in ("worker.py", "pyproject.toml"):
         shutil.copy(ROOT / file, tmp_path / file)
     path, line = CONTRACTS[name]
+    (tmp_path / path).parent.mkdir(exist_ok=True)
+    (tmp_path / path).parent.joinpath("__init__.py").touch()
     (tmp_path / path).write_text(f'"""Seeded."""\n\n{line}\n')
     if not line:  # the roots of a worker
         root = tmp_path / "features/worker_features.py"
@@ -315,7 +322,7 @@ def test_what_decides_and_what_orders_is_pure(package: str) -> None:
 
 
 def test_openai_is_imported_at_run_time_by_the_worker_alone() -> None:
-    packages = sorted(CORE - {"activities"} | {"features"})
+    packages = sorted(CORE - {"activities"} | {"features", "apps"})
     sources = {path: path.read_text() for package in packages for path in modules(package)}
     assert not [
         path for path, source in sources.items() if "openai" in {name.partition(".")[0] for name in imported(source)}

@@ -122,7 +122,7 @@ def importing(more: str = "") -> subprocess.CompletedProcess[str]:
 
 def test_the_links_are_those_of_all_our_packages() -> None:
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - NOT_SHIPPED
-    assert packages >= {"plans", "runtime", "activities", "workflows", "client", "features"}
+    assert packages >= {"plans", "runtime", "activities", "workflows", "client", "features", "apps"}
     assert set(LINKED) == packages | {"worker.py"}
     assert {(NAME / name).readlink() for name in LINKED} == {Path("..", name) for name in LINKED}
     assert {path.name for path in NAME.iterdir() if path.name != "__pycache__"} == {*LINKED, *OWN}

@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = ("plans", "runtime", "activities", "workflows", "client", "features", "worker")
+OURS = ("plans", "runtime", "activities", "workflows", "client", "features", "apps", "worker")
 USED = {
     ("runtime/workflow_runner.py", "_workflow_worker"): (
         "temporalio.worker.Worker has no option for how long a workflow may think that keeps the sandbox",

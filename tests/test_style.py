@@ -18,7 +18,7 @@ SETTER = ROOT / "plans" / "execution" / "schedule.py"
 STATES = {"StepState", "Run"}
 """The models whose `status` is the schedule's to write."""
 STATUSES = {status.value for status in (*Status, *PlanStatus)}
-PROGRAMS = ("runtime", "activities", "client", "features", "scripts", "examples", "benchmarks", "tests")
+PROGRAMS = ("runtime", "activities", "client", "features", "apps", "scripts", "examples", "benchmarks", "tests")
 WITHOUT_TEMPORAL = {"tests/chaos/night/proxy.py"}
 SOURCES = [path for package in (*sorted(CORE), "features", "worker") for path in modules(package)]
 

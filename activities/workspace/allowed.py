@@ -31,7 +31,7 @@ from plansurvive.runtime.code_place import CODE
 from plansurvive.runtime.settings import Settings
 
 REFUSED = "WORKSPACE_REFUSED"
-_CODE = ("plans", "activities", "workflows", "runtime", "client", "features", "worker.py", "plansurvive")
+_CODE = ("plans", "activities", "workflows", "runtime", "client", "features", "apps", "worker.py", "plansurvive")
 _SYSTEM = (
     *("/etc", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/efi", "/dev", "/proc", "/sys"),
     *("/run", "/var/run", "/var/lib", "/var/spool", "/var/cache", "/var/log", "/var/mail", "/var/backups", "/var/db"),

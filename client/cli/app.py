@@ -23,6 +23,7 @@ ENDED_OTHERWISE = 1
 
 app = typer.Typer(
     name="plan",
+    cls=commands.Commands,
     help="Plans that survive: run plans of tool steps on Temporal, with human approvals.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

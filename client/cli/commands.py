@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from plansurvive.client.apps import Command, command_of_others, commands_of_apps
 from plansurvive.client.feature import commands_of_features
 
 OF_CORE: dict[str, tuple[str, str]] = {
@@ -72,7 +73,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
         "sources.template:app",
         "Save plans under a name, with versions, and run them.",
     ),
-    "import": ("sources.foreign:import_", "Make a plan of another system's workflow file."),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "replay": ("evaluation.command:replay", "Replay recorded runs as an evaluation."),
@@ -93,9 +93,10 @@ OF_CORE: dict[str, tuple[str, str]] = {
 
 Instead of a function, a `typer.Typer` is a group of commands; the sentence is that of its help.
 """
-COMMANDS = {name: (f"plansurvive.client.cli.{place}", text) for name, (place, text) in OF_CORE.items()}
-COMMANDS |= commands_of_features()
-"""The same of the core and of all features, with whole names of modules."""
+COMMANDS = {name: Command(f"plansurvive.client.cli.{place}", text) for name, (place, text) in OF_CORE.items()}
+COMMANDS |= {name: Command(place, text) for name, (place, text) in commands_of_features().items()}
+COMMANDS |= commands_of_apps()
+"""The same of the core, of all features and of our apps, with whole names of modules."""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
@@ -113,16 +114,44 @@ class Deferred(TyperCommand):
             parent.obj()
         return command.make_context(info_name, args, parent=parent, **extra)
 
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The sentence; of a command that cannot run, what to install."""
+        missing = COMMANDS[str(self.name)].missing if self.name in COMMANDS else ""
+        return f"Not installed: {missing}." if missing else super().get_short_help_str(limit)
+
+
+class Commands(TyperGroup):
+    """All commands; one of another distribution is looked for once its name is called."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, or None."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None or cmd_name.startswith("-"):
+            return own
+        found = command_of_others(cmd_name)
+        return None if found is None else _imported(cmd_name, found)
+
 
 def register(app: typer.Typer) -> None:
     """Register all commands with an app, without importing their modules."""
-    for name, (_, sentence) in COMMANDS.items():
-        app.command(name, cls=Deferred, help=sentence)(_placeholder)
+    for name, command in COMMANDS.items():
+        app.command(name, cls=Deferred, help=command.sentence)(_placeholder)
 
 
 def imported(name: str) -> Any:
-    """Import the module of a command and return the real command; of a group, the group with its commands."""
-    module, _, function = COMMANDS[name][0].partition(":")
+    """Import the module of a command and return the real command; of a group, the group with its commands.
+
+    Raises AppMissing.
+    """
+    return _imported(name, COMMANDS[name])
+
+
+def _imported(name: str, command: Command) -> Any:
+    if command.missing:
+        from plansurvive.client.errors import AppMissing
+
+        raise AppMissing(f"`plan {name}` is not installed; run: {command.missing}")
+    module, _, function = command.target.partition(":")
     found = getattr(import_module(module), function)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)

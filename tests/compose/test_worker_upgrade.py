@@ -12,7 +12,7 @@ from tests.compose.ledger import assert_whole, chain, done, until_done
 from tests.compose.stack import BUILT, ROOT, Stack
 
 PARTS = (
-    *("plansurvive", "plans", "runtime", "activities", "workflows", "client", "features", "worker.py"),
+    *("plansurvive", "plans", "runtime", "activities", "workflows", "client", "features", "apps", "worker.py"),
     *("docker", "Dockerfile", ".dockerignore"),
 )
 NEW = "# The next version.\n"

@@ -1,4 +1,4 @@
-"""Commands for plans that come from elsewhere than a plan file: `plan template ...` and `plan import`.
+"""Commands for plans that come from elsewhere than a plan file: `plan template ...`.
 
 May import `client.cli` and `client`.
 """

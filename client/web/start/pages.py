@@ -11,12 +11,10 @@ from starlette.responses import Response
 from temporalio.client import Client
 
 from plansurvive.client import draft, runs
+from plansurvive.client.apps import part
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.forecast import words
 from plansurvive.client.forecast.forecast import forecast
-from plansurvive.client.importers.document import imported
-from plansurvive.client.importers.plan_text import row
-from plansurvive.client.importers.plan_text import text_of as text_of_import
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
@@ -105,12 +103,12 @@ async def import_(request: Request) -> Response:
     text = text_of(form, "document").replace("\r\n", "\n")
     try:
         file = pasted(text, Roots.of(service.settings).paths[0])
-        result = imported(file)
+        made, texts = part("importers", "document").imported(file), part("importers", "plan_text")
     except PlanError as error:
         return _choose(request, {"document": text}, error)
-    rows = [row(each) for each in result.report.entries]
+    rows = [texts.row(each) for each in made.report.entries]
     return await _shown(
-        request, Source(text=text_of_import(result, "a pasted document")), Choices(review=True), notes=rows
+        request, Source(text=texts.text_of(made, "a pasted document")), Choices(review=True), notes=rows
     )
 
 

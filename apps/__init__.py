@@ -1,0 +1,18 @@
+"""What some install: a folder for each app, which uses `client`, the features and the core, and no other app.
+
+The base works without any of them: whoever asks for a part of an app asks `client/apps.py`, which says what to install
+where it is missing. Packages of others add commands as the entry points `plans.commands`, and pages of the web page as
+`plans.pages`. Ours stand in this module, which imports nothing: to read the entry points of all distributions takes
+longer than the rest of `plan --help`.
+"""
+
+from __future__ import annotations
+
+EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "importers": ("", ()),
+}
+"""App -> (extra of the distribution, import names of what the extra installs for it)."""
+COMMANDS: dict[str, tuple[str, str]] = {
+    "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
+}
+"""Command -> (`module:function` in this package, first sentence of its docstring)."""

@@ -1,0 +1,71 @@
+"""`plan import`: a plan file made of a workflow document in a foreign format. Needs no server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from plansurvive.apps.importers.document import imported
+from plansurvive.apps.importers.plan_text import data_of, row, text_of
+from plansurvive.apps.importers.report import Report
+from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.make import check_out
+from plansurvive.client.cli.options import AsJson
+from plansurvive.client.local_tools import known_tools
+from plansurvive.client.plan_file import check, load
+from plansurvive.plans.model import Problem
+
+LOSSES = 1
+"""Exit code of --strict if something was not carried over."""
+
+Source = Annotated[str, typer.Argument(metavar="FILE", help="The document, YAML or JSON; - reads standard input.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write the plan to a file.")]
+Format = Annotated[
+    Literal["github", "serverless"] | None, typer.Option("--from", help="Its format; default: found out.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if anything was not carried over.")]
+
+
+def import_(
+    file: Source, out: Out = None, kind: Format = None, strict: Strict = False, as_json: AsJson = False
+) -> None:
+    """Make a plan of another system's workflow file. What it could not carry over is reported.
+
+    Reads GitHub Actions workflows and Serverless Workflow 1.0 documents.
+    """
+    check_out(out, yes=False)
+    found = load(file)
+    result = imported(found, kind)
+    plan = data_of(result)
+    problems = check(plan, known_tools(environment.settings()))[1]
+    text = text_of(result, found.name)
+    if out:
+        Path(out).write_text(text, encoding="utf-8")
+    if as_json:
+        report = [entry.model_dump(mode="json", exclude_none=True) for entry in result.report.entries]
+        shown = {"format": result.kind, "plan": plan, "losses": result.report.losses, "report": report, "file": out}
+        output.show_json({**shown, "problems": output.problem_rows(problems)})
+    else:
+        _show(result.report, problems, text, found.name, out)
+    if strict and result.report.losses:
+        raise typer.Exit(LOSSES)
+
+
+def _show(report: Report, problems: list[Problem], text: str, source: str, out: str | None) -> None:
+    if out:
+        output.show(f"Wrote {out}; check it with: plan check {out}")
+    else:
+        output.show(text.rstrip("\n"))
+    rows = Text()
+    for entry in report.entries:
+        rows.append(f"{entry.kind:4}  ", "yellow" if entry.kind == "loss" else "dim").append(f"{row(entry)}\n")
+    if report.left_out:
+        rows.append(f"and {report.left_out} more losses\n")
+    notes = sum(entry.kind == "note" for entry in report.entries)
+    rows.append(f"{report.losses} not carried over, {notes} to know", "bold")
+    output.err().print(rows)
+    if problems:
+        output.show_problems(problems, f"The plan made of {source}")
