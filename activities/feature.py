@@ -14,8 +14,8 @@ may do something before and after, change the result, or not call it at all.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -27,6 +27,8 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.upkeep.prune import Unused
+from plansurvive.runtime.value_store import ValueStore
 
 
 class Waits(PlanError):
@@ -41,9 +43,9 @@ class Waits(PlanError):
         self.what, self.seconds = what, seconds
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attempt:
-    """One attempt of a step, whose arguments are filled in and checked."""
+    """One attempt of a step, whose arguments are filled in and checked. Layers set `parts` and `taken_from`."""
 
     tool: Tool
     context: ToolContext
@@ -51,6 +53,12 @@ class Attempt:
     """The arguments as written, with the names of secrets in place of their values."""
     clean: Callable[[str], str]
     """Takes the secrets of the worker out of a text."""
+    values: ValueStore
+    """Where large values are stored."""
+    parts: dict[str, Part] = field(default_factory=dict)
+    """What the call returns besides, by feature: for its `settled` (plans/feature.py)."""
+    taken_from: str | None = None
+    """PLAN/STEP whose result a layer has given instead of calling the tool."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,9 @@ class Layer:
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ARG002
         """Around the call of a tool: `inner` watches the workspace, calls it, and returns its value. May raise Waits.
 
-        Append to `attempt.context.confirm` what must be asked once more right before the tool is called.
+        The value is as history has it: a LargeValue for one that is stored. A layer that does not call `inner` sets
+        `attempt.taken_from`; files that it has written then count as the tool's. Append to `attempt.context.confirm`
+        what must be asked once more right before the tool is called.
         """
         return await inner()
 
@@ -91,8 +101,8 @@ class InWorker:
         """Activities that the workflows of the feature call."""
         return ()
 
-    def layer(self) -> Layer | None:
-        """Its layer around attempts; None if it has none, or nothing is set that needs it."""
+    def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
+        """Its layer around attempts of these tools; None if it has none, or nothing is set that needs it."""
         return None
 
     def facts(self) -> Part | None:
@@ -109,16 +119,17 @@ class WorkerFeatures:
     in_worker: Sequence[InWorker] = ()
     checks: Sequence[Callable[[Plan], list[Problem]]] = ()
     """What of a plan does not fit the settings; the same in `plan check`."""
+    unused: Sequence[Unused] = ()
+    """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
 
     @property
     def activities(self) -> list[Callable[..., object]]:
         """The activities of all features."""
         return [activity for each in self.in_worker for activity in each.activities()]
 
-    @property
-    def layers(self) -> list[Layer]:
-        """The layers around attempts, the outermost first. Raises SettingError."""
-        return [layer for each in self.in_worker if (layer := each.layer()) is not None]
+    def layers(self, tools: Iterable[Tool]) -> list[Layer]:
+        """The layers around attempts of these tools, the outermost first. Raises SettingError."""
+        return [layer for each in self.in_worker if (layer := each.layer(tools)) is not None]
 
     def facts(self) -> dict[str, Part]:
         """The parts of the facts of a plan. Raises SettingError."""

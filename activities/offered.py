@@ -13,7 +13,6 @@ from temporalio.converter import StorageDriver
 
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
-from plansurvive.activities.caching.results import Results
 from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.hosts.hosting import HostActivities, Hosting
 from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
@@ -60,8 +59,7 @@ def offered(
     summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host)
-    site = replace(site, layers=features.layers, hosting=Hosting.of(settings, values, effects),
-        results=Results.of(settings, tools.values(), rest))  # fmt: skip
+    site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
     changes = FileChanges(effects, journal, site.rules, signing.public_key(settings))
@@ -81,7 +79,7 @@ def offered(
         plans.load_plan,
         plans.plan_outputs,
         UndoLoader(client).load_undo,
-        Pruner(client, settings).prune,
+        Pruner(client, settings, features.unused).prune,
         *HostActivities(site.hosting).activities,
         *features.activities,
     ]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # `plan --help` loads neither
     from plansurvive.plans.model import Plan, Problem
+    from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.settings import Settings
 
 
@@ -25,6 +26,11 @@ def sides(side: str) -> Sequence[ModuleType]:
 def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
     """What of a plan does not fit the settings of this machine, as the features say. Raises SettingError."""
     return [problem for side in sides("check") for problem in side.problems(plan, settings)]
+
+
+def remarks_of(result: ResultView) -> list[str]:
+    """Sentences of the features about the result of a step. Example: `cache` says why its tool was called."""
+    return [sentence for side in sides("remarks") for sentence in side.remarks(result)]
 
 
 def commands_of_features() -> dict[str, tuple[str, str]]:

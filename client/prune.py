@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
+from datetime import timedelta
+
+from temporalio.client import Client
+
+from plansurvive.client.feature import sides
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.upkeep.prune import OLDER_THAN, Pruned, PruneRefused
+from plansurvive.runtime.upkeep.prune import prune as pruned
 
 __all__ = ["PruneRefused", "Pruned", "prune"]
+
+
+async def prune(
+    client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False,
+    records: timedelta | None = None, audit: bool = False,
+) -> Pruned:  # fmt: skip
+    """Remove what no plan needs, that of features included: see `runtime.upkeep.prune.prune`. Raises PruneRefused."""
+    return await pruned(
+        client, settings, older_than=older_than, dry_run=dry_run, records=records, audit=audit,
+        features=[side.UNUSED for side in sides("upkeep")],
+    )  # fmt: skip

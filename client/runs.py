@@ -28,7 +28,6 @@ from plansurvive.client.agents import recorded as history
 from plansurvive.client.agents import start as start_agent
 from plansurvive.client.answers.send import answer, event
 from plansurvive.client.audit.report import AuditReport, audit
-from plansurvive.client.caching.reasons import why
 from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
@@ -87,7 +86,7 @@ __all__ = [
     "history", "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make",
     "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
     "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
-    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch", "why",
+    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

@@ -8,6 +8,9 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring)
+- `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
+- `remarks`: `remarks(result)`, sentences about the result of a step, for its page
+- `foresight`: `foresight(site)`, for `plan run --dry-run`: what would come of a call (`client.forecast.foresight`)
 - `pages`: `routes` of the web page, whose templates are in the folder `templates`
 """
 
@@ -20,6 +23,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 FEATURES: tuple[str, ...] = (
+    "cache",
     "limits",
     "notify",
     "locks",

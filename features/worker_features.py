@@ -20,5 +20,6 @@ def features_of_worker(
     return WorkerFeatures(
         names=names,
         in_worker=[side.IN_WORKER(client, settings, fault) for side in sides("in_worker", names)],
+        unused=[side.UNUSED for side in sides("upkeep", names)],
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
     )

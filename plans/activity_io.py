@@ -18,7 +18,6 @@ from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
-from plansurvive.plans.model.caching import CacheNote, CacheOrder
 from plansurvive.plans.parts import Parted
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
@@ -31,7 +30,7 @@ PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
 
-class Call(Value):
+class Call(Parted, Value):
     """One tool call of a step: the input of a tool's activity."""
 
     args: dict[str, Any] = Field(description="Arguments, references filled in except those listed in `deferred`.")
@@ -69,7 +68,6 @@ class Call(Value):
         description="An LLM wrote the plan: that it has read a file does not let it replace that unasked.",
     )
     definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
-    cache: CacheOrder | None = Field(default=None, description="The result of an earlier run may be taken.")
 
     def may_replace(self, path: str) -> bool:
         """Whether it may overwrite an existing file unasked, as far as that follows from what the run knows of it."""
@@ -192,7 +190,7 @@ class Note(Value):
     step_id: str = Field(default="", description="The step whose read brought it in.")
 
 
-class Return(Value):
+class Return(Parted, Value):
     """Output of a tool's activity. Exactly one of `value` and `large` holds the value."""
 
     value: Any = None
@@ -220,7 +218,9 @@ class Return(Value):
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )
     more_attempts: int = Field(default=0, ge=0, description="Number of attempts before those.")
-    cache: CacheNote | None = Field(default=None, description="The earlier run it is from, or why the tool was called.")
+    taken_from: str | None = Field(
+        default=None, max_length=400, description="PLAN/STEP whose result it is: the tool was not called."
+    )
 
 
 class CheckRequest(Value):

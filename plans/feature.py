@@ -22,9 +22,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plansurvive.plans.model import Plan
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.parts import Part
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Result, Run
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,16 @@ class Rules:
 
     Asked once an edit is applied. Example: `deadline` lets an edited `timeout` count instead of the option.
     """
+    extend: Callable[[Run, Step, Call], Part | None] | None = None
+    """What goes along with a call of a tool, as a part of it, for the feature's layer around the attempt.
+
+    Asked when the call is made, with its arguments filled in. Example: `cache` orders that an earlier result be taken.
+    """
+    settled: Callable[[Run, Step, Return], Part | None] | None = None
+    """What is kept of what a call has returned, as a part of the step's result; views show it under the feature's name.
+
+    Asked once a call has ended well. Example: `cache` notes from which run the result is, or why the tool was called.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,10 +63,13 @@ class RuleSet:
     rules: Sequence[Rules] = ()
     _for_child: tuple[Callable[[Run], Part | None], ...] = field(init=False, default=())
     _edited: tuple[Callable[[Run, Plan], None], ...] = field(init=False, default=())
+    _extend: tuple[Callable[[Run, Step, Call], Part | None], ...] = field(init=False, default=())
+    _settled: tuple[Callable[[Run, Step, Return], Part | None], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_for_child", tuple(each.for_child for each in self.rules if each.for_child))
-        object.__setattr__(self, "_edited", tuple(each.edited for each in self.rules if each.edited))
+        for name in ("for_child", "edited", "extend", "settled"):
+            seams = (getattr(each, name) for each in self.rules)
+            object.__setattr__(self, f"_{name}", tuple(seam for seam in seams if seam is not None))
 
     def parts_for_child(self, run: Run) -> dict[str, Any]:
         """The parts of the options that a child plan or an agent of the run is started with."""
@@ -66,6 +80,19 @@ class RuleSet:
         """See `Rules.edited`."""
         for seam in self._edited:
             seam(run, before)
+
+    def extended(self, run: Run, step: Step, call: Call) -> Call:
+        """The call with what features add to it."""
+        for seam in self._extend:
+            if (part := seam(run, step, call)) is not None:
+                call.parts[part.feature] = part
+        return call
+
+    def settled(self, run: Run, step: Step, returned: Return, result: Result) -> None:
+        """Note in a result what features keep of what its call has returned."""
+        for seam in self._settled:
+            if (part := seam(run, step, returned)) is not None:
+                result.parts[part.feature] = part
 
 
 NO_RULES = RuleSet()

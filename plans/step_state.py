@@ -16,7 +16,7 @@ from plansurvive.plans.activity_io import Logs, PastCall
 from plansurvive.plans.children.state import ChildPlan
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
-from plansurvive.plans.model.caching import CacheNote
+from plansurvive.plans.parts import Parted
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -47,7 +47,7 @@ class State(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True)
 
 
-class Result(Value):
+class Result(Parted, Value):
     """The result of a step (seed 004). `value` is absent if `large` says where it is stored."""
 
     ok: bool
@@ -59,7 +59,7 @@ class Result(Value):
     timestamp: datetime = Field(description="When it ended, UTC.")
     attempt: int = Field(default=1, description="Attempts used; only errors of the tool count.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
-    cache: CacheNote | None = Field(default=None, description="The earlier run it is from, or why the tool was called.")
+    taken_from: str | None = Field(default=None, description="PLAN/STEP whose result it is: the tool was not called.")
     composed: bool = Field(default=False, description="The value is put together from those of its own steps.")
 
 

@@ -207,7 +207,7 @@ class Execution:
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.run, step, filled, values, self._moved))
+                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self._moved))
 
     def _proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""
@@ -274,6 +274,7 @@ class Execution:
             return self.schedule.open(step_id, handle.result(), now)
         if error is None:
             outcome, returned = completed(handle.result(), now, started)
+            self.schedule.rules.settled(self.run, step, returned, outcome.result)
             note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
             return self._end(step_id, outcome)

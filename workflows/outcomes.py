@@ -41,7 +41,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
         timestamp=now,
         attempt=int(_number(parsed.attempt, 1)),
         logs=parsed.logs,
-        cache=parsed.cache,
+        taken_from=parsed.taken_from,
     )
     return Outcome(Status.COMPLETED, result), parsed
 

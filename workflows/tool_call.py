@@ -13,9 +13,9 @@ from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
 from plansurvive.plans.activity_io import Call
-from plansurvive.plans.caching.orders import order_of
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.file_tracking import known
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
@@ -29,15 +29,19 @@ from plansurvive.workflows.payloads import of_json
 from plansurvive.workflows.policies import Policy
 
 
-def start(run: Run, step: Step, filled: Filled, values: StepValues, moved: Moved) -> asyncio.Future[dict[str, Any]]:
+def start(
+    schedule: Schedule, step: Step, filled: Filled, values: StepValues, moved: Moved
+) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
+    run = schedule.run
     spec, state = run.facts.tools[step.tool], run.steps[step.id]
     policy = policies.of_step(run.plan, step, spec, filled.args)
     state.calls += 1
     note_call(run, step, filled.args)
 
     def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
-        return _begin(run, step, _call(run, step, spec, filled, values, policy), policy, host)
+        call = schedule.rules.extended(run, step, _call(run, step, spec, filled, values, policy))
+        return _begin(run, step, call, policy, host)
 
     if run.host_of(step) is not None:
         return asyncio.create_task(hosts.call(run, step.id, policy, begin, moved))
@@ -93,7 +97,6 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
         drafted=bool(run.request) and not run.literal,
-        cache=order_of(run, step, spec),
     )
 
 

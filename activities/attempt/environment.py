@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -35,11 +35,8 @@ from plansurvive.runtime.mcp.servers import read_servers, secrets_in
 from plansurvive.runtime.secrets.store import SecretStore, store_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.of_settings import collector_secrets
-from plansurvive.runtime.value_store import ValueStore
 
 if TYPE_CHECKING:
-    from plansurvive.activities.caching.calls import CachedCall
-    from plansurvive.activities.caching.results import Results
     from plansurvive.activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
@@ -68,8 +65,6 @@ class ToolEnvironment:
     """Those of the features around each call, the outermost first."""
     lift: Lift = lift_attempts
     """Has the server allow a waiting call any number of attempts."""
-    results: Results | None = None
-    """Results of earlier runs; None: none is taken or kept."""
     hosting: Hosting | None = None
     """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
 
@@ -89,7 +84,6 @@ class ToolEnvironment:
     @asynccontextmanager
     async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
         """Surrounds a tool call: watches for file changes if the tool may make any, without cost if it cannot."""
-        context.sandbox, context.addresses = self.sandbox, self.addresses
         if self.watcher is None:
             yield
         elif tool.spec.effect == "pure":
@@ -105,16 +99,9 @@ class ToolEnvironment:
             yield
             await asyncio.to_thread(self.watcher.wrote, context)
 
-    def cached(
-        self, tool: Tool, context: ToolContext, args: Mapping[str, Any], values: ValueStore
-    ) -> CachedCall | None:
-        """The call as one that may take the result of an earlier run; None if nobody asked for that."""
-        context.sandbox = self.sandbox
-        order = context.call.cache
-        return self.results.of_call(tool, context, args, order, values) if self.results and order else None
-
-    async def recreated(self, tool: Tool, context: ToolContext) -> None:
-        """Files were re-created instead of calling the tool: they are its own, for undo and beside other calls."""
+    async def replaced(self, tool: Tool, context: ToolContext) -> None:
+        """A layer gave the result instead of the tool: files it has written are the call's own, for undo and beside
+        other calls."""
         if self.watcher is not None:
             await asyncio.to_thread(self.watcher.read if tool.spec.effect == "pure" else self.watcher.wrote, context)
 

@@ -34,7 +34,6 @@ from plansurvive.plans.activity_io import Call, Note, Return
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.model.caching import CacheNote
 from plansurvive.runtime.keys.errors import KeyMissing
 from plansurvive.runtime.value_store import ValueStore
 
@@ -93,7 +92,7 @@ def tool_activity(
 
 async def _value(
     tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
-) -> tuple[Any, CacheNote | None]:
+) -> tuple[Any, Attempt]:
     """The value for history. Errors are masked here: before the effect log has them, and before they are cut."""
     try:
         return await _call(tool, call, context, values, site)
@@ -103,32 +102,28 @@ async def _value(
 
 async def _call(
     tool: Tool, call: Call, context: ToolContext, values: ValueStore, site: ToolEnvironment
-) -> tuple[Any, CacheNote | None]:
-    """The value, taken from an earlier run or the tool's own; and where it is from, if that was to be found out."""
+) -> tuple[Any, Attempt]:
+    """The value, the tool's own or what a layer gave instead; and what the layers add to it."""
     site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
     args = await filled(tool, call, values, site.named)
     keywords = _checked(tool, args, call, context)
     written = as_written(args, call)
-    cached = site.cached(tool, context, written, values)
-    if cached is not None and (earlier := await cached.taken()) is not None:
-        await site.recreated(tool, context)
-        return earlier.large or earlier.value, cached.note
+    context.sandbox, context.addresses = site.sandbox, site.addresses
 
     async def watched() -> Any:
         async with site.around(tool, context, as_texts(written)):
             for confirm in context.confirm:
                 await confirm()
             value = await _in_time(tool, call, context, keywords)
-            if cached is not None:
-                cached.ended()
-            return value
+            context.ended = time.time_ns()
+        return await keep(value, values, site.secrets)
 
-    value = await around_call(site.layers, Attempt(tool, context, written, site.secrets.out_of), watched)
-    kept = await keep(value, values, site.secrets)
-    if cached is not None:
-        await cached.keep(kept)
-    return kept, cached.note if cached is not None else None
+    attempt = Attempt(tool, context, written, site.secrets.out_of, values)
+    value = await around_call(site.layers, attempt, watched)
+    if attempt.taken_from is not None:
+        await site.replaced(tool, context)
+    return value, attempt
 
 
 async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[str, Any]) -> Any:
@@ -190,7 +185,7 @@ def _guarded(function: Callable[..., Any], keywords: dict[str, Any]) -> Any:
 
 
 async def _return(
-    kept: Any, cached: CacheNote | None, context: ToolContext, duration: float, attempt: int, values: ValueStore
+    kept: Any, around: Attempt, context: ToolContext, duration: float, attempt: int, values: ValueStore
 ) -> Return:
     large = isinstance(kept, LargeValue)
     return Return(
@@ -208,7 +203,8 @@ async def _return(
         notes=[await _stored_note(note, values) for note in context.notes],
         warnings=context.warnings,
         logs=context.logs,
-        cache=cached,
+        taken_from=around.taken_from,
+        parts=dict(around.parts),
     )
 
 

@@ -106,6 +106,8 @@ class ToolContext:
     """The output of the tool's commands as far as it is stored; sent with each heartbeat, and recorded at the end."""
     began: datetime | None = None
     """When the attempt began, UTC."""
+    ended: int = 0
+    """When the tool had ended, in ns since 1970; 0: not yet. What changes later is not its own."""
     outputs: Outputs | None = None
     """Where the output of commands goes."""
     checkpoint: Checkpoint | None = None

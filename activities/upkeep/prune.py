@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -12,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.beating import beating
 from plansurvive.plans.prune_order import PruneOrder
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, prune
+from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, Unused, prune
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Pruner:
 
     client: Client
     settings: Settings
+    features: Sequence[Unused] = ()
+    """What features keep."""
 
     @activity.defn(name="prune")
     async def prune(self, order: PruneOrder) -> Pruned:
@@ -35,6 +38,7 @@ class Pruner:
                 return await prune(
                     self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
                     records=max(least, timedelta(seconds=order.records)) if order.records else None,
+                    features=self.features,
                 )  # fmt: skip
         except PruneRefused as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error

@@ -28,7 +28,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
     "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
-    "why": ("caching.why:why", "Show why a step's tool was called, or whose result it has."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
     "files": (
         "changes.files:files",

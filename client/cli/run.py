@@ -8,7 +8,6 @@ from typing import Annotated, Literal, NoReturn
 import typer
 
 from plansurvive.client import runs
-from plansurvive.client.caching.earlier import earlier_run
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli import review as reviewing
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
@@ -18,6 +17,7 @@ from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
+from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared

@@ -1,5 +1,5 @@
 """The forecast of a plan on this machine: its files, the results of earlier runs that are kept here, and their times.
 
-Reads only. May import `plans`, `activities`, `runtime`, the client's root, `client.caching`, and the prices of
+Reads only. May import `plans`, `activities`, `runtime`, the client's root, and the prices of
 `client.evaluation`.
 """

@@ -5,32 +5,26 @@ Files are read as they are now; what steps before it would write is laid over th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from plansurvive.activities.attempt.environment import ToolEnvironment, sandbox_of
-from plansurvive.activities.caching.results import Results
 from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.effect_log import Effects
-from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
-from plansurvive.plans.activity_io import Call
-from plansurvive.plans.caching.entries import Output
-from plansurvive.plans.caching.why import reasons_of
+from plansurvive.client.feature import sides
+from plansurvive.client.forecast.foresight import Foresight, Site
 from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan, LoadRequest
 from plansurvive.plans.forecast.around import Taken
 from plansurvive.plans.forecast.models import ForeseenChange
-from plansurvive.plans.model import Retry, Step
-from plansurvive.plans.model.caching import CacheNote, CacheOrder
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card
 from plansurvive.runtime.connect import storage
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.of_settings import ring_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 
@@ -41,36 +35,27 @@ class Machine:
 
     settings: Settings
     workspace: str
-    _tools: Mapping[str, Tool] = field(init=False)
-    _results: Results | None = field(init=False)
-    _made: dict[str, Output] = field(default_factory=dict)
-    """Files that earlier results would re-create."""
+    _foresight: Sequence[Foresight] = field(init=False)
+    """Of the features."""
     _texts: dict[str, str | None] = field(default_factory=dict)
     """Files as steps before would leave them; None: deleted."""
 
     def __post_init__(self) -> None:
-        self._tools = load_tools(self.settings.tools)
-        self._results = Results.of(self.settings, self._tools.values(), AtRest(ring_of(self.settings)))
         self._values = ValueStore(storage(self.settings), self.settings.inline_bytes)
-        self._effects, self._sandbox = Effects.of(self.settings), sandbox_of(self.settings)
+        tools, sandbox = load_tools(self.settings.tools), sandbox_of(self.settings)
+        site = Site(self.settings, self.workspace, tools, self._values, Effects.of(self.settings), sandbox)
+        self._foresight = [side.foresight(site) for side in sides("foresight")]
 
-    def earlier(self, step_id: str, step: Step, args: Mapping[str, Any], order: CacheOrder) -> Taken | str:
-        """The earlier result that the call would take; else why there is none."""
-        tool = self._tools.get(step.tool)
-        if self._results is None:
-            return "PLANS_CACHE is off"
-        if tool is None:
-            return "its tool is a server's"
-        call = Call(
-            args=dict(args), plan_id="", step_id=step_id, key="", workspace=self.workspace, timeout=1.0, retry=Retry(),
-            repeatable=step.repeatable if step.repeatable is not None else tool.spec.repeatable, cache=order,
-        )  # fmt: skip
-        context = ToolContext(call, Workspace(self.workspace), self._effects, tool.spec.name, sandbox=self._sandbox)
-        entry, note = self._results.of_call(tool, context, args, order, self._values).foreseen(self._made)
-        if entry is None:
-            return _sentence(note)
-        self._made |= {each.path: each for each in entry.outputs}
-        return Taken(entry.place, entry.value, is_known=entry.large is None)
+    def earlier(self, run: Run, step_id: str, step: Step, args: Mapping[str, Any]) -> Taken | str:
+        """The earlier result that the call would take; else why there is none, empty if none is asked for."""
+        why = list[str]()
+        for each in self._foresight:
+            match each.earlier(run, step_id, step, args):
+                case Taken() as taken:
+                    return taken
+                case str(reason) if reason:
+                    why.append(reason)
+        return "; ".join(why)
 
     def change(self, step_id: str, step: Step, args: Mapping[str, Any]) -> ForeseenChange | None:
         """What the call would do to the file it names; None if it names none, or it is not known."""
@@ -108,7 +93,3 @@ class Machine:
 
 def _change(found: CallDiff) -> ForeseenChange:
     return ForeseenChange(path=found.path, kind=found.kind, note=found.note, rows=found.rows)
-
-
-def _sentence(note: CacheNote) -> str:
-    return "; ".join(each.removeprefix("its tool was called: ") for each in reasons_of(note)[:3])

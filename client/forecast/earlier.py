@@ -49,7 +49,7 @@ class Earlier:
                 continue
             if step.is_block or step.for_each or step.repeat:
                 continue
-            if result.cache is None or not result.cache.taken_from:
+            if not result.taken_from:
                 self.by_step[template_of(name)].append(result.duration / 1_000)
                 self.by_tool[step.tool].append(result.duration / 1_000)
         if tokens := run.ledger.total.total_tokens:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from temporalio.client import Client
 
-from plansurvive.client.caching.earlier import earlier_run
+from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.forecast.around import Machine
 from plansurvive.client.forecast.earlier import Earlier, earlier_runs
 from plansurvive.client.forecast.times import needed

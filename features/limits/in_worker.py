@@ -6,6 +6,7 @@ answer, nothing begins that has a limit.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from pydantic import ValidationError
@@ -19,6 +20,7 @@ from temporalio.common import Priority, WorkflowIDConflictPolicy
 from temporalio.service import RPCError
 
 from plansurvive.activities.feature import InWorker, Layer
+from plansurvive.activities.tools.tool import Tool
 from plansurvive.features.limits.admission import Admissions
 from plansurvive.features.limits.exchanges import Exchanges, LimiterAway
 from plansurvive.features.limits.limits_file import read_limits
@@ -33,7 +35,7 @@ class Worker(InWorker):
 
     feature = "limits"
 
-    def layer(self) -> Layer | None:
+    def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
         """Asks before each attempt; None if nothing is limited. Raises SettingError."""
         file, keeper = read_limits(self.settings), _Keeper(self.client, self.settings.task_queue)
         return None if file.is_empty else Admissions(file, Exchanges(keeper.send))

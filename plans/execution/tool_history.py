@@ -83,8 +83,7 @@ def add_past(state: StepState, calls: Iterable[PastCall]) -> None:
 
 def was_called(state: StepState) -> bool:
     """Whether the step's result is of a call that was made for it: not among its past ones, nor of an earlier run."""
-    note = state.result.cache if state.result is not None else None
-    return last_call(state) and not (note is not None and note.taken_from)
+    return last_call(state) and not (state.result is not None and state.result.taken_from)
 
 
 def last_call(state: StepState) -> bool:

@@ -9,7 +9,7 @@ from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.forecast.models import ForeseenChange
 from plansurvive.plans.model import Step
-from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.plans.run import Run
 
 
 class Taken(NamedTuple):
@@ -23,8 +23,8 @@ class Taken(NamedTuple):
 class Around(Protocol):
     """What can be found out about a call without making it."""
 
-    def earlier(self, step_id: str, step: Step, args: Mapping[str, Any], order: CacheOrder) -> Taken | str:
-        """The earlier result that the call would take; else why there is none."""
+    def earlier(self, run: Run, step_id: str, step: Step, args: Mapping[str, Any]) -> Taken | str:
+        """The earlier result that the call would take; else why there is none, empty if none is asked for."""
 
     def change(self, step_id: str, step: Step, args: Mapping[str, Any]) -> ForeseenChange | None:
         """What the call would do to the file it names; None if it names none, or it is not known."""

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from plansurvive.plans.caching.orders import asked, order_of, refusal
 from plansurvive.plans.children.orders import CHILDREN, Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.errors import BadExpression, PlanError
@@ -158,11 +157,7 @@ class Walk:
         self._schedule.open(name, opened, self.moment)
 
     def _call(self, name: str, step: Step, args: dict[str, Any], before: list[str]) -> None:
-        spec = self.run.facts.tools[step.tool]
-        order = order_of(self.run, step, spec)
-        earlier: Taken | str = self.around.earlier(name, step, args, order) if order is not None else ""
-        if order is None and asked(self.run, step, spec):
-            earlier = refusal(self.run, step, spec)
+        earlier = self.around.earlier(self.run, name, step, args)
         if isinstance(earlier, Taken) and before:
             why = f"it takes the result of {earlier.place} if the files it reads are then as they are now"
             self._depends(name, before, why)

@@ -1,15 +1,12 @@
-"""Steps whose results are taken from earlier runs: what a plan says about it, and what a worker reports."""
+"""When a step's result may be that of an earlier run, as a plan says it."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated
 
-from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, StringConstraints, model_serializer
+from pydantic import Field, StringConstraints
 
 from plansurvive.plans.model.values import Value
-
-MAX_DIFFERENCES = 10
-"""Differences reported for a step that ran; the rest are only counted."""
 
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 
@@ -27,40 +24,3 @@ class Cache(Value):
         strict=True,
         description="True: although it reads or changes more than files of the workspace.",
     )
-
-
-class CacheOrder(Value):
-    """What a plan asks of the worker that makes a call: to take the result of an earlier run, and to keep its own."""
-
-    title: str = Field(default="", max_length=1_000, description="The plan's title, by which runs of it are compared.")
-    reads: list[Pattern] | None = Field(default=None, description="As the step says it.")
-    outside: bool = Field(default=False, description="As the step says it.")
-    since: str = Field(default="", max_length=200, description="Id of the only plan whose results may be taken.")
-    fresh: bool = Field(default=False, description="Nothing is taken; what the call gives is kept.")
-
-
-class Difference(Value):
-    """One thing in which a call differs from that of the earlier run."""
-
-    what: Literal["argument", "file", "tool", "environment", "reads"]
-    name: str = Field(default="", max_length=4_200, description="The argument, or the file relative to the workspace.")
-    before: str = Field(default="", max_length=100, description="A file's hash in the earlier run; empty: no file.")
-    after: str = Field(default="", max_length=100, description="The hash that it has; empty: no file.")
-
-
-class CacheNote(Value):
-    """Where a step's result comes from, or why its tool was called."""
-
-    taken_from: str = Field(default="", max_length=400, description="PLAN/STEP whose result it is; empty: it ran.")
-    made: AwareDatetime | None = Field(default=None, description="When that step ended.")
-    why: str = Field(default="", max_length=40, description="A stable word: why the tool was called.")
-    compared: str = Field(default="", max_length=400, description="PLAN/STEP that it was compared with.")
-    differences: list[Difference] = Field(default_factory=list, max_length=MAX_DIFFERENCES)
-    more: int = Field(default=0, ge=0, description="Number of further differences.")
-    kept: bool = Field(default=False, description="A later run may take the result.")
-    unkept: str = Field(default="", max_length=300, description="Why a later run may not take it.")
-
-    @model_serializer(mode="wrap")
-    def _compact(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Omit what it does not say: a run may have a note for each of thousands of steps."""
-        return {name: each for name, each in handler(self).items() if each}

@@ -87,8 +87,8 @@ def _step_span(
     }  # fmt: skip
     if state.result is not None:
         attributes["plans.step.attempts"] = state.result.attempt
-        if state.result.cache is not None and state.result.cache.taken_from:
-            attributes["plans.step.taken_from"] = cut(state.result.cache.taken_from)
+        if state.result.taken_from:
+            attributes["plans.step.taken_from"] = cut(state.result.taken_from)
     failed = state.status is Status.FAILED
     error = code_of(state.result and state.result.code, "TOOL_FAILED") if failed else ""
     above = _above(run, step_id, began)

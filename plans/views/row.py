@@ -107,7 +107,7 @@ def row(step: StepState | StepView | BriefStep) -> Row:
         reason=reason,
         took=seconds(result.duration / 1000) if result.duration else "",
         attempt=f"attempt {result.attempt}" if result.attempt > 1 else "",
-        taken_from=(result.cache.taken_from or "") if result.cache is not None else "",
+        taken_from=result.taken_from or "",
     )
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Set
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 from temporalio.api.common.v1 import Payload
@@ -32,7 +33,6 @@ from plansurvive.runtime.keys.plain_texts import plain_texts
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.upkeep.held import aside_of, put_back, restore
 from plansurvive.runtime.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
-from plansurvive.runtime.upkeep.results import unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""
@@ -41,6 +41,14 @@ AT_ONCE = 8
 """Histories read concurrently."""
 _DIGEST = re.compile(rb"(?=([0-9a-f]{64}))")
 """Any 64 hexadecimal digits may be a reference; a false match only means that a file is not removed."""
+
+
+class Unused(NamedTuple):
+    """Files that a feature keeps in the state directory and that may go, in any order, once nobody has used them."""
+
+    files: Callable[[Settings], Iterable[Path]]
+    age: Callable[[Settings], float]
+    """Seconds since the last use, after which they go."""
 
 
 class PruneRefused(PlanError):
@@ -69,18 +77,18 @@ class Pruned(Value):
     scratch: int = 0
     """Ended plans whose commands' temporary files were removed, or are to be."""
     results: int = 0
-    """Files of kept results that no run has taken for PLANS_CACHE_DAYS, removed or to be removed."""
+    """Files that features keep and that were not used for long (results of earlier runs), removed or to be removed."""
     results_bytes: int = 0
 
 
 async def prune(
     client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False,
-    records: timedelta | None = None, audit: bool = False,
+    records: timedelta | None = None, audit: bool = False, features: Sequence[Unused] = (),
 ) -> Pruned:  # fmt: skip
     """Remove stored values that no workflow refers to; with `dry_run`, only count them.
 
     `records`: also records and logs older than this, of plans that the server has no more; `audit`: their audit records
-    as well, which is for a person to say.
+    as well, which is for a person to say. `features`: what features keep and nobody has used for long.
 
     Works on the state directory of `settings`: run it where the values are. `older_than`: younger files stay. Raises
     PruneRefused; nothing was removed then.
@@ -102,7 +110,7 @@ async def prune(
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
     removed = await asyncio.to_thread(_sweep, loose, now - older_than.total_seconds(), dry_run)
-    other = await _others(client, settings, records, now, dry_run=dry_run, audit=audit)
+    other = await _others(client, settings, records, now, features, dry_run=dry_run, audit=audit)
     return Pruned(
         workflows=workflows,
         kept=len(needed),
@@ -116,12 +124,21 @@ async def prune(
 
 
 async def _others(
-    client: Client, settings: Settings, records: timedelta | None, now: float, *, dry_run: bool, audit: bool
+    client: Client,
+    settings: Settings,
+    records: timedelta | None,
+    now: float,
+    features: Sequence[Unused],
+    *,
+    dry_run: bool,
+    audit: bool,
 ) -> dict[str, int]:
     """What was removed besides stored values: records and logs, and results that no run has taken for long."""
     count, freed = await _records(client, settings, records, dry_run=dry_run, audit=audit)
     used, used_bytes = await asyncio.to_thread(prune_schedule_runs, settings, now, dry_run=dry_run)
-    results = await asyncio.to_thread(_sweep, unused(settings), now - settings.cache_days * DAY, dry_run)
+    results = list[int]()
+    for each in features:
+        results += await asyncio.to_thread(_sweep, each.files(settings), now - each.age(settings), dry_run)
     try:
         cleared = await prune_scratch(client, settings, dry_run=dry_run)
     except RPCError as error:

@@ -13,7 +13,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client import runs
+from plansurvive.features.cache.commands import why_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import Plans, View, step
@@ -151,16 +151,16 @@ async def test_why_leads_from_a_step_to_the_file_that_was_edited(
         (joining.workspace / "in" / "1.txt").write_text("another length")
         started = await joining.start(TWO, title="two", cache=True, owns=["**"])
         assert ran(await started.ended()) == {"a", "b", "c"}
-        told = await runs.why(temporal_client, started.id, "b")
+        told = await why_of(temporal_client, started.id, "b")
         assert [cause.step_id for cause in told.causes] == ["b", "a"]
         assert "argument content changed, which holds a value of a" in told.text
         assert "file in/1.txt changed: " in told.text
         again = await joining.start(TWO, title="two", cache=True, owns=["**"])
         assert ran(await again.ended()) == set()
-        assert (await runs.why(temporal_client, again.id, "b")).causes[0].taken_from
+        assert (await why_of(temporal_client, again.id, "b")).causes[0].taken_from
         plain = await joining.start(TWO, title="two", owns=["**"])
         await plain.ended()
-        assert "neither plan nor step asks for earlier results" in (await runs.why(temporal_client, plain.id, "b")).text
+        assert "neither plan nor step asks for earlier results" in (await why_of(temporal_client, plain.id, "b")).text
 
 
 async def test_a_step_that_gives_the_same_as_before_does_not_make_the_next_ones_run(

@@ -16,6 +16,7 @@ from plansurvive.client import resume, runs
 from plansurvive.client.listing import list_plans
 from plansurvive.client.pending import Pending
 from plansurvive.client.runs import Choice
+from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.card import command
@@ -239,7 +240,7 @@ async def test_why_says_of_each_step_why_its_tool_was_called(serve: Serving) -> 
         await decide_all(plan)
         view = await plan.ended()
         for name in ("ag", "sub", "each[a].ag"):
-            assert (await runs.why(plan.client, plan.id, name)).step_id == name
+            assert (await why_of(plan.client, plan.id, name)).step_id == name
         child = step(view, "sub")["child"]["planId"]
-        assert (await runs.why(plan.client, child, "ag")).step_id == "ag"
+        assert (await why_of(plan.client, child, "ag")).step_id == "ag"
         assert {each["id"] for each in STEPS} == {each["id"] for each in view["steps"]}

@@ -24,6 +24,7 @@ from plansurvive.client.logs.feed import raw
 from plansurvive.client.prune import prune
 from plansurvive.client.undo import files
 from plansurvive.client.undo.whole import would_undo
+from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.activity_io import STDOUT
 from plansurvive.runtime.connect import connect, storage
 from plansurvive.runtime.settings import Settings
@@ -162,7 +163,7 @@ async def reasons(whole: Whole) -> set[str]:
     asked = {"ag": (whole.first, "ag"), "sub": (whole.first, "sub"), "each[x]": (whole.first, "each[x]"),
              "sub/inner[a]": (f"{whole.first}-sub", "inner[a]"), "before": (whole.last, "before"),
              "late": (whole.last, "late"), "last ag": (whole.last, "ag")}  # fmt: skip
-    said = {label: await runs.why(whole.plans.client, plan, step) for label, (plan, step) in asked.items()}
+    said = {label: await why_of(whole.plans.client, plan, step) for label, (plan, step) in asked.items()}
     return {f"{label}: {whole.workflow(why.causes[0].reasons[0])}" for label, why in said.items()}
 
 

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from plansurvive.client import runs
+from plansurvive.client.feature import remarks_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.runs import PlanView
 from plansurvive.client.web.live.watcher import Watcher
@@ -20,7 +21,6 @@ from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.order import agent_of_step
-from plansurvive.plans.caching.why import reasons_of
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.views.call_text import value_rows
@@ -94,7 +94,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
         "more_calls": max(0, len(calls) - CALLS) + (own.more_calls if own else 0),
         "args": _rows(step.args or (own.args if own else {}) or {}), "value": shown_value(step.result),
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,
-        "why": reasons_of(step.result.cache) if step.result and step.result.cache else [],
+        "why": remarks_of(step.result) if step.result else [],
         "agent": _agent_of(name, step.id, step.tool, calls),
     }  # fmt: skip
 

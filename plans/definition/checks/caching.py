@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from plansurvive.plans.caching.refusals import refusal_of, rule_of
+from plansurvive.plans.definition.checks.uncacheable import refusal_of, rule_of
 from plansurvive.plans.files.owned import pattern_problem
 from plansurvive.plans.model import Problem, Step, ToolSpec
 

@@ -91,7 +91,8 @@ def events(run: Run, since: int, limit: int | None = None) -> Iterator[dict[str,
 
 def result_view(result: Result) -> dict[str, Any]:
     """A result as JSON. An externally stored value is shown as a preview, with its reference in `large`."""
-    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs", "composed"})
+    view = result.model_dump(mode="json", exclude_none=True, exclude={"logs", "composed", "parts"})
+    view |= shown_parts(result)
     if result.large:
         view |= {"value": result.large.preview + TRUNCATED, "cut": True, "length": result.large.bytes}
     return view
@@ -99,8 +100,15 @@ def result_view(result: Result) -> dict[str, Any]:
 
 def taken_view(result: Result) -> dict[str, Any]:
     """Which earlier run a result is from; empty if the tool was called."""
-    note = result.cache
-    return {"cache": note.model_dump(mode="json", exclude_none=True)} if note is not None and note.taken_from else {}
+    return {"takenFrom": result.taken_from, **shown_parts(result)} if result.taken_from else {}
+
+
+def shown_parts(result: Result) -> dict[str, Any]:
+    """What features keep with a result, beside its own fields under their names."""
+    if not result.parts:
+        return {}
+    found: dict[str, Any] = result.model_dump(mode="json", exclude_none=True, include={"parts"}).get("parts", {})
+    return found
 
 
 def asks(state: StepState) -> list[Change]:

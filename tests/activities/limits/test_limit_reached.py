@@ -30,7 +30,7 @@ from tests.waiting import until
 async def limits(temporal_client: Client, settings: Settings) -> AsyncIterator[Admissions]:
     """One call an hour."""
     (settings.state_dir / "limits.toml").write_text('[tools.stamp]\nrate = "1/hour"\n')
-    found = LimitsInWorker(temporal_client, settings, no_fault).layer()
+    found = LimitsInWorker(temporal_client, settings, no_fault).layer([])
     assert isinstance(found, Admissions)
     yield found
     await terminated(temporal_client, workflow_id(settings.task_queue))

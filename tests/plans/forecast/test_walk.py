@@ -17,8 +17,7 @@ from plansurvive.plans.forecast.around import Taken
 from plansurvive.plans.forecast.models import ForeseenChange, ForeseenStep
 from plansurvive.plans.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.model import Step
-from plansurvive.plans.model.caching import CacheOrder
-from plansurvive.plans.run import Options
+from plansurvive.plans.run import Options, Run
 from tests.plans.building import NOW, TOOLS, run_of, spec, step
 
 LOOK = spec("look", {"text": {}}, effect="pure", reads="reported", outside=False)
@@ -36,9 +35,9 @@ class Ground:
     plans: Mapping[str, Any] = field(default_factory=dict)
     places: list[str] = field(default_factory=list)
 
-    def earlier(self, step_id: str, step: Step, args: Mapping[str, Any], order: CacheOrder) -> Taken | str:
+    def earlier(self, run: Run, step_id: str, step: Step, args: Mapping[str, Any]) -> Taken | str:
         """The result that it has."""
-        del step, order
+        del run, step
         self.asked[step_id] = dict(args)
         return Taken(f"before/{step_id}", self.results[step_id]) if step_id in self.results else "no earlier run"
 

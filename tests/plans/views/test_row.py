@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.model.caching import CacheNote
 from plansurvive.plans.run import DENIED, Decision, Result, Status, StepState
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.live import live_of
@@ -50,7 +49,7 @@ def test_a_row_says_why_a_step_was_not_run_and_where_its_result_is_from() -> Non
     assert row(StepState(status=Status.SKIPPED, reason="its condition is false")).reason == "its condition is false"
     denied = Result(timestamp=NOW, ok=False, code=DENIED, error="User denied approval")
     assert row(StepState(status=Status.SKIPPED, result=denied)).reason == "User denied approval"
-    taken = ResultView(ok=True, duration=10, cache=CacheNote(taken_from="before/a"))
+    taken = ResultView(ok=True, duration=10, taken_from="before/a")
     assert row(BriefStep(id="a", tool="t", status=Status.COMPLETED, result=taken)).how == (
         "completed in 10 ms, from before/a"
     )

@@ -7,10 +7,10 @@ from typing import Any
 
 import xxhash
 
-from plansurvive.activities.caching.files import Unkept, Unusable
-from plansurvive.activities.caching.store import MAX_CONTENT
 from plansurvive.activities.workspace.content_store import ContentStore
-from plansurvive.plans.caching.entries import Entry
+from plansurvive.features.cache.entries import Entry
+from plansurvive.features.cache.files import Unkept, Unusable
+from plansurvive.features.cache.store import MAX_CONTENT
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime.value_store import AT_ONCE_BYTES, Chunk, Stream, ValueStore, apart

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import xxhash
 
-from plansurvive.activities.caching.store import MAX_CONTENT
 from plansurvive.activities.tools.file_change import Change, NewContent, changing
 from plansurvive.activities.tools.search import find
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.activities.workspace.contents import check_replaceable, stamp_at
 from plansurvive.activities.workspace.workspace import Place, Workspace
-from plansurvive.plans.caching.entries import MAX_FILES, Output
+from plansurvive.features.cache.entries import MAX_FILES, Output
+from plansurvive.features.cache.store import MAX_CONTENT
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp, stamp_of
 from plansurvive.plans.files.owned import is_owned

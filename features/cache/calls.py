@@ -12,25 +12,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from plansurvive.activities.caching.files import Recreation, Unkept, Unusable, left, listed, stamps_now
-from plansurvive.activities.caching.store import ResultStore
-from plansurvive.activities.caching.values import kept_text, restored
 from plansurvive.activities.provenance.watcher import TRACED
 from plansurvive.activities.sandbox.process import environment
 from plansurvive.activities.tools.agents_md import collect
 from plansurvive.activities.tools.tool import Tool, ToolContext
-from plansurvive.plans.caching.entries import MAX_FILES, Entry, Output, compared, same_files
-from plansurvive.plans.caching.keys import CallKey, call_key, digest
+from plansurvive.features.cache.entries import MAX_FILES, Entry, Output, compared, same_files
+from plansurvive.features.cache.files import Recreation, Unkept, Unusable, left, listed, stamps_now
+from plansurvive.features.cache.keys import CallKey, call_key, digest
+from plansurvive.features.cache.model import CacheNote, CacheOrder
+from plansurvive.features.cache.store import ResultStore
+from plansurvive.features.cache.values import kept_text, restored
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.model.caching import CacheNote, CacheOrder
 from plansurvive.runtime.value_store import StoredText, ValueStore
 
 _NOT_OF_RESULTS = ("HOME", "TMPDIR", "TERM")
@@ -52,7 +51,6 @@ class CachedCall:
     note: CacheNote = field(default_factory=CacheNote)
     _key: CallKey | None = None
     _listed: dict[str, Stamp | None] | None = None
-    _ended: int = 0
 
     async def taken(self) -> Entry | None:
         """The entry whose result is now that of the call, its files re-created; None if the tool is to run.
@@ -80,10 +78,6 @@ class CachedCall:
             return None
         self.note = CacheNote(taken_from=entry.place, made=entry.made)
         return taken
-
-    def ended(self) -> None:
-        """The tool has ended: what changes from now on is not its own."""
-        self._ended = time.time_ns()
 
     async def keep(self, kept: Any) -> None:
         """Keep the result for later runs, if it can be taken exactly."""
@@ -182,7 +176,7 @@ class CachedCall:
             reads=self._read(),
             listed=self._listed is not None,
             noted=context.files_noted,
-            outputs=left(context, self.store.contents, self._ended, context.files_written),
+            outputs=left(context, self.store.contents, context.ended, context.files_written),
             value=None if large else kept,
             large=kept if large else None,
             text=text,

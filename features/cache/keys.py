@@ -2,7 +2,7 @@
 
 Everything is hashed with a secret of the state directory (keyed BLAKE2, RFC 7693): neither a key nor the digest of an
 argument tells anything to who has not got that secret, not even by guessing. Calls that are given secrets have no key
-at all (`activities.caching`). Which files a call reads is known when it has read them, so they are no part of the key:
+at all (`features.cache.calls`). Which files a call reads is known once it has read them, so they are not in the key:
 entries of the same key differ in them.
 """
 

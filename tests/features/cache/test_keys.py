@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.caching.entries import Entry, compared, same_files
-from plansurvive.plans.caching.keys import CallKey, call_key
+from plansurvive.features.cache.entries import Entry, compared, same_files
+from plansurvive.features.cache.keys import CallKey, call_key
 from plansurvive.plans.file_stamps import stamp_of
 
 SECRET, NOW = b"s" * 32, datetime(2026, 11, 22, tzinfo=UTC)

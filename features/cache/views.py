@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import Field
 
-from plansurvive.plans.caching.orders import asked, refusal
+from plansurvive.features.cache.model import CacheNote, Difference
+from plansurvive.features.cache.rules import asked, note_of, refusal
 from plansurvive.plans.children.family import is_of_earlier_run, members_of
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step, Value
-from plansurvive.plans.model.caching import CacheNote, Difference
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.views.safe_text import line
 
@@ -84,7 +84,7 @@ def reasons_of(note: CacheNote) -> list[str]:
 
 def _cause(run: Run, step_id: str) -> Cause:
     state, step = run.steps[step_id], run.step_of(step_id)
-    note = state.result.cache if state.result is not None else None
+    note = note_of(state.result)
     given: dict[str, Any] = {"step_id": step_id, "status": state.status.value, "cache": note}
     if note is None or step is None:
         return Cause(**given, reasons=[_unasked(run, step)])

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from plansurvive.plans.caching.keys import CallKey
+from plansurvive.features.cache.keys import CallKey
+from plansurvive.features.cache.model import MAX_DIFFERENCES, CacheNote, Difference
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
-from plansurvive.plans.model.caching import MAX_DIFFERENCES, CacheNote, Difference
 
 MAX_FILES = 5_000
 """Files that a call may read, and files that it may leave, for its result to be kept."""

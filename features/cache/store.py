@@ -24,8 +24,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plansurvive.activities.workspace.content_store import ContentStore
-from plansurvive.plans.caching.entries import Entry
-from plansurvive.plans.caching.keys import digest
+from plansurvive.features.cache.entries import Entry
+from plansurvive.features.cache.keys import digest
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.keys.at_rest import AtRest
 from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic

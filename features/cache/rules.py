@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import re
 
-from plansurvive.plans.caching.refusals import refusal_of, rule_of
+from pydantic import ValidationError
+
+from plansurvive.features.cache.model import CacheNote, CacheOrder
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.definition.checks.uncacheable import refusal_of, rule_of
+from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Step, ToolSpec
-from plansurvive.plans.model.caching import CacheOrder
+from plansurvive.plans.parts import Parted
 from plansurvive.plans.run import Run
 
 
-def order_of(run: Run, step: Step, spec: ToolSpec) -> CacheOrder | None:
+def order_of(run: Run, step: Step) -> CacheOrder | None:
     """What is asked of the worker that makes the step's call; None: to call the tool, and keep nothing."""
+    spec = run.facts.tools[step.tool]
     if not asked(run, step, spec) or refusal(run, step, spec):
         return None
     rule = rule_of(step)
     return CacheOrder(
+        asked=True,
         title=run.plan.title,
         reads=rule.reads,
         outside=rule.outside,
@@ -46,3 +53,24 @@ def refusal(run: Run, step: Step, spec: ToolSpec) -> str:
     if run.steps[step.id].closes:
         return "it undoes or closes the plan"
     return refusal_of(step, spec)
+
+
+def note_of(ended: Parted | None) -> CacheNote | None:
+    """What a call, or a result, says about it; None if it says nothing, or anything else than our workers do."""
+    if ended is None or CacheNote.feature not in ended.parts:
+        return None
+    try:
+        return ended.part(CacheNote)
+    except ValidationError:  # of an activity that was completed by hand
+        return None
+
+
+def _extend(run: Run, step: Step, call: Call) -> CacheOrder | None:  # noqa: ARG001
+    return order_of(run, step)
+
+
+def _settled(run: Run, step: Step, returned: Return) -> CacheNote | None:  # noqa: ARG001
+    return note_of(returned)
+
+
+RULES = Rules("cache", extend=_extend, settled=_settled)

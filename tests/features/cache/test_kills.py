@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.caching.store import ResultStore
-from tests.activities.caching.dying import FILES, taken
+from plansurvive.features.cache.model import CacheNote
+from plansurvive.features.cache.store import ResultStore
+from tests.features.cache.dying import FILES, taken
 
 ROOT = Path(__file__).resolve().parents[3]
 POINTS = ("before_effect", "after_temporary", "after_intent", "after_swap", "after_effect", "after_done")
@@ -27,7 +28,7 @@ def test_files_are_re_created_whole_however_often_the_worker_dies(tmp_path: Path
     asyncio.run(taken(workspace, state, "plan-p/one", ToolEnvironment(), again=False))
     for path in (workspace / "out").iterdir():
         path.unlink()
-    command = [sys.executable, "-m", "tests.activities.caching.dying", str(workspace), str(state), "plan-q/two"]
+    command = [sys.executable, "-m", "tests.features.cache.dying", str(workspace), str(state), "plan-q/two"]
     died = subprocess.run([*command, point, str(number)], cwd=ROOT, check=False, timeout=120)
     assert died.returncode == 9
     whole = {str(each): f"text {each}" for each in range(FILES)}
@@ -36,8 +37,7 @@ def test_files_are_re_created_whole_however_often_the_worker_dies(tmp_path: Path
     }
     assert there.items() <= whole.items()  # whole files or none
     done = asyncio.run(taken(workspace, state, "plan-q/two", ToolEnvironment(), again=True))
-    assert done.cache is not None
-    assert done.cache.taken_from == "p/s"
+    assert done.taken_from == done.part(CacheNote).taken_from == "p/s"
     assert {path.name: path.read_text() for path in (workspace / "out").iterdir()} == whole
     assert (workspace / "called").read_text() == "x"
 
@@ -50,13 +50,11 @@ async def test_workers_that_keep_and_take_the_same_results_at_once_agree(tmp_pat
     calls = [taken(folder, tmp_path / "state", f"plan-{folder.name}/s", ToolEnvironment(), False) for folder in folders]
     for done in await asyncio.gather(*calls):
         assert done.value == FILES
-        assert done.cache is not None
-        assert done.cache.kept or done.cache.taken_from
+        assert done.part(CacheNote).kept or done.taken_from
     later = tmp_path / "later"
     later.mkdir()
     found = await taken(later, tmp_path / "state", "plan-later/s", ToolEnvironment(), again=False)
-    assert found.cache is not None
-    assert found.cache.taken_from
+    assert found.taken_from
     assert sorted(path.name for path in (later / "out").iterdir()) == [str(each) for each in range(FILES)]
     assert not (later / "called").exists()
 
@@ -65,7 +63,7 @@ async def test_workers_that_keep_and_take_the_same_results_at_once_agree(tmp_pat
 @pytest.mark.sampled
 def test_the_secret_of_a_directory_is_the_same_for_all_that_make_it_at_once(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; from plansurvive.activities.caching.store import ResultStore;"
+        "import sys, pathlib; from plansurvive.features.cache.store import ResultStore;"
         " print(ResultStore(pathlib.Path(sys.argv[1])).secret.hex())"
     )
     made = [

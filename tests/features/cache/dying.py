@@ -1,6 +1,6 @@
 """Takes a kept result in a process of its own, which dies at a point of re-creating the files.
 
-`python -m tests.activities.caching.dying WORKSPACE STATE KEY POINT NUMBER`: it dies, as by kill -9, when the point is
+`python -m tests.features.cache.dying WORKSPACE STATE KEY POINT NUMBER`: it dies, as by kill -9, when the point is
 reached for the NUMBERth time. Exit code 9 says that it was.
 """
 
@@ -12,12 +12,12 @@ import sys
 from pathlib import Path
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.caching.results import Results
-from plansurvive.activities.caching.store import ResultStore
 from plansurvive.activities.tools.tool import ToolContext, tool
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.features.cache.in_worker import Results
+from plansurvive.features.cache.model import CacheOrder
+from plansurvive.features.cache.store import ResultStore
 from plansurvive.plans.activity_io import Call, Return
-from plansurvive.plans.model.caching import CacheOrder
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
@@ -49,13 +49,13 @@ def attempts(workspace: Path, state: Path, site: ToolEnvironment) -> Attempts:
 
 def call_of(made: Attempts, key: str) -> Call:
     """The call of the step, with a key."""
-    return made.call({"text": "text"}).model_copy(update={"key": key, "cache": CacheOrder()})
+    return made.call({"text": "text"}).model_copy(update={"key": key, "parts": {"cache": CacheOrder(asked=True)}})
 
 
 async def taken(workspace: Path, state: Path, key: str, site: ToolEnvironment, again: bool) -> Return:
     """One attempt of the call."""
     results = Results(ResultStore(state / "cache"), {"spread": ("spread", "1")})
-    made = attempts(workspace, state, ToolEnvironment(fault=site.fault, results=results)).but(again=again)
+    made = attempts(workspace, state, ToolEnvironment(fault=site.fault, layers=[results])).but(again=again)
     return await made.run(spread, call_of(made, key))
 
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.caching.results import Results
-from plansurvive.activities.caching.store import ResultStore
 from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.features.cache.in_worker import Results
+from plansurvive.features.cache.model import CacheNote, CacheOrder
+from plansurvive.features.cache.store import ResultStore
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import stamp_of
-from plansurvive.plans.model.caching import CacheNote, CacheOrder
 from plansurvive.runtime.keys.at_rest import AtRest
 from tests.activities.attempts import Attempts
 from tests.runtime.keys.rings import key, live, ring_file
@@ -86,8 +86,8 @@ class Site:
         found = builtin_tools()[chosen] if isinstance(chosen, str) else chosen
         results = Results(self.store, {found.spec.name: (found.spec.name, found.spec.version)})
         made = attempts or self.attempts
-        made = made.but(site=replace(made.site, results=results))
-        asked = {"cache": order or CacheOrder(title="t"), "plan_id": plan}
+        made = made.but(site=replace(made.site, layers=[results]))
+        asked = {"parts": {"cache": order or CacheOrder(asked=True, title="t")}, "plan_id": plan}
         return await made.run(found, made.call(args).model_copy(update=asked))
 
     async def join(self, **changes: Any) -> Return:
@@ -106,8 +106,7 @@ def site(attempts: Attempts, tmp_path: Path) -> Site:
 
 def note_of(done: Return) -> CacheNote:
     """What it says about where its result is from."""
-    assert done.cache is not None
-    return done.cache
+    return done.part(CacheNote)
 
 
 async def test_the_same_call_again_takes_its_value_and_re_creates_its_files(site: Site) -> None:
@@ -225,10 +224,10 @@ async def test_a_kept_result_never_follows_a_link_out_of_the_workspace(site: Sit
 
 async def test_a_call_with_a_secret_takes_and_keeps_nothing(site: Site) -> None:
     secret = site.attempts.call({"path": "s.txt", "content": "x"}).model_copy(
-        update={"cache": CacheOrder(), "secrets": [["content"]]}
+        update={"parts": {"cache": CacheOrder(asked=True)}, "secrets": [["content"]]}
     )
     results = Results(site.store, {"write_file": ("write_file", "1")})
-    made = site.attempts.but(site=replace(site.attempts.site, results=results))
+    made = site.attempts.but(site=replace(site.attempts.site, layers=[results]))
     done = await made.run("write_file", secret)
     assert (note_of(done).why, note_of(done).unkept) == ("never", "it is given a secret")
     assert not (site.store.directory / "entries").exists()
@@ -246,7 +245,7 @@ async def test_tools_that_report_no_reads_or_act_outside_are_called(site: Site, 
 
 
 async def test_files_that_a_step_lists_are_compared_with_those_that_appear(site: Site) -> None:
-    order = CacheOrder(reads=["*.txt"])
+    order = CacheOrder(asked=True, reads=["*.txt"])
     first = await site.run("find_files", order, pattern="*.txt")
     assert note_of(await site.run("find_files", order, pattern="*.txt")).taken_from == "p/s"
     site.write(c="c")
@@ -278,15 +277,16 @@ async def test_failures_are_never_taken(site: Site) -> None:
 
 async def test_only_results_of_the_plan_that_is_named_are_taken(site: Site) -> None:
     await site.join(plan="one")
-    note = note_of(await site.join(order=CacheOrder(since="two"), plan="two"))
+    note = note_of(await site.join(order=CacheOrder(asked=True, since="two"), plan="two"))
     assert (note.why, len(site.calls)) == ("since", 2)
-    assert note_of(await site.join(order=CacheOrder(since="one"), plan="three")).taken_from
-    assert note_of(await site.join(order=CacheOrder(since="three"), plan="four")).taken_from  # what three took is its
+    assert note_of(await site.join(order=CacheOrder(asked=True, since="one"), plan="three")).taken_from
+    # What three took is its own.
+    assert note_of(await site.join(order=CacheOrder(asked=True, since="three"), plan="four")).taken_from
 
 
 async def test_a_fresh_run_takes_nothing_and_its_results_are_kept(site: Site) -> None:
     await site.join()
-    fresh = await site.join(order=CacheOrder(fresh=True), plan="q")
+    fresh = await site.join(order=CacheOrder(asked=True, fresh=True), plan="q")
     assert (note_of(fresh).why, note_of(fresh).kept, len(site.calls)) == ("fresh", True, 2)
     assert note_of(await site.join()).taken_from == "q/s"
 
@@ -324,7 +324,7 @@ async def test_results_are_encrypted_with_the_keys_of_the_worker(site: Site, tmp
 
 async def test_commands_take_results_for_the_files_they_list(site: Site, tmp_path: Path) -> None:
     watched = site.attempts.but(site=replace(site.attempts.site, watcher=Watcher(tmp_path / "watch")))
-    order = CacheOrder(reads=["a.txt"], outside=True)
+    order = CacheOrder(asked=True, reads=["a.txt"], outside=True)
     args: dict[str, Any] = {
         "command": "echo ran >> ../ran; mkdir -p bin; cat a.txt > bin/copy; chmod 755 bin/copy; cat a.txt"
     }
@@ -343,7 +343,8 @@ async def test_commands_take_results_for_the_files_they_list(site: Site, tmp_pat
 
 
 async def test_commands_with_access_to_the_network_are_not_taken_unless_the_step_says_so(site: Site) -> None:
-    done = await site.run("run_command", CacheOrder(reads=[]), command="echo x")  # no sandbox: everything is open
+    # There is no sandbox, so everything is open.
+    done = await site.run("run_command", CacheOrder(asked=True, reads=[]), command="echo x")
     assert note_of(done).unkept == "commands have network access here"
 
 

@@ -1,4 +1,0 @@
-"""The command `plan why`.
-
-May import what `client.cli` may.
-"""

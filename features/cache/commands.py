@@ -1,0 +1,32 @@
+"""The command `plan why`: which earlier run a step's result is from, or what made its tool run."""
+
+from __future__ import annotations
+
+from temporalio.client import Client
+
+from plansurvive.client import end_records
+from plansurvive.client.cli import output, session
+from plansurvive.client.cli.options import AsJson, Id, Step
+from plansurvive.client.rpc import ask
+from plansurvive.features.cache.views import Why
+from plansurvive.features.cache.views import why as answered
+from plansurvive.plans.run import Run
+
+
+def why(
+    plan: Id,
+    step: Step,
+    as_json: AsJson = False,
+) -> None:
+    """Show why a step's tool was called, or whose result it has."""
+    found = session.run(lambda here: why_of(here.client, plan, step))
+    if as_json:
+        output.show_json(found.model_dump(mode="json"))
+    else:
+        output.show(found.text)
+
+
+async def why_of(client: Client, plan: str, step_id: str) -> Why:
+    """Asked of the plan, or read from its record. Raises Refused UNKNOWN_STEP."""
+    run = await end_records.run_of_ended(client, plan)
+    return answered(run or Run.model_validate(await ask(client, plan, "state")), step_id)
