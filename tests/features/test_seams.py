@@ -15,16 +15,20 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features import FEATURES
 from plansurvive.features.worker_features import features_of_worker
 from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow
+from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
+from plansurvive.plans.model import Retry
 from plansurvive.plans.parts import Part
-from plansurvive.plans.run import Run, run_of, text_of
+from plansurvive.plans.run import Result, Run, run_of, text_of
+from plansurvive.plans.views.progress.events import result_view
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from plansurvive.workflows import plan as core
 from plansurvive.workflows.feature import Collaborators, Features, InRun
 from tests.driving import Plans, work
+from tests.plans.building import NOW, step
 from tests.plans.building import run_of as made_of
-from tests.plans.building import step
 from tests.waiting import until
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
@@ -127,3 +131,18 @@ async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with
         await until(failed, "the task fails for want of a feature")
     async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
         assert (await started.ended())["status"] == "completed"
+
+
+def test_what_goes_along_with_a_call_and_stays_with_its_result_is_a_part_of_each() -> None:
+    run, a = made_of(step("a")), step("a")
+    call = Call(args={}, plan_id="p", step_id="a", key="k", workspace="/w", timeout=1.0, retry=Retry())
+    result, bare = Result(ok=True, timestamp=NOW), call.model_dump_json(exclude_defaults=True)
+    NO_RULES.settled(run, a, Return(duration=0.0), result)
+    assert NO_RULES.extended(run, a, call).model_dump_json(exclude_defaults=True) == bare
+    assert result.parts == {}
+    counting = Rules("counting", extend=lambda *_: Count(number=1), settled=lambda *_: Count(number=2))
+    rules = RuleSet([Rules("silent"), counting])
+    rules.settled(run, a, Return(duration=0.0), result)
+    sent = Call.model_validate_json(rules.extended(run, a, call).model_dump_json(exclude_defaults=True))
+    assert (sent.part(Count).number, result.part(Count).number) == (1, 2)
+    assert result_view(result)["counting"] == {"number": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.feature import Attempt, Layer
 from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
@@ -354,3 +356,21 @@ async def test_a_lost_secret_of_the_store_only_means_that_tools_run(site: Site) 
     site.store = ResultStore(site.store.directory)
     assert note_of(await site.join()).kept
     assert len(site.calls) == 2
+
+
+async def test_a_result_that_is_taken_asks_nothing_of_the_layers_inside(site: Site) -> None:
+    class Counting(Layer):
+        calls = 0
+
+        async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ARG002
+            self.calls += 1
+            return await inner()
+
+    counting, order = Counting(), {"parts": {"cache": CacheOrder(asked=True)}}
+    layers = [Results(site.store, {"write_file": ("write_file", "1")}), counting]
+    made = site.attempts.but(site=replace(site.attempts.site, layers=layers))
+    call = made.call({"path": "s.txt", "content": "x"}).model_copy(update=order)
+    assert (await made.run("write_file", call)).taken_from is None
+    (site.workspace / "s.txt").unlink()
+    assert (await made.run("write_file", call.model_copy(update={"key": "plan-q/s"}))).taken_from == "p/s"
+    assert counting.calls == 1
