@@ -82,7 +82,7 @@ def test_a_call_with_a_value_has_not_failed_in_the_logs_of_a_rerun(logs: Logs, k
     assert attempt.run
 
 
-def test_a_resumed_agents_step_counts_no_calls_before_the_agent_reports_them() -> None:
+def test_a_resumed_agents_step_keeps_the_calls_of_the_agent_before() -> None:
     run = begun(step("a", tool="agent")).run
     state = run.steps["a"]
     state.past = [PastCall(tool="read_file", args={}, result="x", time=NOW, agent="agent-1", number=201)]
@@ -90,7 +90,9 @@ def test_a_resumed_agents_step_counts_no_calls_before_the_agent_reports_them() -
     run.agents["a"] = {}
     assert "read_file (201 calls)" in text(run)
     assert "earlier attempts" not in text(run)
-    assert "calls)" not in text(resumed(run, "p-r2", NOW))
+    again = resumed(run, "p-r2", NOW)
+    assert "read_file (201 calls)" in text(again)
+    assert [each.agent for each in again.steps["a"].past] == ["agent-1"]
 
 
 def test_a_resumed_plan_waits_for_no_request_of_a_terminated_one() -> None:
