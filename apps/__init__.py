@@ -4,15 +4,26 @@ The base works without any of them: whoever asks for a part of an app asks `clie
 where it is missing. Packages of others add commands as the entry points `plans.commands`, and pages of the web page as
 `plans.pages`. Ours stand in this module, which imports nothing: to read the entry points of all distributions takes
 longer than the rest of `plan --help`.
+
+Sides of an app that the client asks for are its modules of these names, as far as it has them:
+
+- `doctor`: `findings(settings, environ)`, what `plan doctor` says of this machine
+- `doctor_of_server`: `findings(settings, connection)`, asynchronous, of the server and its workers
 """
 
 from __future__ import annotations
 
 EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "importers": ("", ()),
+    "codec": ("", ()),
+    "evaluation": ("", ()),
+    "releases": ("", ()),
+    "service": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
+    "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
+    "codec": ("codec.commands:codec", "Serve large values to the Temporal UI and CLI."),
 }
 """Command -> (`module:function` in this package, first sentence of its docstring)."""

@@ -60,6 +60,13 @@ def part(app: str, module: str) -> ModuleType:
     return import_module(command.target)
 
 
+def sides(side: str) -> list[ModuleType]:
+    """The modules of that name of our apps that are installed and have one."""
+    apps = list(import_module(_APPS).EXTRAS) if _exists(_APPS) else []
+    found = [each for app in apps if not (each := _command(f"{app}.{side}", "")).missing]
+    return [import_module(each.target) for each in found if _exists(each.target)]
+
+
 def _command(place: str, text: str) -> Command:
     app = place.partition(".")[0]
     extra, libraries = import_module(_APPS).EXTRAS[app]

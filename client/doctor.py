@@ -24,8 +24,8 @@ from plansurvive.activities.tracing.probe import is_traced
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.atomic_swap import is_supported
 from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog
+from plansurvive.client.apps import sides
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.releases.unserved import unserved
 from plansurvive.client.schedules.views import list_schedules
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.views.safe_text import line
@@ -33,7 +33,6 @@ from plansurvive.runtime import background_worker, search_attributes, temporal_b
 from plansurvive.runtime.connect import Connection, Origin, find
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
-from plansurvive.runtime.service.install import Service
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
@@ -77,7 +76,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
     findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
     findings += [_tracing(settings), _effects(settings), _saving(settings), _approvals(settings)]
-    findings.append(_service(settings, environ))
+    findings += [each for side in sides("doctor") for each in side.findings(settings, environ)]
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
     return findings + found + await _server(settings)
@@ -204,11 +203,6 @@ def _approvals(settings: Settings) -> Finding:
     )
 
 
-def _service(settings: Settings, environ: Mapping[str, str]) -> Finding:
-    state = Service(settings, environ).state()
-    return _good("service", state.text) if state.is_good else _warning("service", state.text)
-
-
 async def _server(settings: Settings) -> list[Finding]:
     try:
         connection = await find(settings)
@@ -225,9 +219,9 @@ async def _server(settings: Settings) -> list[Finding]:
         else _warning("ui", "the address of this server's Temporal UI is not known, so commands show no links to it")
     )
     others = [await _indexed(connection), await _worker(settings, connection)]
-    versions = [_warning("versions", text) for text in await unserved(connection.client, settings.task_queue)]
+    of_apps = [each for side in sides("doctor_of_server") for each in await side.findings(settings, connection)]
     signed = await _schedules(settings, connection)
-    return [_good("server", place), *_encrypted(connection), ui, *others, *versions, *signed]
+    return [_good("server", place), *_encrypted(connection), ui, *others, *of_apps, *signed]
 
 
 async def _schedules(settings: Settings, connection: Connection) -> list[Finding]:

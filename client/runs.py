@@ -35,8 +35,6 @@ from plansurvive.client.decisions import Choice
 from plansurvive.client.draft import drafted, make
 from plansurvive.client.edits import Edited, edit, plan_file, regenerate
 from plansurvive.client.errors import PlanClosed
-from plansurvive.client.evaluation.replay import replay
-from plansurvive.client.evaluation.report import Evaluation
 from plansurvive.client.history_feed import changes
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.items.inside import all_inside, inside
@@ -78,13 +76,13 @@ from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.signing import Signer
 
 __all__ = [
-    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "Evaluation", "EventView",
+    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
     "InsidePage", "Links", "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView",
     "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin",
     "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide",
     "decide_all", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
     "history", "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make",
-    "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "replay", "rerun", "resume",
+    "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
     "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
     "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
 ]  # fmt: skip

@@ -24,7 +24,7 @@
     ├── LinkRefused           a one-time link that decides nothing; runtime/links/token.py
     ├── Waits                 an attempt that does not begin, as a limit is used up; activities/limits/admission.py
     ├── LimiterAway           what keeps the limits does not answer; activities/limits/exchanges.py
-    ├── ServiceRefused        the user service cannot be installed here; runtime/service/unit.py
+    ├── ServiceRefused        the user service cannot be installed here; apps/service/unit.py
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
     └── ...                   the client's own; client/errors.py
 

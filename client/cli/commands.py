@@ -74,7 +74,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     ),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
-    "replay": ("evaluation.command:replay", "Replay recorded runs as an evaluation."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
     "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
@@ -85,7 +84,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "keys": ("keys.group:app", "Add a key that encrypts, list the keys, and check them."),
     "secrets": ("secrets.listing:app", "List the secrets that plans may name, and check them."),
     "prune": ("prune:prune", "Remove stored values that no plan refers to."),
-    "codec": ("codec:codec", "Serve large values to the Temporal UI and CLI."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }
 """Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring).

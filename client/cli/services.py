@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from plansurvive.client.apps import part
 from plansurvive.client.cli import environment, output, signals
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.output import say
@@ -22,7 +23,6 @@ from plansurvive.runtime import server as embedded
 from plansurvive.runtime.background_worker import stop_workers, worker_command
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.service import up as foreground
-from plansurvive.runtime.service.install import Service
 from plansurvive.runtime.settings import Settings
 
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}
@@ -41,7 +41,7 @@ def up(install: Install = False, uninstall: Uninstall = False, print_: Print = F
         raise PlanError("use one of --install, --uninstall and --print", "BAD_USAGE")
     if not chosen:
         raise typer.Exit(signals.run(_up(settings, page=web)))
-    service = Service(settings, environment.environ())
+    service = part("service", "install").Service(settings, environment.environ())
     if print_:
         names = ", ".join(sorted(service.given()))
         output.show(f"# {service.path}\n{service.text()}\n# {service.variables} (mode 600) holds: {names}")
@@ -76,8 +76,7 @@ def down(as_json: AsJson = False) -> None:
 def worker(context: typer.Context) -> None:
     """Run the steps of plans until stopped. `plan worker --help` lists its flags."""
     if context.args and context.args[0] in ("versions", "ramp", "rollback", "drain"):
-        from plansurvive.client.cli.workers.group import app as versions
-
+        versions = part("releases", "commands").app
         code = typer.main.get_command(versions).main(context.args, prog_name="plan worker", standalone_mode=False)
         raise typer.Exit(int(code or 0))
     sys.stdout.flush()

@@ -10,8 +10,8 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from plansurvive.client import end_records
-from plansurvive.client.evaluation.prices import CostOf, cost, total
 from plansurvive.client.listing import list_plans
+from plansurvive.client.prices import CostOf, cost, total
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.run import PlanStatus, Run, Status

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest_asyncio
 from temporalio.client import Client
 
-from tests.client.releases.test_releases import Team, deployed
-from tests.client.releases.test_releases import (
+from tests.apps.releases.test_releases import Team, deployed
+from tests.apps.releases.test_releases import (
     test_a_plan_stays_with_its_version_until_it_is_moved_and_a_release_is_taken_back_in_one_call as releases,
 )
 

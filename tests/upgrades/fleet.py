@@ -25,8 +25,8 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client.releases.at_versions import all_versions
-from plansurvive.client.releases.control import Drain, ramp, rollback
+from plansurvive.apps.releases.at_versions import all_versions
+from plansurvive.apps.releases.control import Drain, ramp, rollback
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal

@@ -1,4 +1,0 @@
-"""The codec server: what the Temporal UI and CLI show is decrypted there, for people who may see it.
-
-`codec_server.py` answers requests, `admission.py` decides whose. Imports `client.web.access` only if there is a login.
-"""
