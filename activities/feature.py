@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from temporalio.client import Client
 
 from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.plans.activity_io import Call
 from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem
@@ -73,6 +74,13 @@ class LlmAttempt:
 
 class Layer:
     """What a feature puts around attempts. Override the seams that it fills; these here add nothing."""
+
+    async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """The arguments with what only a worker can fill in, at the places `call.secrets`; asked if there are any.
+
+        Last of all that is filled in: nothing is looked for in it. Raises ToolError. Example: `secrets`.
+        """
+        return args
 
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ARG002
         """Around the call of a tool: `inner` watches the workspace, calls it, and returns its value. May raise Waits.

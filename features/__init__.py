@@ -28,6 +28,7 @@ FEATURES: tuple[str, ...] = (
     "notify",
     "locks",
     "deadline",
+    "secrets",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

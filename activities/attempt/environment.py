@@ -32,7 +32,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.runtime.mcp.servers import file_of as mcp_file
 from plansurvive.runtime.mcp.servers import read_servers, secrets_in
-from plansurvive.runtime.secrets.store import SecretStore, store_of
+from plansurvive.runtime.secrets.store import store_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
@@ -49,8 +49,6 @@ class ToolEnvironment:
     sandbox: Sandbox = field(default_factory=Sandbox)
     watcher: Watcher | None = None
     secrets: Secrets = field(default_factory=lambda: Secrets([]))
-    named: SecretStore | None = None
-    """The secrets that plans may name."""
     addresses: AddressPolicy = field(default_factory=AddressPolicy)
     """What HTTP requests may connect to."""
     output_bytes: int = 256 * MEBIBYTE
@@ -147,12 +145,11 @@ def environment_of(
     token = settings.temporal.get("TEMPORAL_API_KEY")
     of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
     of_servers += collector_secrets(os.environ) if settings.otel else []
-    named = store_of(settings)
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers], named)
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers], store_of(settings))
     guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     rules = WorkspaceRules.of(settings)
     watcher = Watcher(settings.state_dir, settings.undo, names=names, trace=settings.trace)
     output = settings.output_mb * MEBIBYTE
-    return ToolEnvironment(sandbox_of(settings), watcher, secrets, named, addresses, output, fault, names, rules)
+    return ToolEnvironment(sandbox_of(settings), watcher, secrets, addresses, output, fault, names, rules)

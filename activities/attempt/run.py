@@ -22,8 +22,7 @@ from plansurvive.activities.attempt.heartbeat import Heartbeat
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.attempt.results import keep
 from plansurvive.activities.attempt.run_once import once
-from plansurvive.activities.attempt.secret_arguments import as_written
-from plansurvive.activities.attempt.stored_arguments import as_texts, filled
+from plansurvive.activities.attempt.stored_arguments import as_texts, as_written, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
 from plansurvive.activities.attempt.waiting import waiting
 from plansurvive.activities.feature import Attempt, Waits, around_call
@@ -106,7 +105,7 @@ async def _call(
     """The value, the tool's own or what a layer gave instead; and what the layers add to it."""
     site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
-    args = await filled(tool, call, values, site.named)
+    args = await filled(tool, call, values, site.layers)
     keywords = _checked(tool, args, call, context)
     written = as_written(args, call)
     context.sandbox, context.addresses = site.sandbox, site.addresses

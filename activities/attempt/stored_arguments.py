@@ -7,10 +7,10 @@ stream, such as write_file's `content: $build.stdout`, is not loaded at all if t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast, get_args
 
-from plansurvive.activities.attempt.secret_arguments import with_secrets
+from plansurvive.activities.feature import Layer
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
@@ -18,21 +18,31 @@ from plansurvive.plans.expressions.conditions import field_of
 from plansurvive.plans.expressions.references import Place, Reference, fill_at, in_text
 from plansurvive.plans.flow.batches.outcome import ITEMS
 from plansurvive.plans.large_value import Composed, LargeValue
-from plansurvive.runtime.secrets.store import SecretStore
+from plansurvive.plans.secrets.calls import REFUSED
 from plansurvive.runtime.value_store import StoredText, ValueStore, apart
 
 
-async def filled(tool: Tool, call: Call, values: ValueStore, secrets: SecretStore | None = None) -> dict[str, Any]:
+async def filled(tool: Tool, call: Call, values: ValueStore, layers: Sequence[Layer] = ()) -> dict[str, Any]:
     """The arguments of the call with all references filled in, secrets last: nothing is looked for in their values.
 
     Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE, SECRET_MISSING, SECRET_REFUSED.
     """
     if not call.deferred:
         return call.args
-    named = [place for place in call.deferred if place in call.secrets]
     stored = [place for place in call.deferred if place not in call.secrets]
     args = await _with_stored(tool, call, stored, values) if stored else call.args
-    return await asyncio.to_thread(with_secrets, tool.spec, args, named, call, secrets) if named else args
+    for layer in layers if call.secrets else ():
+        args = await layer.arguments(tool, call, args)
+    if any(at(args, place) == at(call.args, place) for place in call.secrets):  # no layer fills in any
+        raise ToolError(REFUSED, "this worker has no secrets (secrets.toml)")
+    return args
+
+
+def as_written(args: dict[str, Any], call: Call) -> dict[str, Any]:
+    """The arguments with the names of secrets instead of secrets, for whoever looks at a call beside its tool."""
+    for place in call.secrets:
+        args = changed(args, place, at(call.args, place))
+    return args
 
 
 async def _with_stored(tool: Tool, call: Call, deferred: list[Place], values: ValueStore) -> dict[str, Any]:
@@ -43,7 +53,7 @@ async def _with_stored(tool: Tool, call: Call, deferred: list[Place], values: Va
             stored = await values.stream(*stream)
             whole[name] = StoredText(stored.stream, values, asyncio.get_running_loop())
     places = [place for place in deferred if place[0] not in whole]
-    found = [reference for place in places for reference in in_text(_at(args, place))]
+    found = [reference for place in places for reference in in_text(str(at(args, place)))]
     known = dict(call.values)
     for root, large in call.large.items():
         used = [reference for reference in found if reference.root == root]
@@ -111,7 +121,18 @@ def _fields(references: Iterable[Reference], large: LargeValue) -> set[str]:
     return set(large.streams) if "" in named else named & set(large.streams)
 
 
-def _at(args: Any, place: list[str | int]) -> str:
+def at(args: Any, place: Place) -> Any:
+    """What is at a place in arguments."""
     for key in place:
         args = args[key]
-    return str(args)
+    return args
+
+
+def changed(value: Any, place: Sequence[str | int], text: str) -> Any:
+    """A copy of the value with the text at a place; what is beside it is shared."""
+    if not place:
+        return text
+    if isinstance(value, list):
+        index = int(place[0])
+        return [*value[:index], changed(value[index], place[1:], text), *value[index + 1 :]]
+    return {**value, place[0]: changed(value[place[0]], place[1:], text)}

@@ -82,7 +82,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),
     "keys": ("keys.group:app", "Add a key that encrypts, list the keys, and check them."),
-    "secrets": ("secrets.listing:app", "List the secrets that plans may name, and check them."),
     "prune": ("prune:prune", "Remove stored values that no plan refers to."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }

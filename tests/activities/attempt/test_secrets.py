@@ -22,6 +22,7 @@ from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.registry import builtin_tools, with_secrets
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.features.secrets.arguments import SecretArguments
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.secrets.file import Entry
@@ -112,7 +113,10 @@ def site(tmp_path: Path, tools: list[str], hosts: list[str] | None = None, value
     entry = Entry.model_validate({"from": "env:TOKEN", "tools": tools, "hosts": hosts or []})
     store = SecretStore({"TOKEN": entry}, tmp_path, {"TOKEN": value})
     return ToolEnvironment(
-        sandbox=choose("off"), secrets=Secrets([], store), named=store, addresses=AddressPolicy.of(["127.0.0.0/8"])
+        sandbox=choose("off"),
+        secrets=Secrets([], store),
+        layers=[SecretArguments(store)],
+        addresses=AddressPolicy.of(["127.0.0.0/8"]),
     )
 
 
@@ -141,8 +145,15 @@ async def own(token: str, context: ToolContext, how: str = "") -> Any:
 
 
 def known(chosen: Tool, worker: ToolEnvironment) -> Tool:
-    assert worker.named is not None
-    return with_secrets({"it": chosen}, worker.named)["it"]
+    (layer,) = worker.layers
+    assert isinstance(layer, SecretArguments)
+    return with_secrets({"it": chosen}, layer.store)["it"]
+
+
+async def test_a_worker_without_secrets_refuses_the_call(attempts: Attempts) -> None:
+    here = attempts.but(site=ToolEnvironment(sandbox=choose("off")))
+    call = calling(here, {"token": "{{secret.TOKEN}}"}, ["token"])
+    assert (await _failure(here, own, call)).type == "SECRET_REFUSED"
 
 
 async def test_a_tool_gets_the_secret_and_its_value_has_none(attempts: Attempts, tmp_path: Path) -> None:
