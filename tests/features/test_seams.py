@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
@@ -14,7 +15,7 @@ from temporalio.worker import Worker
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features import FEATURES
 from plansurvive.features.worker_features import features_of_worker
-from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow
+from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow, features_of
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
@@ -44,8 +45,8 @@ class Count(Part):
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class CoreAlone(core.PlanWorkflow):
-    """The core without any feature."""
+class Chosen(core.PlanWorkflow):
+    """The core, with those features that a worker of `worker_with` has."""
 
     features = Features()
 
@@ -59,10 +60,11 @@ class CoreAlone(core.PlanWorkflow):
         return await super().run(*arguments)
 
 
-def core_alone(client: Client, settings: Settings) -> Worker:
-    """A worker without features."""
-    types = [CoreAlone if each is PlanWorkflow else each for each in WORKFLOWS]
-    own = features_of_worker(client, settings, names=())
+def worker_with(client: Client, settings: Settings, *names: str) -> Worker:
+    """A worker with no features but these."""
+    Chosen.features = features_of(names)
+    types = [Chosen if each is PlanWorkflow else each for each in WORKFLOWS]
+    own = features_of_worker(client, settings, names=names)
     return build(client, settings, load_tools([TOOLS]), indexed=True, workflows=types, features=own)
 
 
@@ -104,13 +106,19 @@ def test_a_seam_that_nobody_fills_is_not_asked() -> None:
     assert [len(each) for each in seams] == [1, 0, 0, 0]
 
 
-async def test_the_core_runs_a_plan_without_any_feature(
-    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+@pytest.mark.parametrize("left_out", [*FEATURES, "all"])
+async def test_plans_run_with_each_feature_left_out_and_with_all_of_them(
+    left_out: str, temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:
-    async with core_alone(temporal_client, settings):
-        started = await Plans(temporal_client, queue, workspace).start([work("a"), work("b", "a")])
+    names = [name for name in FEATURES if left_out not in (name, "all")]
+    loop = {"id": "c", "forEach": "`[1, 2]`", "steps": [work("in")]}
+    async with worker_with(temporal_client, settings, *names):
+        plans = Plans(temporal_client, queue, workspace)
+        started = await plans.start([work("a"), work("b", "a", requiresApproval=True), loop], timeout=600)
+        await started.until_asked("b")
+        await started.approve("b")
         assert (await started.ended())["status"] == "completed"
-        assert "features" not in (await started.handle.query("state"))["facts"]
+        assert (await started.handle.query("state"))["facts"].get("features", []) == names
 
 
 async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(
@@ -126,7 +134,7 @@ async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with
         tasks = [each for each in history.events if each.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
         return any("FEATURE_MISSING" in each.workflow_task_failed_event_attributes.failure.message for each in tasks)
 
-    async with core_alone(temporal_client, settings):
+    async with worker_with(temporal_client, settings):
         await started.signal("approve", {"stepId": "a"})
         await until(failed, "the task fails for want of a feature")
     async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
