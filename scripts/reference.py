@@ -262,13 +262,13 @@ ROOMS = ("plans", "workflows", "activities", "runtime", "client", "features", "a
 
 
 def with_tree(document: str) -> str:
-    """The page about the architecture with a row for each folder: the first sentence of its `__init__`."""
+    """The page about the architecture with a row for each folder: how its `__init__` begins, up to a colon."""
     rows = []
     for room in ROOMS:
         for file in sorted([ROOT / room / "__init__.py", *(ROOT / room).glob("*/__init__.py")]):
             if said := ast.get_docstring(ast.parse(file.read_text("utf-8"))):
-                sentence = " ".join(said.split("\n\n")[0].split()).partition(". ")[0].removesuffix(".")
-                rows.append((f"`{file.parent.relative_to(ROOT)}/`", sentence))
+                subject = re.split(r"[.:;] ", " ".join(said.split("\n\n")[0].split()))[0].rstrip(".")
+                rows.append((f"`{file.parent.relative_to(ROOT)}/`", subject))
     return between(document, "<!-- tree: begin (make docs) -->", "<!-- tree: end -->", table(("folder", "holds"), rows))
 
 
