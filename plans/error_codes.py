@@ -221,7 +221,7 @@ STEPS: Table = {
     "EDIT_NO_MATCH": ("the passage does not occur; similar lines are shown", "no"),
     "EDIT_NOT_UNIQUE": ("the passage occurs more than once; the lines are listed", "no"),
     "EDIT_NO_CHANGE": ("old and new text are the same", "no"),
-    "COMMAND_INVALID": ("the command is empty, contains NUL, or is longer than 128 KiB", "no"),
+    "COMMAND_INVALID": ("the command or code is empty, contains NUL, or a command is longer than 128 KiB", "no"),
     "COMMAND_NOT_FOUND": ("no such program (exit code 127)", "no"),
     "COMMAND_FAILED": ("an exit code other than 0; the last lines are shown", "yes"),
     "COMMAND_TIMEOUT": ("over its time limit; killed with every process it started", "yes"),

@@ -74,6 +74,8 @@ class Order:
     """For a root worker: the paths `owned` and `needed` by the unprivileged user, see `privileges.enter`."""
     trace: str = ""
     """The file to which the launcher adds the names that the command changes, see `activities.tracing.tracer`."""
+    given: str = ""
+    """What a command that `run` runs reads from its standard input."""
 
 
 async def run(order: Order, directory: int, sink: Sink) -> int:
@@ -249,15 +251,16 @@ async def _launch(launched: _Launched, order: Order, control: int, directory: in
     inherited = [control, directory]
     try:
         inherited.append(_written(order, control, directory))
+        inherited.append(given := _readable(order.given.encode()))
         loop = asyncio.get_running_loop()
         async with _starting.setdefault(loop, asyncio.Lock()):
             transport, _ = await loop.subprocess_exec(
                 lambda: launched,
-                *_launcher(inherited[-1]),
-                stdin=asyncio.subprocess.DEVNULL,
+                *_launcher(inherited[2]),
+                stdin=given,
                 env=CONSTANT,
                 start_new_session=True,
-                pass_fds=inherited,
+                pass_fds=inherited[:3],
             )
     finally:
         for descriptor in inherited:
@@ -271,14 +274,21 @@ def _launcher(written: int) -> list[str]:
 
 def _written(order: Order, control: int, directory: int) -> int:
     """A descriptor from which the launcher reads the order."""
-    content = {**vars(order), "control": control, "directory": directory, "grace": GRACE_SECONDS}
+    content = {**vars(order), "given": "", "control": control, "directory": directory, "grace": GRACE_SECONDS}
+    return _readable(marshal.dumps(content))
+
+
+def _readable(content: bytes) -> int:
+    """A descriptor from which a process reads this content; without any, the null device."""
+    if not content:
+        return os.open(os.devnull, os.O_RDONLY)
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("plans")
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())
     with open(descriptor, "wb", closefd=False) as file:
-        file.write(marshal.dumps(content))
+        file.write(content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 

@@ -80,6 +80,9 @@ async def run_command(
         {stdout, stderr, exitCode}
     """
     _check_code("command", command)
+    if len(command.encode()) > MAX_COMMAND_BYTES:
+        text = "the command is longer than 128 KiB; write it to a file first and run that"
+        raise ToolError("COMMAND_INVALID", text)
     _check_env(env or {})
     order = _Order(["/bin/sh", "-c", command], timeout, allow_failure, network, cwd, env or {})
     return await _run(order, context)
@@ -105,8 +108,10 @@ async def run_python(
         {stdout, stderr, exitCode}
     """
     _check_code("code", code)
-    command = [sys.executable, "-I", "-u", "-X", "utf8", "-c", code]
-    return await _run(_Order(command, timeout, allow_failure, network, is_shell=False), context)
+    command, given = [sys.executable, "-I", "-u", "-X", "utf8", "-c", code], ""
+    if len(code.encode()) > MAX_COMMAND_BYTES:  # Python reads it whole before it runs, so its input is empty then, too
+        command, given = [*command[:-2], "-"], code
+    return await _run(_Order(command, timeout, allow_failure, network, given=given, is_shell=False), context)
 
 
 SHELL_TOOLS: tuple[Tool, ...] = (run_command, run_python)
@@ -120,6 +125,8 @@ class _Order:
     network: bool
     cwd: str = "."
     env: Mapping[str, str] = field(default_factory=dict)
+    given: str = ""
+    """The program, where it is too long for the command line."""
     is_shell: bool = True
 
 
@@ -142,7 +149,7 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
                     order.command, root, place, context.protected, env, network=network, owner=run_of(context.call.key)
                 )
                 context.level = context.sandbox.level
-                return await run(replace(confined, trace=context.trace), directory, recorder)
+                return await run(replace(confined, trace=context.trace, given=order.given), directory, recorder)
     except TimeoutError:
         if not limit.expired():
             raise
@@ -208,8 +215,6 @@ def _check_code(name: str, text: str) -> None:
         problem = "contains a NUL character"
     elif any("\ud800" <= char <= "\udfff" for char in text):
         problem = "is not valid Unicode"
-    elif len(text.encode()) > MAX_COMMAND_BYTES:
-        problem = "is longer than 128 KiB; write it to a file first and run that"
     if problem:
         raise ToolError("COMMAND_INVALID", f"the {name} {problem}")
 

@@ -292,6 +292,14 @@ async def test_programs_of_one_command_talk_to_each_other_without_the_network(ho
     assert (await host.at(level).value("run_python", code=code))["stdout"] == "hi\n"
 
 
+@levels("off", "bwrap", "landlock")
+async def test_a_program_of_any_length_runs_and_its_input_is_empty(host: Host, level: Mode) -> None:
+    code = f"import subprocess, sys\ntext = '{'ä' * 3_000_000}'\nprint(len(text), __name__, repr(sys.stdin.read()))\n"
+    code += "sys.stdout.flush(); subprocess.run(['wc', '-c'], check=True)"
+    value = await host.at(level).value("run_python", code=code)
+    assert value["stdout"].split() == ["3000000", "__main__", "''", "0"]
+
+
 @levels("bwrap", "landlock")
 async def test_a_command_cannot_end_processes_of_the_host(host: Host, level: Mode) -> None:
     if level == "landlock" and landlock.abi() < 6:
