@@ -258,7 +258,7 @@ class Facts(Parted, Value):
     )
     all_tools: bool = Field(default=False, description="Whether `tools` holds all of the worker's tools.")
     schedule_since: int | None = Field(
-        default=0, description="Of a schedule's run, when its signatures count: ms since 1970; null: it ran before."
+        default=0, description="When signatures of its schedule count: ms since 1970; null: it was started before."
     )
     decision_key: str = Field(
         default="", description="Public key that must have signed starts and decisions; empty: they need no signature."

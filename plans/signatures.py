@@ -128,10 +128,17 @@ def schedule_of(workflow_id: str) -> str:
     return found[1] if found else ""
 
 
-def start_problem(key: str, signature: Signature | None, content: bytes, started: datetime) -> str:
-    """Why the start of a workflow is not the key owner's; empty if it is. `started`: when the server took it."""
+def start_problem(
+    key: str, signature: Signature | None, content: bytes, started: datetime, since: int | None = 0
+) -> str:
+    """Why the start of a workflow is not the key owner's; empty if it is.
+
+    `started`: when the server took it; `since`: None if it was started before, as long as its signature counts.
+    """
     if (problem := _unsigned(key, signature, content)) or signature is None:
         return problem
+    if since is None:
+        return "it was started before"
     age = started.timestamp() * 1_000 - signature.time
     return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
 

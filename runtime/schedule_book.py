@@ -1,7 +1,7 @@
 """What signatures of schedules count (PLANS_DECISIONS=signed): kept in the state directory, beside the key.
 
 A schedule is signed once for all its runs. So a later deletion or update says from when on signatures of it count
-(`since`), and each due time is good for one run (`is_first`).
+(`since`), and each due time is good for one run (`is_first`). So is the signature of any other start.
 """
 
 from __future__ import annotations
@@ -81,13 +81,20 @@ def _changing(directory: Path) -> Iterator[dict[str, Any]]:
         write_whole(directory / BOOK, json.dumps(known).encode(), ".schedules-")
 
 
-def is_first(directory: Path, workflow_id: str, run_id: str) -> bool:
-    """Whether this run is the first one of its workflow id, and so of its due time. Notes that it is."""
+def is_first(directory: Path, workflow_id: str, run_id: str, seconds: float = KEPT_SECONDS) -> bool:
+    """Whether this run is the first one of its workflow id, and so of its due time. Notes that it is.
+
+    `seconds`: how long a run counts as an earlier one.
+    """
     path = directory / USED / hashlib.sha256(workflow_id.encode()).hexdigest()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with path.open("x") as file:
             file.write(run_id)
     except FileExistsError:
-        return path.read_text() == run_id
+        if path.read_text() == run_id:
+            return True
+        if time.time() - path.stat().st_mtime <= seconds:
+            return False
+        write_whole(path, run_id.encode(), ".start-")
     return True

@@ -98,7 +98,7 @@ def _reset(run: Run, seed: int, was_reset: asyncio.Event) -> None:
 
 def judge(run: Run, proof: StartProof) -> None:
     """Apply the rule to a run whose facts have just become known."""
-    key, info = run.facts.decision_key, workflow.info()
+    key, since, info = run.facts.decision_key, run.facts.schedule_since, workflow.info()
     if not key:
         return
     publish(run)
@@ -107,10 +107,9 @@ def judge(run: Run, proof: StartProof) -> None:
     elif info.parent is not None:
         why = "that of its plan is not signed" if run.unsigned else ""
     elif schedule_of(info.workflow_id):
-        since = run.facts.schedule_since
         why = signatures.schedule_problem(key, proof.signature, proof.content, info.workflow_id, info.start_time, since)
     else:
-        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time)
+        why = signatures.start_problem(key, proof.signature, proof.content, info.start_time, since)
     kept = {} if why else proof.decided
     for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
         del run.decisions[step_id]

@@ -119,16 +119,15 @@ class PlanChecker:
             activity.logger.warning("the beginning of the plan could not be written into the ledger: %s", error)
 
     def _since(self) -> int | None:
-        """From when on signatures of the schedule count that has started the plan; None if its due time was used."""
+        """From when on signatures of the plan's schedule count; None if the plan's start was used before."""
         if not self.decision_key or self.state_dir is None or not activity.in_activity():
             return 0
         info = activity.info()
         name, workflow_id = signatures.schedule_of(info.workflow_id or ""), info.workflow_id or ""
-        if not name:
-            return 0
-        if not schedule_book.is_first(self.state_dir, workflow_id, info.workflow_run_id or ""):
+        counts = schedule_book.KEPT_SECONDS if name else 2 * 60.0 * signatures.START_MINUTES
+        if not schedule_book.is_first(self.state_dir, workflow_id, info.workflow_run_id or "", counts):
             return None
-        return schedule_book.since(self.state_dir, name)
+        return schedule_book.since(self.state_dir, name) if name else 0
 
     def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:
         """The workspace and its problems. For steps bound to a queue or a host, the setting of its worker wins."""

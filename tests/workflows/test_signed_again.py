@@ -1,6 +1,15 @@
 """PLANS_DECISIONS=signed, once more: nothing that was signed counts twice, or for a later run of the plan.
 
 The forger speaks plain Temporal: resets, terminates and starts workflows, and sends what the server's history holds.
+
+| a signed plan | tests here, and elsewhere |
+| --- | --- |
+| reset | `a_decision_from_before_a_reset`, `..._not_used_before_a_reset`, `a_waiver_counts_for_one_run` |
+| terminated and started again | `nothing_from_before_a_plan_was_terminated` |
+| continued as new | `a_continued_run_that_is_reset`; test_signed `a_message_that_was_honoured` |
+| scheduled | test_signed_schedules, all |
+| resumed, rerun | `a_decision_about_a_plan_approves_nothing_in_the_run_that_continues_it` |
+| all of it in the record | client/audit/test_all_runs `after_a_reset`, `started_again`, `deleted`; the last two here |
 """
 
 from __future__ import annotations
@@ -17,7 +26,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 
-from plansurvive.client import decisions, runs
+from plansurvive.client import decisions, resume, runs
 from plansurvive.client.decisions import Choice
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
@@ -230,3 +239,69 @@ async def test_a_waiver_counts_for_one_run_and_not_after_a_reset(
             assert (await plan.until_asked("gate"))["unsigned"] is True
         assert ran.read_text() == "ran\n"
         await terminated(plan.client, plan.id)
+
+
+async def test_nothing_from_before_a_plan_was_terminated_counts_when_it_is_started_again(
+    idle: Plans, owner: Client, make_worker: MakeWorker, settings: Settings
+) -> None:
+    """The forger copies the owner's start from the history as well, within the minutes for which it counts."""
+    waived = {"id": "waived", "tool": "work", "args": {"name": "waived"}, "requiresApproval": False}
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [waived, GATE, HOLD])
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        events = await newest(plan)
+        message = await sent(plan, events)
+        await terminated(plan.client, plan.id)
+        payloads = events[0].workflow_execution_started_event_attributes.input.payloads
+        [start] = await plan.client.data_converter.decode(list(payloads))
+        await plan.client.start_workflow(
+            "PlanWorkflow", start, id=plan.id, task_queue=idle.queue, execution_timeout=idle.ceiling
+        )
+        view = await plan.until_asked("gate")
+        assert view["unsigned"] is True
+        await plan.until_logged("warning", "it was started before")
+        assert await refused(plan, message) == "BAD_SIGNATURE"
+        assert "awaiting" in step(await plan.view(), "gate")
+        assert calls(idle) == 1
+        await replays(plan)
+        # Control: the owner decides again.
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        assert calls(idle) == 2
+        await terminated(plan.client, plan.id)
+        record = await runs.audit(owner, plan.id, settings, verify=True)
+        assert [len([each for each in one.entries if each.action == "approve"]) for one in (*record.others, record)]
+
+
+@pytest.mark.parametrize("how", ["resume", "rerun"])
+async def test_a_decision_about_a_plan_approves_nothing_in_the_run_that_continues_it(
+    idle: Plans, owner: Client, make_worker: MakeWorker, settings: Settings, how: str
+) -> None:
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [GATE, HOLD])
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        message = await sent(plan, await newest(plan))
+        await resume.interrupt(owner, plan.id, "ann")
+        await plan.ended()
+        if how == "resume":
+            made = await resume.resume(owner, plan.id, "ann")
+            await Started(plan.client, made.workflow_id).until_asked("hold")
+            assert calls(idle) == 1, "what was done is not done again"
+            await resume.interrupt(owner, made.workflow_id, "ann")
+            await Started(plan.client, made.workflow_id).ended()
+            plan = Started(plan.client, made.workflow_id)
+        made = await resume.rerun(owner, plan.id, start_at="gate", by="ann")
+        later = Started(plan.client, made.workflow_id)
+        await later.until_asked("gate")
+        assert await refused(later, message) == "BAD_SIGNATURE"
+        assert calls(idle) == 1
+        await approved(owner, later)
+        await later.until_asked("hold")
+        assert calls(idle) == 2
+        record = await runs.audit(owner, later.id, settings, verify=True)
+        assert plan.id in record.linked
+        approvals = [(each.by, each.outcome) for each in record.entries if each.action == "approve"]
+        assert approvals == [("ann", "accepted")], record.entries
+        await terminated(plan.client, later.id)
