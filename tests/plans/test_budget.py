@@ -114,6 +114,13 @@ def test_an_extended_budget_is_beyond_what_is_spent() -> None:
     assert decide(more, position.spent, position.seconds).verdict in ("ok", "warn")
 
 
+def test_an_extended_budget_is_raised_by_half_whatever_is_under_way() -> None:
+    budget = Budget(calls=4, tokens=100, seconds=10)
+    for position in (Position(spent=used(4, 90)), Position(spent=used(2, 50), uncounted=2, seconds=8.0)):
+        more = extended(budget, position)
+        assert (more.calls, more.tokens, more.seconds) == (6, 150, 15.0)
+
+
 @given(st.data())
 def test_however_requests_interleave_all_together_exceed_a_limit_by_one_request_at_most(data: st.DataObject) -> None:
     largest = data.draw(st.integers(1, 1_000), label="largest request")
