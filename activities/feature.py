@@ -146,16 +146,18 @@ class WorkerFeatures:
 
 
 def around_call(layers: Sequence[Layer], attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:
-    """Call the tool through the layers, the first one outermost."""
+    """Call the tool through the layers that surround calls, the first one outermost."""
     for layer in reversed(layers):
-        inner = partial(layer.call, attempt, inner)
+        if type(layer).call is not Layer.call:
+            inner = partial(layer.call, attempt, inner)
     return inner()
 
 
 def around_request(
     layers: Sequence[Layer], attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]
 ) -> Awaitable[LlmAnswer]:
-    """Send a request through the layers, the first one outermost."""
+    """Send a request through the layers that surround requests, the first one outermost."""
     for layer in reversed(layers):
-        inner = partial(layer.request, attempt, inner)
+        if type(layer).request is not Layer.request:
+            inner = partial(layer.request, attempt, inner)
     return inner()

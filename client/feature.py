@@ -1,4 +1,4 @@
-"""The seams of the client: what a feature adds to `plan check`, the command line, the page and `plan doctor`.
+"""The seams of the client: what a feature adds to the command line, `plan check` and the page.
 
 The sides are modules of a feature's folder, loaded when they are asked for, so that no command pays for the features of
 others. This is the one place of the client that knows where they are; it names none of them.

@@ -16,7 +16,6 @@ it has them; each defines one name, and is imported when somebody asks for that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -44,10 +43,5 @@ def packages() -> list[ModuleType]:
 @cache
 def sides(side: str, names: tuple[str, ...] = FEATURES) -> tuple[ModuleType, ...]:
     """The modules of that side, of the features that have it, in their order."""
-    return tuple(_existing(side, names))
-
-
-def _existing(side: str, names: tuple[str, ...]) -> Iterator[ModuleType]:
-    for name in names:
-        if find_spec(f"{__name__}.{name}.{side}") is not None:
-            yield import_module(f"{__name__}.{name}.{side}")
+    places = (f"{__name__}.{name}.{side}" for name in names)
+    return tuple(import_module(place) for place in places if find_spec(place) is not None)

@@ -8,7 +8,7 @@ of one protocol:
 | pure | `rules` | `Rules`, here | the schedule of a run |
 | workflow | `in_workflow` | `InRun`, workflows/feature.py | PlanWorkflow, AgentWorkflow |
 | worker | `in_worker` | `InWorker` and `Layer`, activities/feature.py | worker.py, each attempt |
-| client | `commands`, `pages`, `doctor` | client/feature.py | the command line, the page, `plan doctor` |
+| client | `commands`, `pages`, `check`, ... | functions, see features/__init__.py | the command line, the page |
 
 What a feature keeps in a run is a part (`plans.parts`). A seam that no feature fills costs nothing: those that fill it
 are collected once.
@@ -19,7 +19,7 @@ are collected once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from plansurvive.plans.activity_io import Call, Return
@@ -56,20 +56,14 @@ class Rules:
     """
 
 
-@dataclass(frozen=True)
 class RuleSet:
-    """The pure sides of the features that a run asks, in the order of `features.FEATURES`."""
+    """The pure sides of the features that a run asks, each at the seams that it fills, in the order given."""
 
-    rules: Sequence[Rules] = ()
-    _for_child: tuple[Callable[[Run], Part | None], ...] = field(init=False, default=())
-    _edited: tuple[Callable[[Run, Plan], None], ...] = field(init=False, default=())
-    _extend: tuple[Callable[[Run, Step, Call], Part | None], ...] = field(init=False, default=())
-    _settled: tuple[Callable[[Run, Step, Return], Part | None], ...] = field(init=False, default=())
-
-    def __post_init__(self) -> None:
-        for name in ("for_child", "edited", "extend", "settled"):
-            seams = (getattr(each, name) for each in self.rules)
-            object.__setattr__(self, f"_{name}", tuple(seam for seam in seams if seam is not None))
+    def __init__(self, rules: Sequence[Rules] = ()) -> None:
+        self._for_child = [each.for_child for each in rules if each.for_child]
+        self._edited = [each.edited for each in rules if each.edited]
+        self._extend = [each.extend for each in rules if each.extend]
+        self._settled = [each.settled for each in rules if each.settled]
 
     def parts_for_child(self, run: Run) -> dict[str, Any]:
         """The parts of the options that a child plan or an agent of the run is started with."""

@@ -1,8 +1,9 @@
-"""Parts: what a feature keeps in a value of the core (`Run`, `Options`, `Facts`), under the feature's name.
+"""Parts: what a feature keeps in a value of the core (a run, its options, a call ...), under the feature's name.
 
-The core stores parts and passes them on without knowing what is in them. A part that is as new is left out of what is
-stored, so a feature costs nothing in the history of a plan that does not use it. A part whose feature this process
-does not have stays in the value as it was read: nothing is dropped by passing through an older or smaller worker.
+The core stores parts and passes them on without knowing what is in them. A part that has only its defaults is left
+out of what is stored, so a feature costs nothing in the history of a plan that does not use it. A part whose feature
+this process does not have stays in the value as it was read: nothing is dropped by passing through an older or smaller
+worker.
 """
 
 from __future__ import annotations

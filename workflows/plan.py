@@ -142,8 +142,7 @@ class PlanWorkflow(WaitingHandlers):
         facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
-            await self._refusing(facts, problems)
-            raise self._refused(problems)
+            raise await self._refused(facts, problems)
         run.facts = await hosts.at_home(run, facts)
         self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
@@ -156,14 +155,13 @@ class PlanWorkflow(WaitingHandlers):
         else:
             self._started().schedule.begin(workflow.now())
 
-    async def _refusing(self, facts: Facts, problems: Sequence[Problem]) -> None:
-        run = self._started().run
+    async def _refused(self, facts: Facts, problems: Sequence[Problem]) -> ApplicationError:
+        """End the plan, which its workers refuse; their features hear of it first. Returns the error to raise."""
+        schedule = self._started().schedule
         for kind in self.features.in_run:
             if kind.feature in facts.features:
-                await kind.refused(run, facts, problems)
-
-    def _refused(self, problems: Sequence[Problem]) -> ApplicationError:
-        schedule, now = self._started().schedule, workflow.now()
+                await kind.refused(schedule.run, facts, problems)
+        now = workflow.now()
         schedule.run.problems = errors(list(problems))
         schedule.stop(REFUSED, now)
         schedule.end(now)
@@ -176,8 +174,7 @@ class PlanWorkflow(WaitingHandlers):
         run = execution.run
         facts = await facts_about(run, None, all_tools=True)
         if errors(facts.problems):
-            await self._refusing(facts, facts.problems)
-            raise self._refused(facts.problems)
+            raise await self._refused(facts, facts.problems)
         run.facts = await hosts.at_home(run, facts)
         self._gather()
         signed.judge(run, self._proof)

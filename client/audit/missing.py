@@ -44,7 +44,9 @@ async def verify_ledger(client: Client, settings: Settings, only: str = "") -> L
     known = [each for each in lines if each is not None and only in ("", each.workflow_id)]
     pruned = [each for each in known if each.action == "pruned"]
     records = 0
-    for line in _newest_kept(known):
+    # Of each record the last line counts: one that continues replaces it.
+    kept = {(each.workflow_id, each.run_id): each for each in known if each.action == "kept"}
+    for line in kept.values():
         if _is_pruned(line, pruned):
             continue
         missing = await asyncio.to_thread(_difference, settings, line)
@@ -66,11 +68,6 @@ async def verify_ledger(client: Client, settings: Settings, only: str = "") -> L
         ok=not problems, lines=len(lines), head=last.hash if last else "", records=records, on_server=on_server,
         plans=len({each.workflow_id for each in known if each.action == "began"}), pruned=pruned, problems=problems,
     )  # fmt: skip
-
-
-def _newest_kept(lines: list[ledger.Line]) -> list[ledger.Line]:
-    """The last line about each record: one that goes on replaces it."""
-    return list({(each.workflow_id, each.run_id): each for each in lines if each.action == "kept"}.values())
 
 
 def _is_pruned(line: ledger.Line, pruned: list[ledger.Line]) -> bool:

@@ -41,7 +41,8 @@ async def decide_all(
     count, refused, seen = 0, dict[str, str](), set[str]()
     for _ in range(ROUNDS):
         view = await ask_view(client, plan, BriefView, "plan", BRIEF)
-        items = [item for item in view.pending if _is_meant(choice, item) and item.digest not in seen]
+        asked = (item for item in view.pending if item.kind == "approval" and matches(choice.step_id, item.step_id))
+        items = [item for item in asked if item.digest not in seen]
         if not items:
             break
         show(items)
@@ -58,10 +59,6 @@ async def decide_all(
         text = f"no step of plan '{plan_id(plan)}' that fits '{choice.step_id}' awaits approval now{others}"
         raise Refused(text, "NONE_AWAITS")
     return count, refused
-
-
-def _is_meant(choice: Choice, item: Card) -> bool:
-    return item.kind == "approval" and matches(choice.step_id, item.step_id)
 
 
 async def _decide_these(

@@ -65,17 +65,14 @@ def error_page(request: Request, error: PlanError, status: int, doing: str = "")
     return page(request, "error.html", status=status, nav="", **context)
 
 
-def _of_features() -> dict[str, jinja2.BaseLoader]:
-    """The templates of features, each below the feature's name: `limits/limits.html`."""
-    folders = [Path(str(side.__file__)).parent for side in sides("pages")]
-    return {folder.name: jinja2.FileSystemLoader(folder / "templates") for folder in folders}
-
-
 @cache
 def environment() -> jinja2.Environment:
     """The templates and their filters. The filter `safe`, which would end escaping, is ours: it escapes more."""
+    # The templates of a feature are below its name: `limits/limits.html`.
+    folders = [Path(str(side.__file__)).parent for side in sides("pages")]
+    of_features = {folder.name: jinja2.FileSystemLoader(folder / "templates") for folder in folders}
     found = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(TEMPLATES), jinja2.PrefixLoader(_of_features())]),
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(TEMPLATES), jinja2.PrefixLoader(of_features)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

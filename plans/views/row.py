@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from plansurvive.plans.children.view import in_words
 from plansurvive.plans.run import DENIED, Decision, Status, StepState
 from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.live import LiveView, attempt_text
+from plansurvive.plans.views.live import attempt_text
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
 from plansurvive.plans.views.nested.words import inside_line
 from plansurvive.plans.waiting.records import Answered
@@ -121,8 +121,9 @@ def live_row(step: BriefStep, now: datetime) -> Row:
         return found
     done = sum(task.status == "done" for task in step.tasks)
     is_retried = live is not None and live.next_at is not None
+    last = live.attempts[-1] if live and is_retried and live.attempts else None
     return found._replace(
-        error=_last_error(live),
+        error=(last.error or "") if last else "",  # of the attempt before the one that it waits for
         tasks=f"{done}/{len(step.tasks)} tasks" if step.tasks else "",
         share=percent(step, now),
         attempt=attempt_text(live, now) if live else "",
@@ -169,8 +170,3 @@ def _by(spoke: Decision | DecisionView | Answered) -> str:
     if spoke.source == "timeout":
         return "by its time limit"
     return f"by {spoke.who}" if spoke.who else ""
-
-
-def _last_error(live: LiveView | None) -> str:
-    """The error of the last attempt of a step that waits for its next one."""
-    return (live.attempts[-1].error or "") if live and live.next_at and live.attempts else ""

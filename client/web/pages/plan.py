@@ -185,7 +185,8 @@ def _told(request: Request, watcher: Watcher, since: int) -> str:
     moved = [step for step in shown.of_page(view.steps) if step.id in names]
     reload = since < 0 or watcher.order_changed(since) or len(moved) > MAX_CHANGED or (shown.is_narrowed and names)
     plan, news = view.id or plan_id(watcher.plan), [] if reload else moved
-    parts = [_row_html(plan, listed(step, watcher.live.get(step.id))) for step in news]
+    rows = (listed(step, watcher.live.get(step.id)) for step in news)
+    parts = [render(None, "_step_row.html", partial=True, plan=plan, listed=each) for each in rows]
     if watcher.head_changed(since):
         parts.insert(0, _head(request, watcher, End()))
     states = {step.id: listed(step).row.sign for step in view.steps if step.id in names}
@@ -193,10 +194,6 @@ def _told(request: Request, watcher: Watcher, since: int) -> str:
     found = json_message(data, "steps", watcher.cursor)
     found += json_message({}, "reload", watcher.cursor) if reload else ""
     return found + (message("\n".join(parts), number=watcher.cursor) if parts else "")
-
-
-def _row_html(plan: str, each: Listed) -> str:
-    return render(None, "_step_row.html", partial=True, plan=plan, listed=each)
 
 
 routes = [

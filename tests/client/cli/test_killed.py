@@ -49,10 +49,7 @@ async def serves(client: Client, queue: str) -> None:
 
 async def comes(condition: Callable[[], bool], over: Callable[[], bool]) -> None:
     """Wait for a condition that may hold for a few milliseconds only, or for the end of what it is about."""
-    deadline = time.monotonic() + 120
-    while not condition() and not over():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.001)
+    await until(lambda: condition() or over(), "what is waited for comes, or is over", patience=120, every=0.001)
 
 
 async def once_more(environ: Environ, name: str) -> Ended:
