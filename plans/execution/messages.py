@@ -1,7 +1,7 @@
 """Payloads of signals, updates and queries, and their validation.
 
 Handlers accept any arguments and pass them to `read`: a message with no argument, two arguments, a wrong type or too
-many bytes raises `Refused`, never an exception that would fail the workflow task forever (FAULTS 138-150, M7).
+many bytes raises `Refused`, never an exception that would fail the workflow task forever (FAULTS 138-150, rule 5).
 """
 
 from __future__ import annotations
