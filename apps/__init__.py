@@ -7,6 +7,7 @@ longer than the rest of `plan --help`.
 
 Sides of an app that the client asks for are its modules of these names, as far as it has them:
 
+- `pages`: what it adds to the web page (`client/pages.py`)
 - `doctor`: `findings(settings, environ)`, what `plan doctor` says of this machine
 - `doctor_of_server`: `findings(settings, connection)`, asynchronous, of the server and its workers
 """
@@ -18,12 +19,14 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "codec": ("", ()),
     "evaluation": ("", ()),
     "releases": ("", ()),
+    "schedules": ("", ()),
     "service": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
     "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
+    "schedule": ("schedules.commands.group:app", "Run plans at set times, on Temporal Schedules."),
     "codec": ("codec.commands:codec", "Serve large values to the Temporal UI and CLI."),
 }
 """Command -> (`module:function` in this package, first sentence of its docstring)."""

@@ -11,7 +11,6 @@ import os
 import platform
 import shutil
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -26,9 +25,7 @@ from plansurvive.activities.workspace.atomic_swap import is_supported
 from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog
 from plansurvive.client.apps import sides
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.schedules.views import list_schedules
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime import background_worker, search_attributes, temporal_binary
 from plansurvive.runtime.connect import Connection, Origin, find
 from plansurvive.runtime.errors import NotConnected
@@ -220,26 +217,7 @@ async def _server(settings: Settings) -> list[Finding]:
     )
     others = [await _indexed(connection), await _worker(settings, connection)]
     of_apps = [each for side in sides("doctor_of_server") for each in await side.findings(settings, connection)]
-    signed = await _schedules(settings, connection)
-    return [_good("server", place), *_encrypted(connection), ui, *others, *of_apps, *signed]
-
-
-async def _schedules(settings: Settings, connection: Connection) -> list[Finding]:
-    """Where decisions are signed: the schedules whose signature counts no more, or not for long."""
-    if settings.decisions != "signed":
-        return []
-    now = datetime.now(UTC)
-    try:
-        found = [each async for each in list_schedules(connection.client, settings)]
-    except PlanError as error:
-        return [_warning("schedules", f"their signatures could not be read: {error.message}")]
-    signed = [(each.name, each.signature) for each in found if each.signature is not None]
-    wrong = [
-        _warning("schedules", f"'{line(name)}': its signature {one.text(now).replace('NAME', line(name))}")
-        for name, one in signed
-        if one.is_soon(now)
-    ]
-    return wrong or [_good("schedules", f"the signatures of {len(signed)} count")]
+    return [_good("server", place), *_encrypted(connection), ui, *others, *of_apps]
 
 
 def _encrypted(connection: Connection) -> list[Finding]:

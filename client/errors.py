@@ -4,12 +4,12 @@ PlanError                 plans/errors.py
 ├── NotConnected          no Temporal server could be reached or started; exit code 3; runtime/errors.py
 │   └── NoWorker          no worker polls the plan's queue, or its workflow task keeps failing (PLAN_STUCK)
 ├── PlanNotFound          exit code 4
-│   ├── ScheduleNotFound  no schedule of plans has this name; client/schedules/server.py
+│   ├── ScheduleNotFound  no schedule of plans has this name; apps/schedules/server.py
 │   └── RecordGone        what was recorded of a run is not there any more; apps/evaluation/record.py
 ├── PlayFailed            a recorded run that this version cannot replay; apps/evaluation/instance.py
 ├── NothingToReplay       a run that asked no LLM; apps/evaluation/playing.py
-├── ScheduleExists        the name of a schedule is taken; client/schedules/server.py
-├── BadSchedule           a schedule that cannot be; client/schedules/spec.py
+├── ScheduleExists        the name of a schedule is taken; apps/schedules/server.py
+├── BadSchedule           a schedule that cannot be; apps/schedules/spec.py
 ├── PlanExists            the id was used before
 ├── PlanClosed            a message to a plan that has ended
 ├── BadPlanId             a text that cannot be a plan id

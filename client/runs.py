@@ -48,16 +48,6 @@ from plansurvive.client.pending import Pending, pending
 from plansurvive.client.prune import Pruned, prune
 from plansurvive.client.resume import Links, interrupt, links, rerun, resume
 from plansurvive.client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
-from plansurvive.client.schedules.control import (
-    Triggered,
-    backfill_schedule,
-    delete_schedule,
-    pause_schedule,
-    resume_schedule,
-    trigger_schedule,
-)
-from plansurvive.client.schedules.create import create_schedule, update_schedule
-from plansurvive.client.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from plansurvive.client.start import Started, start
 from plansurvive.client.summary import wait
 from plansurvive.client.undo.compensations import compensate, compensations
@@ -77,14 +67,14 @@ from plansurvive.runtime.signing import Signer
 
 __all__ = [
     "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
-    "InsidePage", "Links", "Listed", "ListedSchedule", "LiveView", "Pending", "PlanView", "Pruned", "ScheduleView",
-    "Started", "Summary", "Triggered", "all_inside", "answer", "approve", "audit", "backfill_schedule", "begin",
-    "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "create_schedule", "decide",
-    "decide_all", "delete_schedule", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
-    "history", "inside", "interrupt", "links", "list_plans", "list_schedules", "live", "logs", "make",
-    "pause", "pause_schedule", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
-    "resume_schedule", "show", "show_patiently", "show_schedule", "stamps", "start", "start_agent", "summary", "text",
-    "trigger_schedule", "undo", "unpause", "update_schedule", "wait", "watch",
+    "InsidePage", "Links", "Listed", "LiveView", "Pending", "PlanView", "Pruned",
+    "Started", "Summary", "all_inside", "answer", "approve", "audit", "begin",
+    "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "decide",
+    "decide_all", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
+    "history", "inside", "interrupt", "links", "list_plans", "live", "logs", "make",
+    "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
+    "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text",
+    "undo", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000

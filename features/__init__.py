@@ -11,7 +11,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `foresight`: `foresight(site)`, for `plan run --dry-run`: what would come of a call (`client.forecast.foresight`)
-- `pages`: `routes` of the web page, whose templates are in the folder `templates`
+- `pages`: what it adds to the web page (`client/pages.py`)
 """
 
 from __future__ import annotations

@@ -67,7 +67,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
-    "schedule": ("schedules.group:app", "Run plans at set times, on Temporal Schedules."),
     "template": (
         "sources.template:app",
         "Save plans under a name, with versions, and run them.",

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from plansurvive.client.apps import part
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.spans import duration
 from plansurvive.client.prune import Pruned
 from plansurvive.client.prune import prune as sweep
-from plansurvive.client.schedules.upkeep import schedule_prune
 
 
 def prune(
@@ -78,8 +78,11 @@ def _schedule(every: str, age: timedelta, records: timedelta | None, *, dry_run:
     if dry_run or min(interval, age, records or hour) < hour:
         text = "a schedule takes 1h or more in --schedule, --older-than and --records, and no --dry-run"
         raise typer.BadParameter(text, param_hint="--schedule")
+    upkeep = part("schedules", "upkeep")
     name = session.run(
-        lambda here: schedule_prune(here.client, here.settings.task_queue, interval, older_than=age, records=records),
+        lambda here: upkeep.schedule_prune(
+            here.client, here.settings.task_queue, interval, older_than=age, records=records
+        ),
         worker=False,
     )
     if as_json:

@@ -15,8 +15,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
-from plansurvive.client.feature import sides
 from plansurvive.client.mcp.http.endpoint import McpEndpoint, endpoint
+from plansurvive.client.pages import all_pages
 from plansurvive.client.web import assets, one_time
 from plansurvive.client.web.access import Guard
 from plansurvive.client.web.access import pages as login
@@ -70,8 +70,8 @@ def application(service: Service, mcp: McpEndpoint | None = None) -> Starlette:
     lifespan.
     """
     mcp = mcp or endpoint(service)
-    of_features = [side.routes for side in sides("pages")]
-    routes = [*(mcp.routes() if mcp else []), *(route for area in (*of_features, *AREAS) for route in area)]
+    added = [each.module.routes for each in all_pages()]
+    routes = [*(mcp.routes() if mcp else []), *(route for area in (*added, *AREAS) for route in area)]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(

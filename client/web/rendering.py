@@ -18,7 +18,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from plansurvive.client.feature import sides
+from plansurvive.client.pages import all_pages, entries
 from plansurvive.client.web.access import Role, csrf_of
 from plansurvive.client.web.assets import asset
 from plansurvive.client.web.service import service_of
@@ -68,11 +68,9 @@ def error_page(request: Request, error: PlanError, status: int, doing: str = "")
 @cache
 def environment() -> jinja2.Environment:
     """The templates and their filters. The filter `safe`, which would end escaping, is ours: it escapes more."""
-    # The templates of a feature are below its name: `limits/limits.html`.
-    folders = [Path(str(side.__file__)).parent for side in sides("pages")]
-    of_features = {folder.name: jinja2.FileSystemLoader(folder / "templates") for folder in folders}
+    added = {each.name: jinja2.FileSystemLoader(each.templates) for each in all_pages()}
     found = jinja2.Environment(
-        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(TEMPLATES), jinja2.PrefixLoader(of_features)]),
+        loader=jinja2.ChoiceLoader([jinja2.FileSystemLoader(TEMPLATES), jinja2.PrefixLoader(added)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -83,7 +81,14 @@ def environment() -> jinja2.Environment:
         "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
         "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
     }  # fmt: skip
-    found.globals |= {"asset": asset, "Role": Role, "url_of": url_of, "partial": False, "duration": duration}
+    found.globals |= {
+        "asset": asset,
+        "Role": Role,
+        "url_of": url_of,
+        "partial": False,
+        "duration": duration,
+        "added": entries,
+    }
     return found
 
 

@@ -15,7 +15,7 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client, ScheduleActionExecutionStartWorkflow
 
-from plansurvive.client.schedules.upkeep import schedule_prune
+from plansurvive.apps.schedules.upkeep import schedule_prune
 from plansurvive.runtime.connect import connect, storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory

@@ -44,17 +44,6 @@ OTHER_NAMES = {
     "move": ("edit",),
     "skip": ("edit",),
     "unskip": ("edit",),
-    "schedule": (
-        "create_schedule",
-        "update_schedule",
-        "list_schedules",
-        "show_schedule",
-        "trigger_schedule",
-        "pause_schedule",
-        "resume_schedule",
-        "backfill_schedule",
-        "delete_schedule",
-    ),
     "review": ("edit", "regenerate", "begin", "approve", "deny"),
 }
 """Commands whose functions have other names; all others are called like their command."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plansurvive.client import runs
-from plansurvive.client.schedules.create import Rules
-from plansurvive.client.schedules.spec import Timing
+from plansurvive.apps.schedules.control import delete_schedule, trigger_schedule
+from plansurvive.apps.schedules.create import Rules, create_schedule
+from plansurvive.apps.schedules.spec import Timing
 from plansurvive.plans.run import Options
 from tests.driving import Plans, Started, work
 
@@ -20,11 +20,11 @@ async def scheduled(plans: Plans) -> Started:
     options = Options(workspace=str(plans.workspace), history_limit=12)
     rules = Rules(pause_on_failure=True)
     timing = Timing(cron=["0 0 1 1 *"])
-    await runs.create_schedule(plans.client, "nightly", plan, timing, rules=rules, options=options, queue=plans.queue)
-    triggered = await runs.trigger_schedule(plans.client, "nightly")
+    await create_schedule(plans.client, "nightly", plan, timing, rules=rules, options=options, queue=plans.queue)
+    triggered = await trigger_schedule(plans.client, "nightly")
     started = Started(plans.client, f"plan-{triggered.plan_id}")
     await started.ended()
-    await runs.delete_schedule(plans.client, "nightly")
+    await delete_schedule(plans.client, "nightly")
     return started
 
 

@@ -15,12 +15,12 @@ import pytest_asyncio
 from temporalio.client import Client, ScheduleActionStartWorkflow
 from temporalio.common import SearchAttributeKey, SearchAttributePair, TypedSearchAttributes
 
-from plansurvive.client import runs
-from plansurvive.client.schedules.create import Changes
-from plansurvive.client.schedules.server import ScheduleNotFound
-from plansurvive.client.schedules.signature import ScheduleSignature, judged
-from plansurvive.client.schedules.spec import Timing
-from plansurvive.client.schedules.views import ListedSchedule
+from plansurvive.apps.schedules.control import delete_schedule, trigger_schedule
+from plansurvive.apps.schedules.create import Changes, create_schedule, update_schedule
+from plansurvive.apps.schedules.server import ScheduleNotFound
+from plansurvive.apps.schedules.signature import ScheduleSignature, judged
+from plansurvive.apps.schedules.spec import Timing
+from plansurvive.apps.schedules.views import ListedSchedule, list_schedules, show_schedule
 from plansurvive.plans.run import Options
 from plansurvive.plans.signatures import SCHEDULE_DAYS
 from plansurvive.runtime.settings import Settings
@@ -48,7 +48,7 @@ async def owner(
         yield Client(**config)
         for name in ("mine", "forged"):
             try:
-                await runs.delete_schedule(temporal_client, f"{name}-{idle.queue}")
+                await delete_schedule(temporal_client, f"{name}-{idle.queue}")
             except ScheduleNotFound:
                 continue
 
@@ -57,12 +57,12 @@ async def schedule(client: Client, plans: Plans, name: str) -> str:
     """A schedule of a plan that waives the approval of its step."""
     options = Options(workspace=str(plans.workspace))
     made = f"{name}-{plans.queue}"
-    await runs.create_schedule(client, made, {"steps": [WAIVED]}, YEARLY, options=options, queue=plans.queue)
+    await create_schedule(client, made, {"steps": [WAIVED]}, YEARLY, options=options, queue=plans.queue)
     return made
 
 
 async def triggered(client: Client, name: str) -> Started:
-    found = await runs.trigger_schedule(client, name)
+    found = await trigger_schedule(client, name)
     assert found.plan_id, found.why
     return Started(client, f"plan-{found.plan_id}")
 
@@ -120,7 +120,7 @@ async def test_what_the_owner_signed_for_a_schedule_is_good_for_no_other_start(o
 
 async def test_an_update_of_when_it_runs_keeps_the_signature(owner: Client, idle: Plans) -> None:
     name = await schedule(owner, idle, "mine")
-    await runs.update_schedule(owner, name, Changes(timing=Timing(every=["300d"])))
+    await update_schedule(owner, name, Changes(timing=Timing(every=["300d"])))
     plan = await triggered(owner, name)
     await until(lambda: not (idle.workspace / "kept").exists(), "the file is deleted")
     assert (await plan.ended())["status"] == "completed"
@@ -151,9 +151,9 @@ async def test_a_copy_of_a_schedules_start_counts_no_more_when_the_schedule_was_
     name = await schedule(owner, idle, "mine")
     request = await request_of(owner, name)
     if how == "deleted":
-        await runs.delete_schedule(owner, name)
+        await delete_schedule(owner, name)
     else:
-        await runs.update_schedule(owner, name, Changes(note="another"))
+        await update_schedule(owner, name, Changes(note="another"))
     # Not of this second: the owner's run below may have its id.
     await asks(await forged(idle, request, f"plan-{name}-{due(timedelta(seconds=-30))}", name), idle)
     # Control: the owner's own schedule, made again or changed, counts.
@@ -171,11 +171,11 @@ async def test_people_see_how_long_the_signature_of_a_schedule_counts(
 
     async def seen(name: str) -> ScheduleSignature:
         async def listed() -> ListedSchedule | None:
-            found = {each.name: each async for each in runs.list_schedules(temporal_client, mine)}
+            found = {each.name: each async for each in list_schedules(temporal_client, mine)}
             return found.get(name)
 
         row = await until(listed, "the server lists it")
-        shown = await runs.show_schedule(temporal_client, name, mine)
+        shown = await show_schedule(temporal_client, name, mine)
         assert shown.signature is not None
         assert row.signature == shown.signature
         return shown.signature
@@ -196,7 +196,7 @@ async def test_people_see_how_long_the_signature_of_a_schedule_counts(
     assert other is not None
     assert other.problem == "it is not by the key of this state directory"
     assert judged(settings, f"plan-{name}", request, now) is None
-    await runs.update_schedule(owner, name, Changes(note="another"))
+    await update_schedule(owner, name, Changes(note="another"))
     renewed = await seen(name)
     assert (renewed.problem, renewed.since is not None) == ("", True)
     # The copy of the older generation

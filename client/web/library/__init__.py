@@ -1,4 +1,4 @@
-"""What plans are made of and run by, on the web page: templates, schedules, tools, agents and their history.
+"""What plans are made of and run by, on the web page: templates, tools, agents and their history.
 
 `routes.routes` has the handlers; each does what the command of that name does.
 """

@@ -1,10 +1,10 @@
-"""The addresses of templates, schedules, agents and tools."""
+"""The addresses of templates, agents and tools."""
 
 from __future__ import annotations
 
 from starlette.routing import Route
 
-from plansurvive.client.web.library import agents, connect, schedules, templates
+from plansurvive.client.web.library import agents, connect, templates
 
 routes = [
     Route("/templates", templates.listed),
@@ -12,16 +12,6 @@ routes = [
     Route("/templates/save", templates.save, methods=["POST"]),
     Route("/templates/{name}", templates.show),
     Route("/templates/{name}/delete", templates.delete, methods=["POST"]),
-    Route("/schedules", schedules.listed),
-    Route("/schedules/new", schedules.new_page),
-    Route("/schedules/new", schedules.new, methods=["POST"]),
-    Route("/schedules/{name}", schedules.show),
-    Route("/schedules/{name}/update", schedules.update, methods=["POST"]),
-    Route("/schedules/{name}/trigger", schedules.trigger, methods=["POST"]),
-    Route("/schedules/{name}/pause", schedules.pause, methods=["POST"]),
-    Route("/schedules/{name}/resume", schedules.resume, methods=["POST"]),
-    Route("/schedules/{name}/backfill", schedules.backfill, methods=["POST"]),
-    Route("/schedules/{name}/delete", schedules.delete, methods=["POST"]),
     Route("/agents", agents.listed),
     Route("/agents", agents.start, methods=["POST"]),
     Route("/agents/rebuild", agents.rebuild, methods=["POST"]),

@@ -14,8 +14,8 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client.schedules.upkeep import schedule_prune
-from plansurvive.client.schedules.views import list_schedules
+from plansurvive.apps.schedules.upkeep import schedule_prune
+from plansurvive.apps.schedules.views import list_schedules
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.schedule_book import USED, is_first
 from plansurvive.runtime.scratch import owned

@@ -9,14 +9,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client import runs
+from plansurvive.apps.schedules.spec import zone_of
+from plansurvive.apps.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
+from plansurvive.apps.schedules.words import clock
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.list_plans import plans_table
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.session import Connected
-from plansurvive.client.runs import ListedSchedule, ScheduleView
-from plansurvive.client.schedules.spec import zone_of
-from plansurvive.client.schedules.words import clock
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import line
 
@@ -27,7 +26,7 @@ def list_(as_json: AsJson = False) -> None:
     """List schedules."""
 
     async def collect(here: Connected) -> list[ListedSchedule]:
-        return [each async for each in runs.list_schedules(here.client, here.settings)]
+        return [each async for each in list_schedules(here.client, here.settings)]
 
     found = sorted(session.run(collect, worker=False), key=lambda each: each.name)
     if as_json:
@@ -40,7 +39,7 @@ def list_(as_json: AsJson = False) -> None:
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a schedule: its rules, its next times, its last runs."""
-    found = session.run(lambda here: runs.show_schedule(here.client, name, here.settings), worker=False)
+    found = session.run(lambda here: show_schedule(here.client, name, here.settings), worker=False)
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return

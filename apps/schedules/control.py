@@ -18,10 +18,10 @@ from temporalio.client import (
 )
 from temporalio.common import SearchAttributeKey
 
+from plansurvive.apps.schedules.server import about, described
+from plansurvive.apps.schedules.spec import BadSchedule, moment, overlap_of, zone_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT
-from plansurvive.client.schedules.server import about, described
-from plansurvive.client.schedules.spec import BadSchedule, moment, overlap_of, zone_of
 from plansurvive.plans.model import Value
 from plansurvive.runtime.wait import until
 

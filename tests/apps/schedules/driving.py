@@ -8,13 +8,14 @@ from typing import Any
 
 from temporalio.client import Client
 
+from plansurvive.apps.schedules.control import delete_schedule, trigger_schedule
+from plansurvive.apps.schedules.create import Rules, create_schedule
+from plansurvive.apps.schedules.spec import Timing
+from plansurvive.apps.schedules.views import ScheduleView, show_schedule
 from plansurvive.client import runs
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.listing import Listed
-from plansurvive.client.runs import ScheduleView
-from plansurvive.client.schedules.create import Rules
-from plansurvive.client.schedules.spec import Timing
 from plansurvive.plans.run import Options
 from tests.driving import terminated
 from tests.waiting import until
@@ -42,7 +43,7 @@ class Schedules:
         """Create a schedule; returns its name."""
         name = f"s{len(self.names)}-{self.queue}"
         options = Options(workspace=str(self.workspace), by="ann")
-        await runs.create_schedule(
+        await create_schedule(
             self.client, name, {"steps": list(steps), **plan}, timing, rules=rules, options=options, queue=self.queue
         )
         self.names.append(name)
@@ -50,7 +51,7 @@ class Schedules:
 
     async def trigger(self, name: str, overlap: str | None = None) -> str:
         """Start a run; returns its plan id, and waits until the index has it."""
-        found = await runs.trigger_schedule(self.client, name, overlap)
+        found = await trigger_schedule(self.client, name, overlap)
         assert found.plan_id, found.why
 
         async def is_listed() -> bool:
@@ -81,7 +82,7 @@ class Schedules:
         """The first view of a schedule for which something holds."""
 
         async def look() -> ScheduleView | None:
-            view = await runs.show_schedule(self.client, name)
+            view = await show_schedule(self.client, name)
             return view if holds(view) else None
 
         found: ScheduleView = await until(look, what)
@@ -95,7 +96,7 @@ class Schedules:
         """Delete the schedules, and end their runs."""
         for name in self.names:
             try:
-                await runs.delete_schedule(self.client, name)
+                await delete_schedule(self.client, name)
             except PlanNotFound:
                 continue
         for name in self.names:

@@ -22,10 +22,10 @@ from temporalio.client import (
 )
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.apps.schedules.spec import BadSchedule
 from plansurvive.client import ids
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.rpc import RPC_TIMEOUT, translated
-from plansurvive.client.schedules.spec import BadSchedule
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import PlanError
 

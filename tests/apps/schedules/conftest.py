@@ -9,7 +9,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.client.schedules.driving import Schedules
+from tests.apps.schedules.driving import Schedules
 
 
 @pytest_asyncio.fixture

@@ -16,7 +16,7 @@ from temporalio.client import (
     ScheduleUpdate,
 )
 
-from plansurvive.client.schedules.server import PRUNE, about
+from plansurvive.apps.schedules.server import PRUNE, about
 from plansurvive.plans.prune_order import PruneOrder
 
 

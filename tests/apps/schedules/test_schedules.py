@@ -7,14 +7,22 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, ScheduleIntervalSpec, ScheduleSpec
 
+from plansurvive.apps.schedules.control import (
+    backfill_schedule,
+    delete_schedule,
+    matching_times,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+)
+from plansurvive.apps.schedules.create import Changes, Rules, create_schedule, update_schedule
+from plansurvive.apps.schedules.server import ScheduleExists, ScheduleNotFound
+from plansurvive.apps.schedules.spec import BadSchedule, Timing
+from plansurvive.apps.schedules.views import list_schedules, show_schedule
 from plansurvive.client import runs
-from plansurvive.client.schedules.control import matching_times
-from plansurvive.client.schedules.create import Changes, Rules
-from plansurvive.client.schedules.server import ScheduleExists, ScheduleNotFound
-from plansurvive.client.schedules.spec import BadSchedule, Timing
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.run import PlanStatus
-from tests.client.schedules.driving import FAILS, GATE, LOOK, Schedules
+from tests.apps.schedules.driving import FAILS, GATE, LOOK, Schedules
 from tests.nightly import only_nightly
 
 REPORT = {"id": "report", "tool": "write_file", "args": {"path": "report.md", "content": "{{inputs.who}}: {{look}}"}}
@@ -33,7 +41,7 @@ async def test_a_schedule_runs_its_plan_and_its_runs_are_found_by_its_name(sched
     assert (schedules.workspace / "report.md").read_text().startswith("ann: ")
     assert (await runs.show(schedules.client, second)).status is PlanStatus.COMPLETED
     assert (await runs.summary(schedules.client, f"plan-{first}")).plan_id == first
-    view = await runs.show_schedule(schedules.client, name)
+    view = await show_schedule(schedules.client, name)
     assert [each.plan_id for each in view.runs] == [second, first]
     assert (view.started, view.skipped, view.overlap, view.catchup) == (2, 0, "skip", "1 day")
     assert (view.by, view.workspace, view.plan["title"]) == ("ann", str(schedules.workspace), "Report")
@@ -80,9 +88,9 @@ async def test_a_backfill_of_a_schedule_with_jitter_starts_no_run_twice_either(s
     timing = Timing(every=["1h"], jitter="10m")
     name = await schedules.create(LOOK, timing=timing, rules=Rules(paused=True))
     whole = ("2026-10-24T00:00", "2026-10-24T06:30")
-    first = await runs.backfill_schedule(schedules.client, name, whole[0], "2026-10-24T03:30", "allow")
+    first = await backfill_schedule(schedules.client, name, whole[0], "2026-10-24T03:30", "allow")
     await schedules.until_statuses(name, *["completed"] * len(first))
-    rest = await runs.backfill_schedule(schedules.client, name, *whole, "allow")
+    rest = await backfill_schedule(schedules.client, name, *whole, "allow")
     await schedules.until_statuses(name, *["completed"] * (len(first) + len(rest)))
     assert len(first) + len(rest) == len({each.plan_id for each in await schedules.runs(name)}) in (6, 7)
 
@@ -99,11 +107,11 @@ async def test_skip_leaves_out_the_run_that_is_due_while_one_is_in_progress(sche
     name = await schedules.create(GATE, rules=Rules(overlap="skip"))
     first = await schedules.trigger(name)
     await schedules.until_statuses(name, "waits")
-    left_out = await runs.trigger_schedule(schedules.client, name)
+    left_out = await trigger_schedule(schedules.client, name)
     assert (left_out.plan_id, left_out.skipped) == (None, True)
     await schedules.approve(first)
     await schedules.until_statuses(name, "completed")
-    assert (await runs.show_schedule(schedules.client, name)).skipped == 1
+    assert (await show_schedule(schedules.client, name)).skipped == 1
 
 
 @pytest.mark.slow
@@ -111,7 +119,7 @@ async def test_buffer_starts_each_run_when_the_one_before_it_has_ended(schedules
     timing = Timing(every=["1h"])
     name = await schedules.create(GATE, timing=timing, rules=Rules(overlap="buffer", paused=True))
     now = datetime.now(UTC).replace(minute=30)
-    times = await runs.backfill_schedule(
+    times = await backfill_schedule(
         schedules.client, name, (now - timedelta(hours=4)).isoformat(), (now - timedelta(hours=1)).isoformat()
     )
     assert len(times) == 3
@@ -129,7 +137,7 @@ async def test_cancel_ends_the_run_in_progress_and_does_not_pause(schedules: Sch
     await schedules.until_statuses(name, "waits")
     await schedules.trigger(name)
     await schedules.until_statuses(name, "cancelled", "waits")
-    assert not (await runs.show_schedule(schedules.client, name)).paused
+    assert not (await show_schedule(schedules.client, name)).paused
 
 
 @pytest.mark.slow
@@ -157,31 +165,31 @@ async def test_a_schedule_that_pauses_on_failure_pauses_when_a_run_does_not_comp
     assert plan in view.note
     assert (view.next_time, view.next_times) == (None, [])
     await schedules.until_statuses(name, status)
-    await runs.resume_schedule(schedules.client, name)
-    assert not (await runs.show_schedule(schedules.client, name)).paused
+    await resume_schedule(schedules.client, name)
+    assert not (await show_schedule(schedules.client, name)).paused
 
 
 async def test_without_that_a_failure_does_not_pause(schedules: Schedules) -> None:
     name = await schedules.create(FAILS)
     await schedules.trigger(name)
     await schedules.until_statuses(name, "partial")
-    assert not (await runs.show_schedule(schedules.client, name)).paused
+    assert not (await show_schedule(schedules.client, name)).paused
 
 
 async def test_a_backfill_starts_what_was_due_once_and_no_run_twice(schedules: Schedules) -> None:
     name = await schedules.create(LOOK, timing=Timing(cron=["0 7 * * *"], timezone=BERLIN), rules=Rules(paused=True))
     both = ("2026-10-24T07:00", "2026-10-25T07:00")  # in the time zone of the schedule, both included
-    times = await runs.backfill_schedule(schedules.client, name, *both, "allow")
+    times = await backfill_schedule(schedules.client, name, *both, "allow")
     assert [time.isoformat() for time in times] == ["2026-10-24T05:00:00+00:00", "2026-10-25T06:00:00+00:00"]
     found = await schedules.until_statuses(name, "completed", "completed")
     assert [each.plan_id for each in found] == [f"{name}-2026-10-24T05:00:00Z", f"{name}-2026-10-25T06:00:00Z"]
-    more = await runs.backfill_schedule(schedules.client, name, both[0], "2026-10-26T12:00", "allow")
+    more = await backfill_schedule(schedules.client, name, both[0], "2026-10-26T12:00", "allow")
     assert [time.isoformat() for time in more] == ["2026-10-26T06:00:00+00:00"]
     await schedules.until_statuses(name, *["completed"] * 3)
     for bad in (both[::-1], ("2026-10-24", "2999-01-01"), ("soon", "2026-10-24")):
         with pytest.raises(BadSchedule):
-            await runs.backfill_schedule(schedules.client, name, *bad)
-    assert await runs.backfill_schedule(schedules.client, name, "2026-10-24T08:00", "2026-10-24T09:00") == []
+            await backfill_schedule(schedules.client, name, *bad)
+    assert await backfill_schedule(schedules.client, name, "2026-10-24T08:00", "2026-10-24T09:00") == []
 
 
 @pytest.mark.slow
@@ -195,13 +203,13 @@ async def test_a_schedule_with_a_limit_starts_so_many_runs(schedules: Schedules)
 async def test_what_cannot_be_is_refused_with_a_reason(schedules: Schedules, temporal_client: Client) -> None:
     name = await schedules.create(LOOK)
     with pytest.raises(ScheduleExists):
-        await runs.create_schedule(temporal_client, name, {"steps": [LOOK]}, Timing(every=["1h"]))
+        await create_schedule(temporal_client, name, {"steps": [LOOK]}, Timing(every=["1h"]))
     with pytest.raises(BadSchedule, match="Hour is not in range"):
         await schedules.create(LOOK, timing=Timing(cron=["0 77 * * *"]))
     with pytest.raises(InvalidPlan):
         await schedules.create({"id": "no tool"})
     with pytest.raises(ScheduleNotFound, match=f"did you mean '{name}'"):
-        await runs.show_schedule(temporal_client, f"{name}x")
+        await show_schedule(temporal_client, f"{name}x")
 
 
 async def test_a_schedule_of_another_program_is_left_alone(schedules: Schedules, temporal_client: Client) -> None:
@@ -209,8 +217,8 @@ async def test_a_schedule_of_another_program_is_left_alone(schedules: Schedules,
     spec = ScheduleSpec(intervals=[ScheduleIntervalSpec(every=timedelta(days=300))])
     other = await temporal_client.create_schedule(f"other-{schedules.queue}", Schedule(action, spec))
     try:
-        assert other.id not in [each.name async for each in runs.list_schedules(temporal_client)]
-        for act in (runs.show_schedule, runs.trigger_schedule, runs.pause_schedule, runs.delete_schedule):
+        assert other.id not in [each.name async for each in list_schedules(temporal_client)]
+        for act in (show_schedule, trigger_schedule, pause_schedule, delete_schedule):
             with pytest.raises(ScheduleNotFound):
                 await act(temporal_client, other.id)
     finally:
@@ -220,8 +228,8 @@ async def test_a_schedule_of_another_program_is_left_alone(schedules: Schedules,
 async def test_an_update_changes_when_it_runs_and_leaves_the_plan(schedules: Schedules) -> None:
     name = await schedules.create(LOOK, title="Looks")
     changes = Changes(timing=Timing(every=["6h"]), overlap="buffer", catchup=timedelta(hours=2), note="busy", limit=9)
-    await runs.update_schedule(schedules.client, name, changes)
-    view = await runs.show_schedule(schedules.client, name)
+    await update_schedule(schedules.client, name, changes)
+    view = await show_schedule(schedules.client, name)
     assert (view.when, view.overlap, view.catchup) == (["every 6 hours"], "buffer", "2 hours")
     assert (view.note, view.remaining, view.plan["title"]) == ("busy", 9, "Looks")
     plan = await schedules.trigger(name)

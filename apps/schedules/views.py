@@ -10,11 +10,11 @@ from typing import Any
 from pydantic import Field
 from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription
 
+from plansurvive.apps.schedules.server import KIND, ScheduleNotFound, all_of_us, described, memo_of, request_of
+from plansurvive.apps.schedules.signature import ScheduleSignature, judged
+from plansurvive.apps.schedules.spec import OVERLAPS
+from plansurvive.apps.schedules.words import span, words
 from plansurvive.client.listing import Listed, list_plans
-from plansurvive.client.schedules.server import KIND, ScheduleNotFound, all_of_us, described, memo_of, request_of
-from plansurvive.client.schedules.signature import ScheduleSignature, judged
-from plansurvive.client.schedules.spec import OVERLAPS
-from plansurvive.client.schedules.words import span, words
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
 

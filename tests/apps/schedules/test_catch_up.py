@@ -15,14 +15,14 @@ import pytest_asyncio
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client import runs
-from plansurvive.client.schedules.create import Rules
-from plansurvive.client.schedules.spec import Timing
+from plansurvive.apps.schedules.create import Rules
+from plansurvive.apps.schedules.spec import Timing
+from plansurvive.apps.schedules.views import show_schedule
 from plansurvive.runtime import server
 from plansurvive.runtime.connect import reach
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.client.schedules.driving import LOOK, Schedules
+from tests.apps.schedules.driving import LOOK, Schedules
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ async def test_runs_that_were_missed_while_the_server_was_down_are_made_up_for(
         await until(all_made_up_for, "the missed runs, and the next one")
         found = await missed()
         assert {after - before for before, after in pairwise(found)} == {timedelta(seconds=EVERY)}
-        assert (await runs.show_schedule(later.client, name)).missed == 0
+        assert (await show_schedule(later.client, name)).missed == 0
         await later.clear()
 
 
@@ -103,7 +103,7 @@ async def test_what_is_later_than_the_catch_up_window_is_not_started(embedded: S
 
         await until(goes_on, "the next run after the server is back")
         found = [time for time in await times(later, name) if begin <= time <= end]
-        view = await runs.show_schedule(later.client, name)
+        view = await show_schedule(later.client, name)
         assert view.missed >= 3  # 16 seconds without a server, and 10 of them within the window
         assert 1 <= len(found) <= 5
         assert min(found) > begin + timedelta(seconds=EVERY)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from temporalio.client import ScheduleCalendarSpec, ScheduleRange, ScheduleSpec
 
-from plansurvive.client.schedules.server import checked_name
-from plansurvive.client.schedules.spec import BadSchedule, Timing, catchup_of, duration, moment, overlap_of, spec_of
-from plansurvive.client.schedules.words import clock, span, words
+from plansurvive.apps.schedules.server import checked_name
+from plansurvive.apps.schedules.spec import BadSchedule, Timing, catchup_of, duration, moment, overlap_of, spec_of
+from plansurvive.apps.schedules.words import clock, span, words
 
 BERLIN = ZoneInfo("Europe/Berlin")
 

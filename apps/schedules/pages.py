@@ -8,16 +8,25 @@ from urllib.parse import quote
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
-from plansurvive.client import runs
+from plansurvive.apps.schedules.control import (
+    backfill_schedule,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+)
+from plansurvive.apps.schedules.create import Changes, Rules, create_schedule, update_schedule
+from plansurvive.apps.schedules.page_words import on_the_page
+from plansurvive.apps.schedules.server import checked_name
+from plansurvive.apps.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
+from plansurvive.apps.schedules.views import list_schedules, show_schedule
+from plansurvive.apps.schedules.words import clock
+from plansurvive.client.pages import Entry
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.schedules.create import Changes, Rules
-from plansurvive.client.schedules.server import checked_name
-from plansurvive.client.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
-from plansurvive.client.schedules.words import clock
 from plansurvive.client.web.access import Role, needs, person_of
 from plansurvive.client.web.forms import done, form_of, text_of
-from plansurvive.client.web.library.schedule_words import on_the_page
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.schema_form import MORE
 from plansurvive.client.web.service import service_of
@@ -25,7 +34,8 @@ from plansurvive.client.web.start.pages import choices_of, ready, source_of
 from plansurvive.client.web.start.sources import Choices, Source, checked, requested
 from plansurvive.plans.errors import InvalidPlan, PlanError
 
-NAV = "schedules"
+ENTRY = Entry("schedules", "/schedules", "Schedules")
+OFFER = Entry("schedules", "/schedules/new", "Run it at set times …")
 TEXTS = ("name", "cron", "every", "calendar", "timezone", "jitter", "start", "end", "overlap", "catchup", "limit",
          "note", "pause_on_failure", "paused")  # fmt: skip
 
@@ -33,8 +43,8 @@ TEXTS = ("name", "cron", "every", "calendar", "timezone", "jitter", "start", "en
 async def listed(request: Request) -> Response:
     """All schedules."""
     client = await service_of(request).client()
-    found = sorted([each async for each in runs.list_schedules(client)], key=lambda each: each.name)
-    return page(request, "library/schedules.html", nav=NAV, schedules=found, at=at)
+    found = sorted([each async for each in list_schedules(client)], key=lambda each: each.name)
+    return page(request, "schedules/schedules.html", nav=ENTRY.name, schedules=found, at=at)
 
 
 async def show(request: Request) -> Response:
@@ -78,7 +88,7 @@ async def update(request: Request) -> Response:
         )
         if changes == Changes():
             raise PlanError("Nothing to change: say what is different.", "BAD_SCHEDULE")
-        await runs.update_schedule(await service_of(request).client(), name, changes)
+        await update_schedule(await service_of(request).client(), name, changes)
     except PlanError as error:
         return await _shown(request, name, typed, on_the_page(error))
     return _done(request, f"Schedule {name} is changed.")
@@ -89,7 +99,7 @@ async def trigger(request: Request) -> Response:
     """Start a run now."""
     form, name = await form_of(request), request.path_params["name"]
     client = (await ready(request)).client
-    found = await runs.trigger_schedule(client, name, text_of(form, "overlap") or None)
+    found = await trigger_schedule(client, name, text_of(form, "overlap") or None)
     return _done(request, f"Started {found.plan_id}." if found.plan_id else f"No run yet: {found.why}.")
 
 
@@ -98,7 +108,7 @@ async def pause(request: Request) -> Response:
     """Start no further runs."""
     form, name = await form_of(request), request.path_params["name"]
     note = text_of(form, "note").strip() or f"paused by {person_of(request).name}"
-    await runs.pause_schedule(await service_of(request).client(), name, note)
+    await pause_schedule(await service_of(request).client(), name, note)
     return _done(request, f"Schedule {name} is paused.")
 
 
@@ -107,7 +117,7 @@ async def resume(request: Request) -> Response:
     """Start runs again."""
     form, name = await form_of(request), request.path_params["name"]
     note = text_of(form, "note").strip() or f"resumed by {person_of(request).name}"
-    await runs.resume_schedule(await service_of(request).client(), name, note)
+    await resume_schedule(await service_of(request).client(), name, note)
     return _done(request, f"Schedule {name} is no longer paused.")
 
 
@@ -118,7 +128,7 @@ async def backfill(request: Request) -> Response:
     typed = {each: text_of(form, each).strip() for each in ("from", "to", "how")}
     try:
         client = (await ready(request)).client
-        times = await runs.backfill_schedule(client, name, typed["from"], typed["to"], typed["how"] or "buffer")
+        times = await backfill_schedule(client, name, typed["from"], typed["to"], typed["how"] or "buffer")
     except PlanError as error:
         return await _shown(request, name, typed, on_the_page(error))
     return _done(request, f"{len(times)} run{'s' * (len(times) != 1)} to make up for.")
@@ -129,7 +139,7 @@ async def delete(request: Request) -> Response:
     """Delete a schedule; its runs stay."""
     await form_of(request)
     name = request.path_params["name"]
-    await runs.delete_schedule(await service_of(request).client(), name)
+    await delete_schedule(await service_of(request).client(), name)
     return done(request, "/schedules", f"Schedule {name} is deleted.")
 
 
@@ -164,7 +174,7 @@ async def _create(request: Request, source: Source, choices: Choices, typed: dic
     wanted = requested(source, choices, settings)
     client, local, _ = await ready(request)
     title = wanted.plan.title or wanted.file.title
-    await runs.create_schedule(
+    await create_schedule(
         client, name, {**wanted.file.data, "title": title} if title else wanted.file.data, timing, rules=rules,
         options=wanted.options(settings, local=local, by=person_of(request).name), queue=settings.task_queue,
         source=wanted.file.name,
@@ -180,8 +190,8 @@ def _new(
     problems = list(error.problems) if isinstance(error, InvalidPlan) else [*found.problems, *found.inputs.problems]
     refused = None if isinstance(error, InvalidPlan) else error or found.refused
     return page(
-        request, "library/schedule_new.html", status=422 if error else 200, nav=NAV, found=found, source=source,
-        choices=choices, typed=typed, problems=problems, error=refused,
+        request, "schedules/schedule_new.html", status=422 if error else 200, nav=ENTRY.name, found=found,
+        source=source, choices=choices, typed=typed, problems=problems, error=refused,
         roots=Roots.of(settings), overlaps=list(OVERLAPS),
     )  # fmt: skip
 
@@ -189,10 +199,10 @@ def _new(
 async def _shown(
     request: Request, name: str, typed: dict[str, str] | None = None, error: PlanError | None = None
 ) -> Response:
-    found = await runs.show_schedule(await service_of(request).client(), name)
+    found = await show_schedule(await service_of(request).client(), name)
     return page(
-        request, "library/schedule.html", status=422 if error else 200, nav=NAV, schedule=found, at=at, error=error,
-        typed=typed or {}, overlaps=list(OVERLAPS),
+        request, "schedules/schedule.html", status=422 if error else 200, nav=ENTRY.name, schedule=found, at=at,
+        error=error, typed=typed or {}, overlaps=list(OVERLAPS),
     )  # fmt: skip
 
 
@@ -214,3 +224,17 @@ def _limit(text: str) -> int | None:
 
 def _done(request: Request, said: str) -> Response:
     return done(request, f"/schedules/{quote(request.path_params['name'], safe='')}", said)
+
+
+routes = [
+    Route("/schedules", listed),
+    Route("/schedules/new", new_page),
+    Route("/schedules/new", new, methods=["POST"]),
+    Route("/schedules/{name}", show),
+    Route("/schedules/{name}/update", update, methods=["POST"]),
+    Route("/schedules/{name}/trigger", trigger, methods=["POST"]),
+    Route("/schedules/{name}/pause", pause, methods=["POST"]),
+    Route("/schedules/{name}/resume", resume, methods=["POST"]),
+    Route("/schedules/{name}/backfill", backfill, methods=["POST"]),
+    Route("/schedules/{name}/delete", delete, methods=["POST"]),
+]

@@ -7,10 +7,16 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client import runs
+from plansurvive.apps.schedules.commands.show import Name
+from plansurvive.apps.schedules.control import (
+    backfill_schedule,
+    delete_schedule,
+    pause_schedule,
+    resume_schedule,
+    trigger_schedule,
+)
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.schedules.show import Name
 from plansurvive.client.cli.session import Connected
 from plansurvive.plans.views.safe_text import line
 
@@ -26,7 +32,7 @@ def trigger(
     as_json: AsJson = False,
 ) -> None:
     """Start a run now, also of a paused schedule. Exit code 1 if that was skipped."""
-    found = session.run(lambda here: runs.trigger_schedule(here.client, name, overlap), starts=True)
+    found = session.run(lambda here: trigger_schedule(here.client, name, overlap), starts=True)
     if as_json:
         output.show_json({"name": name, **found.model_dump(mode="json")})
     elif found.plan_id:
@@ -40,13 +46,13 @@ def trigger(
 def pause(name: Name, note: Note = "", as_json: AsJson = False) -> None:
     """Start no further runs; one in progress continues."""
     text = note or f"paused by {session.who()}"
-    _act(name, as_json, lambda here: runs.pause_schedule(here.client, name, text), "is paused", paused=True)
+    _act(name, as_json, lambda here: pause_schedule(here.client, name, text), "is paused", paused=True)
 
 
 def resume(name: Name, note: Note = "", as_json: AsJson = False) -> None:
     """Start runs again. What was due meanwhile is not made up for; `plan schedule backfill` does."""
     text = note or f"resumed by {session.who()}"
-    _act(name, as_json, lambda here: runs.resume_schedule(here.client, name, text), "is no longer paused", paused=False)
+    _act(name, as_json, lambda here: resume_schedule(here.client, name, text), "is no longer paused", paused=False)
 
 
 def backfill(
@@ -59,7 +65,7 @@ def backfill(
     as_json: AsJson = False,
 ) -> None:
     """Start the runs that were due in the past and did not run."""
-    times = session.run(lambda here: runs.backfill_schedule(here.client, name, start, end, overlap), starts=True)
+    times = session.run(lambda here: backfill_schedule(here.client, name, start, end, overlap), starts=True)
     if as_json:
         output.show_json({"name": name, "times": [each.isoformat().replace("+00:00", "Z") for each in times]})
     else:
@@ -68,7 +74,7 @@ def backfill(
 
 def delete(name: Name, as_json: AsJson = False) -> None:
     """Delete a schedule; its runs stay, and one in progress continues."""
-    _act(name, as_json, lambda here: runs.delete_schedule(here.client, name), "is deleted", deleted=True)
+    _act(name, as_json, lambda here: delete_schedule(here.client, name), "is deleted", deleted=True)
 
 
 def _act(name: str, as_json: bool, action: Callable[[Connected], Awaitable[None]], done: str, **outcome: bool) -> None:

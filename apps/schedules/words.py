@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, tzinfo
 
 from temporalio.client import ScheduleCalendarSpec, ScheduleIntervalSpec, ScheduleRange, ScheduleSpec
 
-from plansurvive.client.schedules.spec import DAYS, MONTHS
+from plansurvive.apps.schedules.spec import DAYS, MONTHS
 
 MAX_TIMES = 8
 """Times of a day that are listed one by one."""

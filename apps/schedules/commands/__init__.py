@@ -1,3 +1,3 @@
 """The commands `plan schedule ...`: `group.py` has their table, `create.py` makes schedules, `show.py` prints them,
-`control.py` acts on them. May import `client.cli` and `client`.
+`control.py` acts on them.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plansurvive.client.schedules.spec import BadSchedule
+from plansurvive.apps.schedules.spec import BadSchedule
 from plansurvive.plans.errors import PlanError
 
 FIELDS = {

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client import runs
+from plansurvive.apps.schedules.commands.show import next_rows
+from plansurvive.apps.schedules.create import Changes, Rules, create_schedule, update_schedule
+from plansurvive.apps.schedules.server import checked_name
+from plansurvive.apps.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
+from plansurvive.apps.schedules.views import ScheduleView, show_schedule
 from plansurvive.client.cli import environment, output, session
 from plansurvive.client.cli.check import show_asking
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
-from plansurvive.client.cli.schedules.show import next_rows
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.sources.template_request import names, prepare_template
 from plansurvive.client.cli.spans import seconds_of
@@ -21,10 +24,6 @@ from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Flags, Request, prepare
 from plansurvive.client.requests.workspaces import asking_in
-from plansurvive.client.runs import ScheduleView
-from plansurvive.client.schedules.create import Changes, Rules
-from plansurvive.client.schedules.server import checked_name
-from plansurvive.client.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
 from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import line
@@ -138,8 +137,8 @@ def update(
         raise BadSchedule("nothing to change; `plan schedule update --help` shows what can be")
 
     async def act(here: Connected) -> ScheduleView:
-        await runs.update_schedule(here.client, name, changes)
-        return await runs.show_schedule(here.client, name)
+        await update_schedule(here.client, name, changes)
+        return await show_schedule(here.client, name)
 
     found = session.run(act, worker=False)
     if as_json:
@@ -186,7 +185,7 @@ async def _create(
         output.show_problems(request.warnings + remarks, request.file.name)
     local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
     options = request.options(here.settings, local=local, by=session.who())
-    await runs.create_schedule(
+    await create_schedule(
         here.client,
         name,
         _titled(request),
@@ -200,7 +199,7 @@ async def _create(
         output.say("It runs while the server and the worker do: `plan up --install` keeps them running.")
     if here.settings.decisions == "signed":
         output.say("The worker asks for signed starts; the schedule is signed with the key of this state directory.")
-    return await runs.show_schedule(here.client, name), _asking(request, options.workspace, here.settings)
+    return await show_schedule(here.client, name), _asking(request, options.workspace, here.settings)
 
 
 def _titled(request: Request) -> dict[str, Any]:

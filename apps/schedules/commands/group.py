@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from plansurvive.client.cli.schedules import control, create, show
+from plansurvive.apps.schedules.commands import control, create, show
 
 app = typer.Typer(
     help="Run plans at set times, on Temporal Schedules.",

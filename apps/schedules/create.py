@@ -26,11 +26,11 @@ from temporalio.client import (
 )
 from temporalio.common import Priority, TypedSearchAttributes
 
+from plansurvive.apps.schedules.server import KIND, ScheduleExists, about, checked_name, described
+from plansurvive.apps.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
 from plansurvive.client import ids
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT
-from plansurvive.client.schedules.server import KIND, ScheduleExists, about, checked_name, described
-from plansurvive.client.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
 from plansurvive.client.start import shown_of
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan

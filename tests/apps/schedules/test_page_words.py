@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plansurvive.client.schedules.spec import BadSchedule
-from plansurvive.client.web.library.schedule_words import on_the_page
+from plansurvive.apps.schedules.page_words import on_the_page
+from plansurvive.apps.schedules.spec import BadSchedule
 from plansurvive.plans.errors import PlanError
 
 
