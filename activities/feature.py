@@ -27,6 +27,7 @@ from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.parts import Part
+from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.upkeep.prune import Unused
 from plansurvive.runtime.value_store import ValueStore
@@ -129,6 +130,8 @@ class WorkerFeatures:
     """What of a plan does not fit the settings; the same in `plan check`."""
     unused: Sequence[Unused] = ()
     """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
+    library: Library = field(default_factory=Library)
+    """Plans that are kept under names; the same in `plan check`."""
 
     @property
     def activities(self) -> list[Callable[..., object]]:

@@ -63,14 +63,14 @@ def offered(
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
     changes = FileChanges(effects, journal, site.rules, signing.public_key(settings))
-    plans = ChildPlanLoader(values, settings.state_dir, site)
+    plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
         _check(_checker(settings, specs, indexed, features), servers),
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, layers=site.layers).ask_llm,
-        SnapshotTaker(llm.secrets, site, settings.state_dir).snapshot_workspace,
+        SnapshotTaker(llm.secrets, site, settings.state_dir, features.library).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         AgentTracker(history_store(settings)).track_agent,

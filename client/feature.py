@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # `plan --help` loads neither
     from plansurvive.plans.model import Plan, Problem
     from plansurvive.plans.views.models import ResultView
+    from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
 
 
@@ -26,6 +27,14 @@ def sides(side: str) -> Sequence[ModuleType]:
 def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
     """What of a plan does not fit the settings of this machine, as the features say. Raises SettingError."""
     return [problem for side in sides("check") for problem in side.problems(plan, settings)]
+
+
+def library() -> Library:
+    """The plans that are kept under names."""
+    from plansurvive.runtime.plan_files.library import Library
+
+    found: Library = next((side.LIBRARY for side in sides("library")), Library())
+    return found
 
 
 def remarks_of(result: ResultView) -> list[str]:

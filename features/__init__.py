@@ -9,6 +9,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring)
 - `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
+- `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `foresight`: `foresight(site)`, for `plan run --dry-run`: what would come of a call (`client.forecast.foresight`)
 - `pages`: what it adds to the web page (`client/pages.py`)
@@ -28,6 +29,7 @@ FEATURES: tuple[str, ...] = (
     "locks",
     "deadline",
     "secrets",
+    "templates",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -10,6 +10,7 @@ from temporalio.client import Client
 from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features import FEATURES, sides
+from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 
 
@@ -21,5 +22,6 @@ def features_of_worker(
         names=names,
         in_worker=[side.IN_WORKER(client, settings, fault) for side in sides("in_worker", names)],
         unused=[side.UNUSED for side in sides("upkeep", names)],
+        library=next((side.LIBRARY for side in sides("library", names)), Library()),
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
     )

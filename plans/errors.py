@@ -16,7 +16,7 @@
     ├── KeyMissing            the key of something encrypted is not in the ring; runtime/keys/errors.py
     ├── Unauthentic           something encrypted was changed; runtime/keys/errors.py
     ├── PlainRefused          a payload that is not encrypted, where only those are read; runtime/keys/errors.py
-    ├── TemplateError         a template that is missing, ambiguous or changed; runtime/templates/names.py
+    ├── TemplateError         a template that is missing, ambiguous or changed; features/templates/names.py
     ├── WrongLayout           a state directory of a newer version; runtime/versions/layout.py
     ├── NoVersions            a server without versions of workers; runtime/versions/routing.py
     ├── BadVersion            a version that cannot be ramped, drained or gone back to; runtime/versions/routing.py

@@ -31,7 +31,6 @@ from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 from plansurvive.runtime import schedule_book
 from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.home_paths import home_path
-from plansurvive.runtime.templates.find import find_template
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,8 @@ class PlanChecker:
     def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
         """The problems of the steps that run templates, if they can run in this workspace at all."""
         workspace, trouble = self._workspace(request, plan.workspace)
-        return [] if trouble else template_problems(plan, lambda name: find_template(name, workspace, self.state_dir))
+        library = self.features.library
+        return [] if trouble else template_problems(plan, lambda name: library.find(name, workspace, self.state_dir))
 
     def _facts(
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None

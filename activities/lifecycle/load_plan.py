@@ -28,8 +28,8 @@ from plansurvive.plans.definition.parsing import Unreadable
 from plansurvive.plans.errors import InvalidPlan, PlanError, ToolError
 from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
 from plansurvive.plans.large_value import LargeValue
+from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.plan_files.text import data_of, text_of
-from plansurvive.runtime.templates.find import find_template
 from plansurvive.runtime.value_store import ValueStore
 
 MAX_BYTES = 512 * 1024
@@ -44,6 +44,8 @@ class ChildPlanLoader:
     state_dir: Path | None = None
     """Where the templates of the user are."""
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
+    library: Library = field(default_factory=Library)
+    """Where plans are found by name."""
 
     @activity.defn(name="load_plan", no_thread_cancel_exception=True)
     def load_plan(self, request: LoadRequest) -> LoadedPlan:
@@ -54,10 +56,10 @@ class ChildPlanLoader:
             raise ApplicationError(error.message[:4_000], type=error.code, non_retryable=True) from None
 
     def loaded(self, request: LoadRequest) -> LoadedPlan:
-        """As `load_plan`. Raises ToolError (NOT_FOUND, PATH_OUTSIDE, ...), InvalidPlan, TemplateError."""
+        """As `load_plan`. Raises ToolError (NOT_FOUND, PATH_OUTSIDE, ...), InvalidPlan, and as `Library.find`."""
         self.site.check(request.workspace, request.directory, request.plan_id)
         if request.template is not None:
-            found = find_template(request.template, request.workspace, self.state_dir)
+            found = self.library.find(request.template, request.workspace, self.state_dir)
             _check_size(found.label, len(found.text.encode()))
             return LoadedPlan(source=found.label, sha256=found.hash, data=found.data)
         path = request.file or ""

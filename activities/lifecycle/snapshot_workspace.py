@@ -21,9 +21,8 @@ from plansurvive.activities.workspace.paths import shown
 from plansurvive.activities.workspace.tree import Entry, walk
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
-from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.runtime.templates.find import stores
-from plansurvive.runtime.templates.listing import text_for_model
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.plan_files.library import Library
 
 HEAD_BYTES = 1_200
 """Maximum bytes shown of one file."""
@@ -39,6 +38,8 @@ class SnapshotTaker:
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
     state_dir: Path | None = None
     """The state directory, which has the user's templates."""
+    library: Library = field(default_factory=Library)
+    """Plans that the LLM may name."""
 
     @activity.defn(name="snapshot_workspace")
     async def snapshot_workspace(self, request: SnapshotRequest) -> Snapshot:
@@ -60,16 +61,8 @@ class SnapshotTaker:
         for part in _heads(workspace, tree.entries[:named], self.secrets):
             if len((text + part).encode()) <= request.max_bytes:
                 text += part
-        return Snapshot(
-            text=self.secrets.out_of(text), files=named, complete=complete, templates=self._templates(workspace.root)
-        )
-
-    def _templates(self, workspace: str) -> str:
-        """The templates of the project and of the user; none if `.plans/` is not to be read, a link for example."""
-        try:
-            return text_for_model(stores(workspace, self.state_dir), self.secrets.out_of)
-        except (PlanError, OSError):
-            return ""
+        templates = self.library.for_model(workspace.root, self.state_dir, self.secrets.out_of)
+        return Snapshot(text=self.secrets.out_of(text), files=named, complete=complete, templates=templates)
 
 
 def _names(entries: list[Entry], limit: int) -> tuple[str, int]:

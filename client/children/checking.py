@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from plansurvive.client.feature import library
 from plansurvive.client.plan_file import PlanFileError, load
 from plansurvive.plans.children.check import content_problems, input_problems, nested
 from plansurvive.plans.children.state import MAX_NESTING
@@ -21,7 +22,6 @@ from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.expressions.opaque import PLAN, STEPS
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
-from plansurvive.runtime.templates.find import find_template
 
 MAX_CHILDREN = 200
 """Plan files and templates that are looked at."""
@@ -90,9 +90,9 @@ class _Search:
             yield from nested(step.id, f"args.{kind} {source}", list(self._of(child, (*above, digest))))
 
     def _content(self, kind: str, source: str) -> tuple[Any, str]:
-        """The content as data, and its hash. Raises InvalidPlan, PlanFileError, TemplateError."""
+        """The content as data, and its hash. Raises InvalidPlan, PlanFileError, and as `Library.find`."""
         if kind == "template":
-            found = find_template(source, self._workspace, self._state_dir)
+            found = library().find(source, self._workspace, self._state_dir)
             return found.data, found.hash
         path = (self._workspace / source).resolve()
         if not path.is_relative_to(self._workspace.resolve()):

@@ -19,7 +19,7 @@ from plansurvive.client.apps import Command, command_of_others, commands_of_apps
 from plansurvive.client.feature import commands_of_features
 
 OF_CORE: dict[str, tuple[str, str]] = {
-    "init": ("sources.init:init", "Make a project: a first plan, a tool and its test."),
+    "init": ("init:init", "Make a project: a first plan, a tool and its test."),
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
     "make": ("make:make", "Have the LLM write a plan."),
@@ -67,10 +67,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
-    "template": (
-        "sources.template:app",
-        "Save plans under a name, with versions, and run them.",
-    ),
     "agent": ("agent:agent", "Have an LLM with tools work through a request."),
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.templates.find import PROJECT
 
-SCHEMA = f"{PROJECT}/plan.schema.json"
+SCHEMA = ".plans/plan.schema.json"
 """The JSON Schema of plan files, for editors. Ours: written again when it differs, as after an upgrade."""
 EDITOR = ".vscode/settings.json"
 PLAN, TOOL = "plan.yaml", "tools/words.py"

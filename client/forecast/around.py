@@ -15,7 +15,7 @@ from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
-from plansurvive.client.feature import sides
+from plansurvive.client.feature import library, sides
 from plansurvive.client.forecast.foresight import Foresight, Site
 from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan, LoadRequest
@@ -75,7 +75,7 @@ class Machine:
 
     def load(self, workspace: str, source: Source) -> LoadedPlan:
         """The content of a plan file or a template, read by the rules of the worker. Raises PlanError."""
-        loader = ChildPlanLoader(self._values, self.settings.state_dir, ToolEnvironment())
+        loader = ChildPlanLoader(self._values, self.settings.state_dir, ToolEnvironment(), library())
         return loader.loaded(LoadRequest(workspace=workspace, **{source.kind: source.value}))
 
     def at(self, workspace: str) -> Machine:

@@ -1,6 +1,6 @@
 """Checks the steps of a plan that run a template: whether there is such a template, and whether its inputs fit.
 
-Pure: whoever reads files passes `find` in (`runtime.templates.find.find_template`).
+Pure: who reads files passes `find` in (`runtime.plan_files.library`).
 """
 
 from __future__ import annotations

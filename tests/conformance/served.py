@@ -29,10 +29,10 @@ from plansurvive.client.mcp.templates.calling import Templates
 from plansurvive.client.web.access import access_for
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
+from plansurvive.features.templates.find import project_store
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.templates.find import project_store
 from tests.client.web.access.serving import on_socket
 from tests.conformance import asking, resources, talking
 

@@ -18,12 +18,12 @@ from plansurvive.client.cli.check import show_asking
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
 from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.sources.template_request import names, prepare_template
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Flags, Request, prepare
 from plansurvive.client.requests.workspaces import asking_in
+from plansurvive.features.templates.start import names, prepare_template
 from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import line

@@ -29,7 +29,7 @@ from plansurvive.client.requests.connected import Connected
 from plansurvive.client.requests.plan_request import Flags, prepared
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.start import Started
-from plansurvive.client.templates.known import plan_file_of
+from plansurvive.features.templates.known import plan_file_of
 from plansurvive.plans.run import ENDED
 from plansurvive.plans.views.models import BriefView
 

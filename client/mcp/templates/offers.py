@@ -15,7 +15,7 @@ from mcp.types import Tool
 from plansurvive.client.mcp.tools.adding import Kind
 from plansurvive.client.mcp.tools.views import Shown
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.templates.known import Known
+from plansurvive.features.templates.known import Known
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input, Plan

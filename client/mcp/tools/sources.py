@@ -16,7 +16,7 @@ from plansurvive.client.mcp.host import Forbidden
 from plansurvive.client.plan_file import PlanFile, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.templates.known import Known, plan_file_of
+from plansurvive.features.templates.known import Known, plan_file_of
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.expressions.opaque import PLAN

@@ -13,19 +13,19 @@ from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import OF_WORKERS, check
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.templates.known import Known
 from plansurvive.client.web.access import Role, needs
 from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.client.web.start.pages import source_of
 from plansurvive.client.web.start.sources import Source
+from plansurvive.features.templates.known import Known
+from plansurvive.features.templates.names import named, new_name
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.template import SHORT, Template
-from plansurvive.runtime.templates.names import named, new_name
 
 NAV = "templates"
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from plansurvive.client.requests.roots import Listed
-from plansurvive.runtime.templates.listing import Listed as Template
+from plansurvive.features.templates.listing import Listed as Template
 
 FEW = 12
 """So many are listed as they are; of more, only those at the top of a folder's tree are unfolded."""

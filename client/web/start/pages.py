@@ -20,7 +20,6 @@ from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started
-from plansurvive.client.templates.known import Known
 from plansurvive.client.web.access import Role, needs, person_of
 from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
@@ -29,6 +28,7 @@ from plansurvive.client.web.service import service_of
 from plansurvive.client.web.start.inputs import sent_of
 from plansurvive.client.web.start.offered import offered
 from plansurvive.client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
+from plansurvive.features.templates.known import Known
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.forecast.models import Forecast
 from plansurvive.plans.run import Options

@@ -16,8 +16,8 @@ from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.time_spans import time_limit
 from plansurvive.client.requests.workspaces import asking_in, directory_of
-from plansurvive.client.templates.known import Known, plan_file_of
 from plansurvive.client.web.start.inputs import Filled, Sent, filled
+from plansurvive.features.templates.known import Known, plan_file_of
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
 from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.will_ask import Asking

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,7 @@ from temporalio.testing import ActivityEnvironment
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
-from plansurvive.runtime.templates.find import project_store, user_store
-from plansurvive.runtime.templates.listing import MAX_FOR_MODEL
+from plansurvive.runtime.plan_files.library import Library
 
 
 def snapshot(workspace: Path, max_bytes: int = 24_000, secret: str = "") -> Snapshot:
@@ -125,35 +124,13 @@ async def test_a_missing_workspace_is_told_and_not_tried_again(tmp_path: Path) -
     assert (caught.value.type, caught.value.non_retryable) == ("NOT_FOUND", True)
 
 
-def test_templates_are_listed_for_the_model_without_secrets_and_without_ambiguous_names(
-    workspace: Path, state_dir: Path
-) -> None:
-    plan = "inputs: {version: {type: string, description: Which one}, dry: {type: boolean, default: true}}\nsteps: []\n"
-    project, own = project_store(workspace), user_store(state_dir)
-    project.save("notes", plan, "Writes\nthe notes of " + "x" * 180 + " canary-of-the-test")
-    project.save("deploy", plan)
-    own.save("deploy", plan + "\n")
-    own.save("mine", "steps: []")
-    project.save("damaged", "steps: [")
-    taker = SnapshotTaker(Secrets([SecretStr("canary-of-the-test")]), state_dir=state_dir)
-    rows = taker.take(SnapshotRequest(workspace=str(workspace))).templates.splitlines()
-    assert len(rows) == 2
-    assert rows[0].startswith("- notes: Writes the notes of xxx")
-    assert "canary" not in rows[0]
-    assert rows[0].endswith("| inputs: version (string, required): Which one; dry (boolean, default true)")
-    assert rows[1] == "- mine | inputs: none"
+class _Shelf(Library):
+    def for_model(self, workspace: str, state_dir: Path | None, redacted: Callable[[str], str]) -> str:
+        return redacted(f"{Path(workspace).name} {state_dir} canary-of-the-test")
 
 
-def test_a_link_in_place_of_the_templates_is_not_read(workspace: Path, tmp_path: Path) -> None:
-    (tmp_path / "secret").mkdir()
-    project_store(tmp_path / "secret").save("notes", "steps: []")
-    (workspace / ".plans").symlink_to(tmp_path / "secret" / ".plans")
-    assert snapshot(workspace).templates == ""
-
-
-def test_as_many_templates_as_fit_are_listed(workspace: Path) -> None:
-    for number in range(MAX_FOR_MODEL + 5):
-        project_store(workspace).save(f"t{number:02}", "steps: []", "x" * 500)
-    rows = snapshot(workspace).templates.splitlines()
-    assert len(rows) == MAX_FOR_MODEL
-    assert max(map(len, rows)) < 300
+def test_what_a_library_offers_is_in_the_snapshot(workspace: Path, state_dir: Path) -> None:
+    taker = SnapshotTaker(Secrets([SecretStr("canary-of-the-test")]), state_dir=state_dir, library=_Shelf())
+    text = taker.take(SnapshotRequest(workspace=str(workspace))).templates
+    assert text.startswith(f"{workspace.name} {state_dir} ")
+    assert "canary" not in text

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from plansurvive.runtime.templates.find import project_store
+from plansurvive.features.templates.find import project_store
 
 Plan = dict[str, Any]
 KEPT = "kept"

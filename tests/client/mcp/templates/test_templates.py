@@ -16,7 +16,7 @@ from plansurvive.client.mcp.host import Host
 from plansurvive.client.mcp.server import build
 from plansurvive.client.mcp.templates.contents import MAX_BLOCKS, contents
 from plansurvive.client.mcp.templates.offers import tool_name
-from plansurvive.runtime.templates.find import project_store
+from plansurvive.features.templates.find import project_store
 
 PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="

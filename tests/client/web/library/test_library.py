@@ -12,9 +12,9 @@ from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import runs
 from plansurvive.client.cli.app import run
+from plansurvive.features.templates.names import hash_of
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.templates.names import hash_of
 from tests.client.web.page_client import browsing
 from tests.client.web.visiting import Visitor, service_on, working
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from plansurvive.features.templates.names import TemplateError
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.views.safe_text import line
-from plansurvive.runtime.templates.names import TemplateError
 
 MAX_ENTRIES = 1_000
 """Most entries of a folder that are listed."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.features.templates.find import find_template, project_store, stores, user_store
+from plansurvive.features.templates.names import TemplateError, hash_of
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan
-from plansurvive.runtime.templates.find import find_template, project_store, stores, user_store
-from plansurvive.runtime.templates.names import TemplateError, hash_of
 
 FIRST = "# What it is for\nsteps:\n  - {id: a, tool: sleep, args: {seconds: 1}}\n"
 SECOND = FIRST.replace("1}", "2}")

@@ -11,9 +11,9 @@ import pytest
 from temporalio.worker import Worker
 
 from plansurvive.client.cli.app import run
-from plansurvive.client.templates.known import completed
-from plansurvive.runtime.templates.find import project_store
-from plansurvive.runtime.templates.names import hash_of
+from plansurvive.features.templates.find import project_store
+from plansurvive.features.templates.known import completed
+from plansurvive.features.templates.names import hash_of
 from tests.client.cli.command import plan
 
 GREET = """\

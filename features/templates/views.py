@@ -12,14 +12,14 @@ from rich.text import Text
 from plansurvive.client.cli.output import compact
 from plansurvive.client.differences.texts import Side
 from plansurvive.client.plan_file import load
-from plansurvive.client.templates.known import Known
+from plansurvive.features.templates.known import Known
+from plansurvive.features.templates.listing import Listed
+from plansurvive.features.templates.names import NAME
+from plansurvive.features.templates.store import Version
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input
 from plansurvive.plans.model.template import SHORT, Template
 from plansurvive.plans.views.safe_text import line, safe
-from plansurvive.runtime.templates.listing import Listed
-from plansurvive.runtime.templates.names import NAME
-from plansurvive.runtime.templates.store import Version
 
 MAX_VERSIONS_SHOWN = 20
 

@@ -19,13 +19,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from plansurvive.features.templates.folder import Folder
+from plansurvive.features.templates.names import NAME, Named, TemplateError, hash_of
 from plansurvive.plans.definition.parsing import Unreadable
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.template import SHORT, Template
 from plansurvive.runtime.plan_files.text import data_of, is_yaml, text_of
-from plansurvive.runtime.templates.folder import Folder
-from plansurvive.runtime.templates.names import NAME, Named, TemplateError, hash_of
 
 INDEX = "template.yaml"
 MAX_VERSIONS = 1_000

@@ -28,22 +28,22 @@ from plansurvive.client.cli.run import (
     foretell,
     to_its_end,
 )
-from plansurvive.client.cli.sources import template_text
-from plansurvive.client.cli.sources.template_request import names, prepare_template
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.differences.texts import text_rows
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import OF_WORKERS, check, load
 from plansurvive.client.requests.plan_request import Flags
-from plansurvive.client.templates.known import Known
+from plansurvive.features.templates import views
+from plansurvive.features.templates.find import find_in
+from plansurvive.features.templates.known import Known
+from plansurvive.features.templates.names import named, new_name
+from plansurvive.features.templates.start import names, prepare_template
 from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.template import SHORT
 from plansurvive.plans.views.safe_text import line
-from plansurvive.runtime.templates.find import find_in
-from plansurvive.runtime.templates.names import named, new_name
 
 app = group("Save plans under a name, with versions, and run them.")
 
@@ -98,7 +98,7 @@ def list_(workspace: Project = None, as_json: AsJson = False) -> None:
     if as_json:
         output.show_json([each.model_dump(mode="json", exclude_none=True) for each in found])
     elif found:
-        output.out().print(template_text.table(found))
+        output.out().print(views.table(found))
     else:
         output.say("No templates yet. Save one: plan template save NAME FILE")
 
@@ -112,9 +112,9 @@ def show(name: Name, workspace: Project = None, as_json: AsJson = False) -> None
     plan = check(found.data, known_tools(environment.settings()))[0]
     waives = waived(plan) if plan else []
     if as_json:
-        output.show_json(template_text.as_json(found, versions, waives))
+        output.show_json(views.as_json(found, versions, waives))
     else:
-        output.page(template_text.shown(found, versions, waives))
+        output.page(views.shown(found, versions, waives))
 
 
 @app.command()
@@ -129,7 +129,7 @@ def diff(
 ) -> None:
     """Compare versions, templates, or one with a plan file."""
     known = Known.of(environment.settings(), workspace)
-    first, second = template_text.sides(known, name, other)
+    first, second = views.sides(known, name, other)
     rows = text_rows(first, second)
     if as_json:
         output.show_json({"from": first.label, "to": second.label, "diff": rows})

@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
+from plansurvive.features.templates.store import Store
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input, Value
-from plansurvive.runtime.templates.store import Store
 
 MAX_FOR_MODEL = 50
 """Templates that a model is told of."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from plansurvive.features.templates.folder import Folder
+from plansurvive.features.templates.names import Named, TemplateError, named
+from plansurvive.features.templates.store import Store
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.model.template import SHORT, Template
-from plansurvive.runtime.templates.folder import Folder
-from plansurvive.runtime.templates.names import Named, TemplateError, named
-from plansurvive.runtime.templates.store import Store
 
 PROJECT = ".plans"
 """Folder of a project's templates, in the root of its workspace. Files in it are protected: a step needs approval."""

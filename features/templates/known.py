@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plansurvive.client.plan_file import PlanFile
+from plansurvive.features.templates.find import find_template, project_store, stores, user_store
+from plansurvive.features.templates.listing import Listed, listed
+from plansurvive.features.templates.store import Store, Version
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.template import Template
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.templates.find import find_template, project_store, stores, user_store
-from plansurvive.runtime.templates.listing import Listed, listed
-from plansurvive.runtime.templates.store import Store, Version
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def plan_file_of(template: Template, settings: Settings, workspace: str | None) 
 
 
 def completed(incomplete: str, environ: Mapping[str, str]) -> list[str]:
-    """Names of templates, or after `@` versions, that begin so; for completion in a shell, so it never fails."""
+    """Template names with this prefix, or after `@` versions, for shell completion; never fails."""
     try:
         known = Known.of(Settings.read(environ), None)
         name, at, version = incomplete.partition("@")

@@ -1,10 +1,10 @@
-"""From the name of a template to a start request, as `client.requests.plan_request` does it for a plan file."""
+"""A start request for a template, given its name."""
 
 from __future__ import annotations
 
 from plansurvive.client.cli import environment, output
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
-from plansurvive.client.templates.known import Known, completed, plan_file_of
+from plansurvive.features.templates.known import Known, completed, plan_file_of
 from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.settings import Settings
@@ -21,5 +21,5 @@ def prepare_template(name: str, flags: Flags, settings: Settings) -> Request:
 
 
 def names(incomplete: str) -> list[str]:
-    """The templates whose names begin so, for completion in a shell."""
+    """Template names with this prefix, for shell completion."""
     return completed(incomplete, environment.environ())
