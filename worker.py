@@ -28,13 +28,11 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from plansurvive.activities.attempt.compact import Compacting
 from plansurvive.activities.feature import WorkerFeatures
-from plansurvive.activities.mcp.of_settings import tool_servers
-from plansurvive.activities.mcp.server_tools import ServerTools, of_servers
 from plansurvive.activities.offered import make_storage, offered
 from plansurvive.activities.telemetry.of_worker import WorkerTelemetry
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
-from plansurvive.features.worker_features import features_of_worker
+from plansurvive.features.worker_features import features_of_worker, masked
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.hosts.host import pulse_of, queue_of_host
@@ -72,7 +70,6 @@ def build(
     cached: int = CACHED_WORKFLOWS,
     workflows: Sequence[type] = WORKFLOWS,
     fault: Callable[[str], None] = no_fault,
-    servers: ServerTools | None = None,
     neighbours: Neighbours | None = None,
     features: WorkerFeatures | None = None,
     polls: str = "",
@@ -81,15 +78,15 @@ def build(
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
-    worker matters; tests crash it there. `servers`: what the tool servers of mcp.toml offer. `neighbours`: its version
-    of the code, and whether others poll; else they may. `features`: of the process; else those of the settings.
+    worker matters; tests crash it there. `neighbours`: its version of the code, and whether others poll; else they may.
+    `features`: of the process, which are running; else those of the settings.
     """
     return with_patience(Worker(
         client,
         task_queue=polls or settings.task_queue,
         identity=identity(), deployment_config=deployment_of(neighbours.version if neighbours else None),
         workflows=workflows,
-        activities=offered(client, settings, tools, indexed, fault, servers,
+        activities=offered(client, settings, tools, indexed, fault,
             features or features_of_worker(client, settings, fault)),
         interceptors=[Compacting()], workflow_runner=runner_for(client, neighbours or Neighbours()),
         activity_executor=ThreadPoolExecutor(settings.max_activities + 2, thread_name_prefix="step"),
@@ -131,7 +128,8 @@ async def serve(
     worker, the seconds its server may be away before it ends by itself. `fault`: see `build`.
     """
     settings.make_state_dir()
-    tools, telemetry = load_tools(settings.tools), WorkerTelemetry(settings, child)  # it measures the connection too
+    tools = load_tools(settings.tools)
+    telemetry = WorkerTelemetry(settings, child, masked(settings))  # it measures the connection too
     connection = telemetry.observed(await reach(settings, _say))
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
@@ -145,14 +143,15 @@ async def serve(
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         await workers.enter_async_context(telemetry.running(connection.client, indexed))
-        servers = await workers.enter_async_context(tool_servers(settings, connection.address))  # first: they end last
-        served = await of_servers(servers, settings, tools, _say)
-        running = _workers(connection.client, settings, tools, indexed, fault, served, neighbours)
+        features = features_of_worker(connection.client, settings, fault)
+        await workers.enter_async_context(features.running(tools, _say))  # first: it ends last
+        running = _workers(connection.client, settings, tools, indexed, fault, features, neighbours)
         for each in running:
             await workers.enter_async_context(telemetry.counted(each))
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
-        _say(_greeting(connection, settings, [*tools, *(served.specs if served else ())], child))
+        offer = [*tools, *(name for more in features.tools for name in more.specs)]
+        _say(_greeting(connection, settings, offer, child))
         await next_step(connection.client, settings, neighbours.version, _say)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
@@ -175,12 +174,12 @@ def _threads(settings: Settings) -> int:
 
 def _workers(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool, fault: Callable[[str], None],
-    served: ServerTools | None, neighbours: Neighbours,
+    features: WorkerFeatures, neighbours: Neighbours,
 ) -> list[Worker]:  # fmt: skip
     """The worker of the settings' queue, and one for the steps of each further queue."""
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
-    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, servers=served,
-        features=features_of_worker(client, settings, fault), neighbours=neighbours)  # fmt: skip
+    make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, features=features,
+        neighbours=neighbours)  # fmt: skip
     own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
     return [make(settings), *(make(each, workflows=()) for each in bound), *own]
 

@@ -14,18 +14,20 @@ may do something before and after, change the result, or not call it at all.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
+from pydantic import SecretStr
 from temporalio.client import Client
 
 from plansurvive.activities.tools.tool import Tool, ToolContext
-from plansurvive.plans.activity_io import Call
+from plansurvive.plans.activity_io import Call, CheckRequest
 from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
@@ -97,6 +99,24 @@ class Layer:
         return await inner()
 
 
+class MoreTools:
+    """Tools that a feature offers beside the worker's own; they may come and go while the worker runs."""
+
+    @property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """Those that there are now, by name."""
+        raise NotImplementedError
+
+    @property
+    def earlier(self) -> Mapping[str, ToolSpec]:
+        """All that there ever were: a check that runs in a thread may ask for one that has just gone."""
+        raise NotImplementedError
+
+    def tool(self, name: str) -> Tool | None:
+        """The tool of that name, as far as it is known now; None if the name is not one of the feature's."""
+        raise NotImplementedError
+
+
 class InWorker:
     """What one feature does in a worker process; made once. Override what it fills."""
 
@@ -106,9 +126,29 @@ class InWorker:
         """`fault` is called where a crash of the worker matters; tests crash it there. Raises SettingError."""
         self.client, self.settings, self.fault = client, settings, fault
 
+    @asynccontextmanager
+    async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:  # noqa: ARG002
+        """As long as the process polls: opened before it, closed after its last activity has ended.
+
+        In the order of the features, and closed in the reverse order. `own`: names of the worker's own tools. `say`:
+        prints a line for whoever started the worker. Example: the connections of `tool_servers`.
+        """
+        yield
+
     def activities(self) -> Sequence[Callable[..., object]]:
         """Activities that the workflows of the feature call."""
         return ()
+
+    def tools(self) -> MoreTools | None:
+        """The tools that it offers to plans; None if there are none. Asked while it is running."""
+        return None
+
+    def before_check(self) -> Callable[[CheckRequest], Awaitable[None]] | None:
+        """What waits, before the worker checks a plan, for what the check needs to know; None: nothing does.
+
+        It may raise ApplicationError, to be tried again. Example: `tool_servers` waits for servers that still start.
+        """
+        return None
 
     def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
         """Its layer around attempts of these tools; None if it has none, or nothing is set that needs it."""
@@ -132,11 +172,31 @@ class WorkerFeatures:
     """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
     library: Library = field(default_factory=Library)
     """Plans that are kept under names; the same in `plan check`."""
+    secrets: Sequence[SecretStr] = ()
+    """What they know and no history, view or log may show."""
+
+    @asynccontextmanager
+    async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:
+        """See `InWorker.running`."""
+        async with AsyncExitStack() as opened:
+            for each in self.in_worker:
+                await opened.enter_async_context(each.running(own, say))
+            yield
 
     @property
     def activities(self) -> list[Callable[..., object]]:
         """The activities of all features."""
         return [activity for each in self.in_worker for activity in each.activities()]
+
+    @property
+    def tools(self) -> list[MoreTools]:
+        """The tools that they offer now."""
+        return [tools for each in self.in_worker if (tools := each.tools()) is not None]
+
+    @property
+    def before_check(self) -> list[Callable[[CheckRequest], Awaitable[None]]]:
+        """See `InWorker.before_check`."""
+        return [before for each in self.in_worker if (before := each.before_check()) is not None]
 
     def layers(self, tools: Iterable[Tool]) -> list[Layer]:
         """The layers around attempts of these tools, the outermost first. Raises SettingError."""

@@ -5,15 +5,19 @@ A part of the composition root (worker.py), which alone imports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from temporalio import activity
 from temporalio.client import Client
+from temporalio.common import RawValue
 from temporalio.converter import StorageDriver
+from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
-from plansurvive.activities.feature import WorkerFeatures
+from plansurvive.activities.feature import MoreTools, WorkerFeatures
 from plansurvive.activities.hosts.hosting import HostActivities, Hosting
 from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
@@ -25,8 +29,6 @@ from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWrit
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
-from plansurvive.activities.mcp.server_tools import KnownSpecs, ServerTools
-from plansurvive.activities.mcp.waiting_check import WaitingChecker
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.tools.registry import with_receivers, with_secrets
@@ -34,6 +36,7 @@ from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.upkeep.prune import Pruner
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.plans.activity_io import Call, CheckRequest, Facts, Return
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime import signing
 from plansurvive.runtime.audit.ledger import Ledger
@@ -48,17 +51,18 @@ from plansurvive.runtime.value_store import ValueStore
 
 def offered(
     client: Client, settings: Settings, tools: Mapping[str, Tool], indexed: bool | Callable[[], bool],
-    fault: Callable[[str], None], servers: ServerTools | None, features: WorkerFeatures,
+    fault: Callable[[str], None], features: WorkerFeatures,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
     named = store_of(settings)
     tools = with_secrets(with_receivers(tools, settings.http_allow), named)
     own = {name: tool.spec for name, tool in tools.items()}
-    specs = KnownSpecs(own, servers) if servers else own
+    more = features.tools
+    specs = KnownSpecs(own, more) if more else own
     values, rest = ValueStore(_driver(client, settings), settings.inline_bytes), AtRest(ring_of(settings))
     summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
-    site = environment_of(settings, effects, fault, client.service_client.config.target_host)
+    site = environment_of(settings, effects, fault, client.service_client.config.target_host, features.secrets)
     site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
@@ -66,8 +70,8 @@ def offered(
     plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
-        *([servers.activity(lambda tool: tool_activity(tool, values, effects, site))] if servers else []),
-        _check(_checker(settings, specs, indexed, features), servers),
+        *([_any_of(more, lambda tool: tool_activity(tool, values, effects, site))] if more else []),
+        _check(_checker(settings, specs, indexed, features), features.before_check),
         ItemLister(values).list_items,
         AskLlm(llm, values, tools=specs, context_tokens=settings.context_tokens, layers=site.layers).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir, features.library).snapshot_workspace,
@@ -85,8 +89,58 @@ def offered(
     ]
 
 
-def _check(checker: PlanChecker, servers: ServerTools | None) -> Callable[..., object]:
-    return WaitingChecker(checker.check_plan, servers).check_plan if servers else checker.check_plan
+class KnownSpecs(Mapping[str, ToolSpec]):
+    """The specs of a worker's own tools, and of those that features offer now."""
+
+    def __init__(self, own: Mapping[str, ToolSpec], more: Sequence[MoreTools]) -> None:
+        self._own, self._more = own, more
+
+    def __getitem__(self, name: str) -> ToolSpec:
+        places = [self._own, *(each.specs for each in self._more), *(each.earlier for each in self._more)]
+        for place in places:
+            if name in place:
+                return place[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or any(name in each.specs for each in self._more)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._own, *(name for each in self._more for name in each.specs)]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _any_of(
+    more: Sequence[MoreTools], attempt_of: Callable[[Tool], Callable[[Call], Awaitable[Return]]]
+) -> Callable[..., Awaitable[Return]]:
+    """One activity for all tools of features: one that a feature gets later needs no other worker."""
+
+    @activity.defn(dynamic=True)
+    async def tool_of_feature(arguments: Sequence[RawValue]) -> Return:
+        name = activity.info().activity_type
+        tool = next((tool for each in more if (tool := each.tool(name)) is not None), None)
+        if tool is None:
+            text = f"Activity function {name} is not registered on this worker, and no server of its mcp.toml has it"
+            raise ApplicationError(text, type="NotFoundError")
+        return await attempt_of(tool)(activity.payload_converter().from_payload(arguments[0].payload, Call))
+
+    return tool_of_feature
+
+
+def _check(checker: PlanChecker, before: Sequence[Callable[[CheckRequest], Awaitable[None]]]) -> Callable[..., object]:
+    """The activity `check_plan`, after what features wait for."""
+    if not before:
+        return checker.check_plan
+
+    @activity.defn(name="check_plan")
+    async def check_plan(request: CheckRequest) -> Facts:
+        for waiting in before:
+            await waiting(request)
+        return await asyncio.to_thread(checker.check_plan, request)
+
+    return check_plan
 
 
 def _checker(

@@ -107,7 +107,7 @@ async def _deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
     recording = Recording(plain if kind == "bare" else runner_for(client, Neighbours()))
     given: list[type] = [bare.BareGraph] if kind == "bare" else WORKFLOWS[kind]
     features = features_of_worker(client, settings)
-    own = offered(client, settings, load_tools(settings.tools), True, no_fault, None, features)
+    own = offered(client, settings, load_tools(settings.tools), True, no_fault, features)
     async with _worker(client, settings.task_queue, given, bare.ACTIVITIES if kind == "bare" else own, recording):
         handle = await stand.start(kind, steps)
         await handle.result()

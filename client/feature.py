@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `plan --help` loads neither
-    from plansurvive.plans.model import Plan, Problem
+    from plansurvive.plans.feature import RuleSet
+    from plansurvive.plans.model import Plan, Problem, ToolSpec
     from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
@@ -22,6 +23,26 @@ def sides(side: str) -> Sequence[ModuleType]:
     """The modules of that side, in the order of the features."""
     found: Sequence[ModuleType] = import_module("plansurvive.features").sides(side)
     return found
+
+
+def specs_of(settings: Settings) -> dict[str, ToolSpec]:
+    """The tools that features add to those of this machine, as last seen. Raises SettingError."""
+    return {name: spec for side in sides("tools") for name, spec in side.specs(settings).items()}
+
+
+async def refresh_tools(settings: Settings, data: Any = None, *, everything: bool = False) -> list[str]:
+    """Ask for the tools of features that were not asked for lately; of a plan's data, only for those that it names.
+
+    `everything`: ask for all. Returns sentences about those that could not be had. Raises SettingError.
+    """
+    return [text for side in sides("tools") for text in await side.refresh(settings, data, everything=everything)]
+
+
+def rules_of_features() -> RuleSet:
+    """The pure sides of all features, for what a client starts."""
+    from plansurvive.plans.feature import RuleSet
+
+    return RuleSet([side.RULES for side in sides("rules")])
 
 
 def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
@@ -43,7 +64,10 @@ def remarks_of(result: ResultView) -> list[str]:
 
 
 def commands_of_features() -> dict[str, tuple[str, str]]:
-    """The command table of the features: name -> (`module:function`, sentence). Data of their packages alone."""
+    """The command table of the features: name -> (`module:function`, sentence). Data of their packages alone.
+
+    `GROUP COMMAND` is a command of a group.
+    """
     packages: Sequence[ModuleType] = import_module("plansurvive.features").packages()
     return {
         name: (f"{package.__name__}.{place}", text)

@@ -1,13 +1,14 @@
 """Tool specifications: the tools of this machine and those of a plan's workers.
 
-Those of this machine are built in, from PLANS_TOOLS, or of the servers in mcp.toml as they were last listed.
+Those of this machine are built in, from PLANS_TOOLS, or of features: `tool_servers` has those that the servers in
+mcp.toml were last heard to offer.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plansurvive.client.tool_servers.servers import server_specs
+from plansurvive.client.feature import specs_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime.secrets.file import allowed, read_entries
@@ -27,7 +28,7 @@ def known_tools(settings: Settings) -> dict[str, ToolSpec]:
     )
 
     own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
-    found = own | {name: spec for name, spec in sorted(server_specs(settings).items()) if name not in own}
+    found = own | {name: spec for name, spec in sorted(specs_of(settings).items()) if name not in own}
     entries = read_entries(settings)
     return {name: allowed(spec, entries) for name, spec in found.items()}
 

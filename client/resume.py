@@ -17,6 +17,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from plansurvive.client.children.resuming import unfinished
 from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
+from plansurvive.client.feature import rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.start import Started, start_agent, start_run
@@ -186,6 +187,7 @@ async def _new_run(
                 agent.run = agent.run if waivers else unwaived(agent.run)
                 return await _resume_agent(client, agent, new_id, now, queue, by, workspace)
             new = placed(make(run, new_id, now), workspace)
+            new.options = new.options.model_copy(update={"parts": rules_of_features().parts_for_next(run)})
             return await start_run(client, new if waivers else unwaived(new), queue)
         except PlanExists:  # another client took this number in the meantime
             continue

@@ -7,7 +7,10 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
-- `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring)
+- `masked`: `masked(settings, environ)`, the secrets it knows of, which no history, view or log may show
+- `tools`: `specs(settings)` and `refresh(settings, data, everything)`, the tools it adds to those of this machine
+- `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
+  `GROUP COMMAND` is one of a group
 - `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
 - `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
@@ -30,6 +33,7 @@ FEATURES: tuple[str, ...] = (
     "deadline",
     "secrets",
     "templates",
+    "tool_servers",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

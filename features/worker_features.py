@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
 
+from pydantic import SecretStr
 from temporalio.client import Client
 
 from plansurvive.activities.feature import WorkerFeatures
@@ -24,4 +26,10 @@ def features_of_worker(
         unused=[side.UNUSED for side in sides("upkeep", names)],
         library=next((side.LIBRARY for side in sides("library", names)), Library()),
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
+        secrets=masked(settings, names),
     )
+
+
+def masked(settings: Settings, names: tuple[str, ...] = FEATURES) -> list[SecretStr]:
+    """The secrets that the features know, and no history, view or log may show. Raises SettingError."""
+    return [secret for side in sides("masked", names) for secret in side.masked(settings, os.environ)]

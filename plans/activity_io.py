@@ -213,7 +213,6 @@ class Return(Parted, Value):
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
     checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
-    definition: ToolSpec | None = Field(default=None, description="Of a failed call: its server's tool, if it changed.")
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )

@@ -18,12 +18,13 @@ are collected once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from plansurvive.plans.activity_io import Call, Return
-from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Result, Run
 
@@ -34,11 +35,20 @@ class Rules:
 
     name: str
     """Name of the feature, as in `features.FEATURES`."""
+    for_start: Callable[[Plan, Mapping[str, ToolSpec]], Part | None] | None = None
+    """What a plan is started with as a part of its options; it was checked with these tools of its client's machine.
+
+    Example: `tool_servers` passes on which definitions of tools the plan was checked with.
+    """
+    for_next: Callable[[Run], Part | None] | None = None
+    """What a run that continues this ended one is started with, in place of this run's part of its options."""
     for_child: Callable[[Run], Part | None] | None = None
     """What a child plan or an agent of this run is started with, as a part of its options.
 
     Asked when a step starts one. Example: `notify` passes on who is notified of the plan.
     """
+    checked: Callable[[Run, datetime], None] | None = None
+    """What follows from the facts of the plan's workers, which have just been recorded; the plan has not begun."""
     edited: Callable[[Run, Plan], None] | None = None
     """What follows for the run from an edit by a person; the plan is as it was before.
 
@@ -54,21 +64,43 @@ class Rules:
 
     Asked once a call has ended well. Example: `cache` notes from which run the result is, or why the tool was called.
     """
+    failed: Callable[[Run, Step, Return, Result, datetime], bool] | None = None
+    """What follows for the run from a failed call and what it left. True: a person decides about it once more.
+
+    `Return` has the parts that the attempt left (`ToolContext.left`). Example: with `tool_servers`, nothing was called,
+    because the tool is not the one that was decided about.
+    """
 
 
 class RuleSet:
     """The pure sides of the features that a run asks, each at the seams that it fills, in the order given."""
 
     def __init__(self, rules: Sequence[Rules] = ()) -> None:
+        self._for_start = [each.for_start for each in rules if each.for_start]
+        self._for_next = [each.for_next for each in rules if each.for_next]
         self._for_child = [each.for_child for each in rules if each.for_child]
+        self._checked = [each.checked for each in rules if each.checked]
         self._edited = [each.edited for each in rules if each.edited]
         self._extend = [each.extend for each in rules if each.extend]
         self._settled = [each.settled for each in rules if each.settled]
+        self._failed = [each.failed for each in rules if each.failed]
+
+    def parts_for_start(self, plan: Plan, tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
+        """The parts of the options that a plan is started with."""
+        return _by_feature(seam(plan, tools) for seam in self._for_start)
+
+    def parts_for_next(self, run: Run) -> dict[str, Any]:
+        """The parts of the options that a run which continues this one is started with."""
+        return {**run.options.parts, **_by_feature(seam(run) for seam in self._for_next)}
 
     def parts_for_child(self, run: Run) -> dict[str, Any]:
         """The parts of the options that a child plan or an agent of the run is started with."""
-        parts = [part for seam in self._for_child if (part := seam(run)) is not None]
-        return {part.feature: part for part in parts}
+        return _by_feature(seam(run) for seam in self._for_child)
+
+    def checked(self, run: Run, now: datetime) -> None:
+        """See `Rules.checked`."""
+        for seam in self._checked:
+            seam(run, now)
 
     def edited(self, run: Run, before: Plan) -> None:
         """See `Rules.edited`."""
@@ -87,6 +119,15 @@ class RuleSet:
         for seam in self._settled:
             if (part := seam(run, step, returned)) is not None:
                 result.parts[part.feature] = part
+
+    def failed(self, run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:
+        """See `Rules.failed`. All are asked, whatever the first one says."""
+        answers = [seam(run, step, left, failure, now) for seam in self._failed]
+        return any(answers)
+
+
+def _by_feature(parts: Iterable[Part | None]) -> dict[str, Any]:
+    return {part.feature: part for part in parts if part is not None}
 
 
 NO_RULES = RuleSet()

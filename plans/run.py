@@ -106,11 +106,6 @@ class Options(Parted, Value):
     )
     since: str = Field(default="", max_length=200, description="Id of the only plan whose results may be taken.")
     known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
-    known_tools: dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=64)]] = Field(
-        default_factory=dict,
-        max_length=2_000,
-        description="Definitions of the tools of servers that the plan was checked with before its start, by name.",
-    )
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",

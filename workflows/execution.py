@@ -47,7 +47,6 @@ from plansurvive.plans.flow.progress import WAS_CANCELLED, Further, Settle, hand
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
-from plansurvive.plans.server_tools import tool_changes
 from plansurvive.plans.step_call import StepCall, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import list_items, signed, timers, tool_call
@@ -281,8 +280,8 @@ class Execution:
         outcome, left = of_activity(error, now, started), left_behind(error)
         note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
-        tool_changes.take(self.run, step, left.definition, now)
-        match after_failure(self.schedule, step_id, outcome.result):
+        once_more = self.schedule.rules.failed(self.run, step, left, outcome.result, now)
+        match after_failure(self.schedule, step_id, outcome.result, once_more=once_more):
             case Ask(call, voids):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
                 return self._ask(step, call, now, voids)

@@ -13,7 +13,6 @@ from plansurvive.plans.activity_io import WORKER_LOST, Attempt, Return
 from plansurvive.plans.errors import Undecodable
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome, StepState
 from plansurvive.plans.views.live import ended_text
@@ -95,7 +94,7 @@ def checkpoint_of(error: BaseException) -> Checkpoint | None:
 
 
 def left_behind(error: BaseException) -> Return:
-    """The file changes and the attempts that a failed call reported; an empty Return when there are none."""
+    """The file changes, parts and attempts that a failed call reported; an empty Return when there are none."""
     cause = error.cause if isinstance(error, ActivityError) else error
     reported = _reported(cause)
     names = ("wrote", "deleted", "shared", "sharedWith", "missing", "moreFiles", "sandbox", "warnings")
@@ -103,7 +102,8 @@ def left_behind(error: BaseException) -> Return:
         left = Return.model_validate({"duration": 0.0, **{name: reported[name] for name in names if name in reported}})
     except ValidationError:
         left = Return(duration=0.0)
-    left = left.model_copy(update={"definition": _definition(reported.get("definition"))})
+    if isinstance(parts := reported.get("parts"), dict):
+        left = left.model_copy(update={"parts": parts})
     attempts = {name: reported[name] for name in ("attempts", "moreAttempts") if name in reported}
     try:
         told = Return.model_validate({"duration": 0.0, **attempts})
@@ -126,14 +126,6 @@ def _reported(cause: BaseException | None) -> dict[str, Any]:
     else:
         details = cause.last_heartbeat_details[:1] if isinstance(cause, TimeoutError) else ()
     return details[0] if details and isinstance(details[0], dict) else {}
-
-
-def _definition(found: Any) -> ToolSpec | None:
-    """The definition of a tool that a failed attempt found instead of the one it was given."""
-    try:
-        return None if found is None else ToolSpec.model_validate(found)
-    except ValidationError:
-        return None
 
 
 def _number(found: Any, otherwise: float) -> float:

@@ -30,7 +30,6 @@ from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
-from plansurvive.plans.server_tools import tool_changes
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.nested.standing import folded_ids
 from plansurvive.workflows import completion, drafting, hosts, resume_check, search_attributes, signed
@@ -146,7 +145,7 @@ class PlanWorkflow(WaitingHandlers):
         run.facts = await hosts.at_home(run, facts)
         self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
-        tool_changes.since_start(run, workflow.now())
+        self._started().schedule.rules.checked(run, workflow.now())
         signed.judge(run, self._proof)
         if run.resumes:
             await resume_check.compare_files(run)

@@ -30,8 +30,6 @@ from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
-from plansurvive.runtime.mcp.servers import file_of as mcp_file
-from plansurvive.runtime.mcp.servers import read_servers, secrets_in
 from plansurvive.runtime.secrets.store import store_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.of_settings import collector_secrets
@@ -133,19 +131,19 @@ def sandbox_of(settings: Settings) -> Sandbox:
 
 
 def environment_of(
-    settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault, temporal: str = ""
-) -> ToolEnvironment:
+    settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault, temporal: str = "",
+    masked: Sequence[SecretStr] = (),
+) -> ToolEnvironment:  # fmt: skip
     """The environment of a worker with these settings, connected to the server at `temporal` (HOST:PORT).
 
-    Also sets the quota of `effects` for undo contents.
+    `masked`: secrets of features. Also sets the quota of `effects` for undo contents.
     """
     from plansurvive.activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    of_servers = secrets_in(read_servers(settings), mcp_file(settings).parent, os.environ)
-    of_servers += collector_secrets(os.environ) if settings.otel else []
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_servers], store_of(settings))
+    masked = [*masked, *(collector_secrets(os.environ) if settings.otel else [])]
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *masked], store_of(settings))
     guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))

@@ -242,7 +242,7 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "sandbox": context.level,
         "warnings": context.warnings,
         "checkpoint": context.checkpoint and context.checkpoint.model_dump(mode="json"),
-        "definition": context.definition and context.definition.model_dump(mode="json", exclude_defaults=True),
+        "parts": {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in context.left.items()},
     }
     return {name: value for name, value in left.items() if value}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ from temporalio.worker import Worker
 
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.runtime.connect import Connection
-from plansurvive.runtime.mcp.servers import file_of, read_servers, secrets_in
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ TRIES = 5
 class WorkerTelemetry:
     """Made before the worker connects, as the SDK's metrics belong to the runtime of its connection."""
 
-    def __init__(self, settings: Settings, child: int | None = None) -> None:
-        """`child`: number of this process in a pool. Raises SettingError."""
+    def __init__(self, settings: Settings, child: int | None = None, masked: Sequence[SecretStr] = ()) -> None:
+        """`child`: number of this process in a pool. `masked`: secrets of features. Raises SettingError."""
         self._settings, self._child = settings, child
         self._logs = settings.log == "json"
         self._spans: SpanExport | None = None
@@ -41,7 +40,7 @@ class WorkerTelemetry:
         if self._logs:
             from plansurvive.runtime.telemetry.json_logs import install
 
-            install(settings.log_level, _secrets(settings).out_of)
+            install(settings.log_level, _secrets(settings, masked).out_of)
         if settings.otel:
             from plansurvive.runtime.telemetry.of_settings import exporter
 
@@ -106,10 +105,9 @@ def _served(settings: Settings, address: str, child: int | None) -> Instruments:
     return Instruments(runtime)
 
 
-def _secrets(settings: Settings) -> Secrets:
+def _secrets(settings: Settings, masked: Sequence[SecretStr]) -> Secrets:
     from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    of_servers = secrets_in(read_servers(settings), file_of(settings).parent, os.environ)
     known = [settings.openai_api_key, SecretStr(token) if token else None]
-    return Secrets([*known, *of_servers, *collector_secrets(os.environ)])
+    return Secrets([*known, *masked, *collector_secrets(os.environ)])

@@ -43,6 +43,7 @@ from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.plans.parts import Part
 from plansurvive.plans.views.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
@@ -81,8 +82,8 @@ class ToolContext:
     """Files written or deleted that a concurrent step may have changed instead."""
     shared_with: list[str] = field(default_factory=list)
     """The steps that may have done so."""
-    definition: ToolSpec | None = None
-    """Of a server's tool: what it is now, if that is not what the call was decided on."""
+    left: dict[str, Part] = field(default_factory=dict)
+    """What an attempt that fails says to features, by feature: for their `failed` (plans/feature.py)."""
     trace: str = ""
     """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     files_absent: list[str] = field(default_factory=list)

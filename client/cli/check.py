@@ -12,13 +12,11 @@ from rich.text import Text
 
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.mcp.servers import Refresh, refreshed
-from plansurvive.client.cli.options import AsJson, File
-from plansurvive.client.feature import problems_of
+from plansurvive.client.cli.options import AsJson, File, Refresh
+from plansurvive.client.feature import problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
-from plansurvive.client.tool_servers.servers import list_again, named_in
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.definition.will_ask import Asking
@@ -43,7 +41,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     except InvalidPlan as error:
         _report(file, None, None, error.problems, as_json)
         raise typer.Exit(INVALID) from None
-    signals.run(list_again(settings, named_in(found.data, settings)))
+    signals.run(refresh_tools(settings, found.data))
     tools = known_tools(settings)
     plan, wrong = check(found.data, tools)
     if plan is not None:
@@ -71,7 +69,7 @@ def tools(
 ) -> None:
     """List the tools that steps may call. With a name: that tool's arguments."""
     settings = environment.settings()
-    troubles = [f"{each.name}: {each.error}" for each in refreshed(settings, refresh) if each.error]
+    troubles = signals.run(refresh_tools(settings, everything=refresh))
     known = known_tools(settings)
     if name is not None and name not in known:
         raise PlanError(f"unknown tool '{name}'; `plan tools` lists the available ones", "UNKNOWN_TOOL")
@@ -134,7 +132,7 @@ def _list_tools(specs: list[ToolSpec], troubles: Sequence[str]) -> None:
         table.add_row(Text(spec.name, style="bold"), approval, Text(line(spec.description.splitlines()[0])))
     output.out().print(table)
     for trouble in troubles:
-        output.say(f"Tool server {line(trouble)}")
+        output.say(line(trouble))
     output.say("Arguments of one tool: plan tools NAME")
 
 

@@ -85,7 +85,7 @@ OF_CORE: dict[str, tuple[str, str]] = {
 Instead of a function, a `typer.Typer` is a group of commands; the sentence is that of its help.
 """
 COMMANDS = {name: Command(f"plansurvive.client.cli.{place}", text) for name, (place, text) in OF_CORE.items()}
-COMMANDS |= {name: Command(place, text) for name, (place, text) in commands_of_features().items()}
+COMMANDS |= {name: Command(place, text) for name, (place, text) in commands_of_features().items() if " " not in name}
 COMMANDS |= commands_of_apps()
 """The same of the core, of all features and of our apps, with whole names of modules."""
 _PASSED_ON: dict[str, Any] = {
@@ -151,6 +151,14 @@ def _imported(name: str, command: Command) -> Any:
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command(name, **(_PASSED_ON if name == "worker" else {}))(found)
     return typer.main.get_command(app)
+
+
+def add_commands_of_features(app: typer.Typer, group: str) -> None:
+    """Add the commands to a group that features have in it. Imports their modules."""
+    for name, (place, _) in commands_of_features().items():
+        if name.startswith(f"{group} "):
+            module, _, function = place.partition(":")
+            app.command(name.removeprefix(f"{group} "))(getattr(import_module(module), function))
 
 
 def _placeholder() -> None:

@@ -56,3 +56,6 @@ def group(help: str) -> typer.Typer:
             output.show(context.get_help())
 
     return app
+
+
+Refresh = Annotated[bool, typer.Option("--refresh", help="Ask all servers of mcp.toml again, also those asked lately.")]

@@ -19,10 +19,10 @@ from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
 from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.feature import refresh_tools
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
-from plansurvive.client.tool_servers.servers import list_again, named_in
 from plansurvive.plans.model import MAX_PARALLEL
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.task_queues import serves_this_machine
@@ -83,7 +83,7 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         )  # fmt: skip
         settings = environment.settings()
         found = load(file)
-        signals.run(list_again(settings, named_in(found.data, settings)))
+        signals.run(refresh_tools(settings, found.data))
         request = prepared(found, flags, settings)
         foretell(request, as_json) if dry_run else action(request, as_json)
 

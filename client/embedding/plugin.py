@@ -85,7 +85,6 @@ class PlansPlugin(SimplePlugin):
             self._tools,
             lambda: self._is_indexed,
             no_fault,
-            None,
             features_of_worker(client, settings),
         )
         taken = {_name(each) for each in own} & {_name(each) for each in ours}

@@ -13,18 +13,16 @@ from typing import Any, Literal
 
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.feature import rules_of_features
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import OF_WORKERS, PlanFile, check, load
 from plansurvive.client.priority import fairness_of
 from plansurvive.client.requests.workspaces import checked, directory_of, named
-from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import errors, input_values
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.expressions.opaque import PLAN
-from plansurvive.plans.model import Plan, Problem, ToolSpec
+from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
-from plansurvive.plans.server_tools.listed_tools import definitions
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings
 
@@ -65,8 +63,8 @@ class Request:
     warnings: list[Problem]
     known_plans: list[str] = field(default_factory=list)
     """Hashes of the plan files and templates that it runs."""
-    known_tools: dict[str, str] = field(default_factory=dict)
-    """Definitions of the tools of servers that it was checked with."""
+    parts: dict[str, Any] = field(default_factory=dict)
+    """What features pass on to the run with its options."""
 
     def options(self, settings: Settings, *, local: bool, by: str, since: str = "") -> Options:
         """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `since`:
@@ -86,9 +84,9 @@ class Request:
             inputs=self.inputs,
             by=by,
             known_plans=self.known_plans,
-            known_tools=self.known_tools,
             cache=self.flags.cache,
             since=since,
+            parts=self.parts,
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:
@@ -124,14 +122,8 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]
-    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes, _definitions(plan, tools))
-
-
-def _definitions(plan: Plan, tools: Mapping[str, ToolSpec]) -> dict[str, str]:
-    """The definitions of the tools of servers that the plan uses; of all, if it runs other plans."""
-    used = {step.tool for _, step in walk(plan)} | {step.undo.tool for _, step in walk(plan) if step.undo is not None}
-    found = definitions(tools)
-    return found if PLAN in used else {name: each for name, each in found.items() if name in used}
+    parts = rules_of_features().parts_for_start(plan, tools)
+    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes, parts)
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:

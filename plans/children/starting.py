@@ -119,7 +119,6 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         approve_all=parent.options.approve_all,
         waivers=waivers_count(parent, step),
         known_plans=parent.options.known_plans,
-        known_tools=parent.options.known_tools,
         owns=parent.owns,
         by=parent.options.by,
         history_limit=parent.options.history_limit,

@@ -28,7 +28,6 @@ from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.flow.progress import case_of, items_of
 from plansurvive.plans.model import ForEach, Step, ToolSpec
 from plansurvive.plans.run import DENIED, Result, Run
-from plansurvive.plans.server_tools.tool_changes import TOOL_CHANGED, unfit
 from plansurvive.plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 from plansurvive.plans.waiting import events, questions
 from plansurvive.plans.waiting.events import WAIT_FOR
@@ -203,20 +202,18 @@ def _asking(run: Run, step: Step) -> Ask | None:
     return None if approvals.covers(run, step, call) else Ask(call, voids=True)
 
 
-def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result) -> Ask | None:
+def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result, *, once_more: bool = False) -> Ask | None:
     """Ask, if the tool reported that it needs approval after all, e.g. write_file over a file it does not know.
 
-    Or if the tool is another one than was decided about, and takes the step's arguments all the same.
+    `once_more`: a feature says that a person decides about the call once more, even if one has (`Rules.failed`).
     """
     run, step = schedule.run, schedule.step(step_id)
-    if failure.code == TOOL_CHANGED and step.tool in run.tools_changed and schedule.may_start(step_id):
-        call = upcoming(run, step).call
-        return None if unfit(run, step, call.args) else Ask(call, voids=step_id in run.decisions)
-    if failure.code != "APPROVAL_REQUIRED" or step_id in run.decisions:
-        return None
     if not schedule.may_start(step_id):
         return None
-    return Ask(upcoming(run, step).call)
+    if once_more:
+        return Ask(upcoming(run, step).call, voids=step_id in run.decisions)
+    needs_approval = failure.code == "APPROVAL_REQUIRED" and step_id not in run.decisions
+    return Ask(upcoming(run, step).call) if needs_approval else None
 
 
 def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | None:

@@ -28,7 +28,6 @@ from plansurvive.plans.flow.undone import unclosed, undone_steps
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState
-from plansurvive.plans.server_tools.listed_tools import definitions
 from plansurvive.plans.step_state import SKIPPED
 from plansurvive.plans.waiting import answers
 
@@ -162,7 +161,6 @@ def _next(
     new.options = run.options.model_copy(
         update={
             "review": False,
-            "known_tools": definitions(run.facts.tools),
             "directories": {**run.options.directories, **run.facts.directories},
         }
     )

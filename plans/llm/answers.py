@@ -22,6 +22,7 @@ from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_ARGS_BYTES, read_plan
 from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.llm.chosen_tools import Offered
 from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
 from plansurvive.plans.llm.own_fields import own_args, own_fields
 from plansurvive.plans.llm.schemas import (
@@ -34,7 +35,6 @@ from plansurvive.plans.llm.schemas import (
     simple_schema,
 )
 from plansurvive.plans.model import Plan, Step, ToolSpec, Value
-from plansurvive.plans.server_tools.chosen_tools import Offered
 
 Tools = Mapping[str, ToolSpec]
 MAX_STEPS = 200

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import Field
 
+from plansurvive.plans.llm.chosen_tools import chosen_tools, said_of
 from plansurvive.plans.llm.shortened import json_line
 from plansurvive.plans.model import ToolSpec, Value
 from plansurvive.plans.secrets.models import for_models
-from plansurvive.plans.server_tools.chosen_tools import chosen_tools, said_of
 
 RESULT_CHARACTERS = 4_000
 """Maximum characters of one tool result in a prompt."""

@@ -15,9 +15,9 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.validators import extend
 
+from plansurvive.plans.llm.chosen_tools import Offered
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import asked, offered
-from plansurvive.plans.server_tools.chosen_tools import Offered
 
 Schema = dict[str, Any]
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from plansurvive.activities.mcp.of_settings import tool_servers
-from plansurvive.activities.mcp.server_tools import of_servers
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.worker_features import features_of_worker
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
@@ -35,12 +34,12 @@ async def test_the_tools_of_the_examples_server_are_checked_approved_and_called(
     temporal_client: Client, placed: Settings, environ: dict[str, str], workspace: Path
 ) -> None:
     order, tools = str(EXAMPLE / "order.yaml"), load_tools(())
-    async with tool_servers(placed) as servers:
-        served = await of_servers(servers, placed, tools, pytest.fail)
+    features = features_of_worker(temporal_client, placed)
+    async with features.running(tools, pytest.fail):
         checked = await plan(environ, "check", order, "--json")
         assert checked.json["problems"] == []
         assert [each["stepId"] for each in checked.json["asks"]] == ["reserve"]
-        async with build(temporal_client, placed, tools, indexed=True, servers=served):
+        async with build(temporal_client, placed, tools, indexed=True, features=features):
             await until(lambda: listeners(temporal_client, placed.task_queue), "the server sees the worker poll")
             running = asyncio.create_task(plan(environ, "run", order, "--id", "shop", "--workspace", str(workspace)))
 

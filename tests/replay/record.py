@@ -27,9 +27,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.activities.mcp.of_settings import tool_servers
-from plansurvive.activities.mcp.server_tools import of_servers
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.worker_features import features_of_worker
 from plansurvive.runtime import daemon
 from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
@@ -84,11 +83,10 @@ async def _histories(name: str, client: Client, settings: Settings, folder: Path
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
         if name in SERVER_TOOLS:
             server_tools.serve(asking, folder)
-        async with tool_servers(asking) as servers:
-            served = await of_servers(servers, asking, tools, print)
-            async with build(client, asking, tools, indexed=True, servers=served):
-                started = await SCENARIOS[name](Plans(client, "replay", workspace))
-                return await started.histories()
+        features = features_of_worker(client, asking)
+        async with features.running(tools, print), build(client, asking, tools, indexed=True, features=features):
+            started = await SCENARIOS[name](Plans(client, "replay", workspace))
+            return await started.histories()
 
 
 async def _server(settings: Settings, folder: Path) -> Server:

@@ -8,7 +8,7 @@ from typing import Any
 
 from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started, work
-from tests.workflows.tool_servers import say, tool, written
+from tests.features.tool_servers.scene import say, tool, written
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 SAID = "said.json"

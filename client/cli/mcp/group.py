@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from plansurvive.client.cli.commands import add_commands_of_features
 from plansurvive.client.cli.mcp.command import Decide, MayApprove, Templates, mcp
-from plansurvive.client.cli.mcp.login import login
-from plansurvive.client.cli.mcp.servers import servers
 
 app = typer.Typer(
     help="Serve plans to agents over MCP, on standard input/output.",
@@ -15,8 +14,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("servers")(servers)
-app.command("login")(login)
+add_commands_of_features(app, "mcp")
 
 
 @app.callback()

@@ -1,0 +1,103 @@
+"""Reads `mcp.toml`: the servers of tools that a worker offers to plans, by name.
+
+    [servers.files]
+    command = "npx"
+    args = ["-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "{workspace}"]
+    workspace = "write"
+    network = true
+
+    [servers.tracker]
+    url = "https://mcp.example.org/mcp"
+    token = "env:TRACKER_TOKEN"
+
+There is one file, the operator's: in the state directory, or where PLANS_MCP says. A file of the same name in a
+workspace or a repository is never read, as what it names would be started unasked. Nothing of the file gets into a
+plan, a history, a log or a prompt; errors name the file and the key, never a value.
+
+One file of the operator and none per project: a file in a cloned repository would start programs and send tokens
+unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError
+
+from plansurvive.features.tool_servers.references import secret_of
+from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
+from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import Value
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_toml, refusal
+
+FILE = "mcp.toml"
+"""Name of the file in the state directory, unless PLANS_MCP names another."""
+SETTING = "PLANS_MCP"
+
+
+class ToolServerFile(Value):
+    """The content of an mcp.toml."""
+
+    servers: dict[Name, ToolServer] = Field(default_factory=dict, max_length=MAX_SERVERS)
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the servers are read from."""
+    return settings.mcp or settings.state_dir / FILE
+
+
+def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
+    """The servers by name; none if there is no file and none is named. Raises SettingError."""
+    path = file_of(settings)
+    found = read_toml(path, SETTING, is_named=settings.mcp is not None, may_do="have programs started")
+    return {} if found is None else _checked(path, found)
+
+
+def secrets_in(servers: Mapping[str, ToolServer], directory: Path, environ: Mapping[str, str]) -> list[SecretStr]:
+    """The secrets that the servers' references lead to now, to be masked wherever a value or a log would show them."""
+    found: list[SecretStr] = []
+    for reference in (each for server in servers.values() for each in _references(server)):
+        with suppress(PlanError):  # whoever uses the server is told
+            found.append(SecretStr(secret_of(reference, directory, environ)))
+    return found
+
+
+def _references(server: ToolServer) -> Iterator[str]:
+    yield from server.env.values()
+    yield from (each for each in (server.token, server.oauth and server.oauth.client_secret) if each)
+
+
+def _checked(path: Path, data: Any) -> Mapping[str, ToolServer]:
+    try:
+        found = ToolServerFile.model_validate(data).servers
+    except ValidationError as error:
+        lines = [f"{_place(each)}: {_wrong(each)}" for each in error.errors()]
+        raise _refused(path, "; ".join(lines[:10])) from None
+    wrong = [f"servers.{name}.{problem}" for name, server in found.items() for problem in server.problems]
+    if wrong:
+        raise _refused(path, "; ".join(wrong[:10]))
+    return found
+
+
+def _place(error: Any) -> str:
+    parts = [str(part) for part in error["loc"] if part != "[key]"]
+    return ".".join(parts) or "the file"
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong there; of a key that means nothing, which one may have been meant."""
+    if error["type"] != "extra_forbidden":
+        return in_plain_words(str(error["msg"]))
+    model = ToolServerFile if len(error["loc"]) == 1 else OAuth if "oauth" in error["loc"] else ToolServer
+    known = [str(each.alias) for each in model.model_fields.values()]
+    return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"
+
+
+def _refused(path: Path, problem: str) -> SettingError:
+    return refusal(SETTING, path, problem)
