@@ -14,7 +14,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
 - `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
-- `foresight`: `foresight(site)`, for `plan run --dry-run`: what would come of a call (`client.forecast.foresight`)
+- `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
+- `foresight`: `foresight(site)`, for a dry run: what would come of a call (`features.forecast.seam`)
 - `pages`: what it adds to the web page (`client/pages.py`)
 """
 
@@ -34,6 +35,7 @@ FEATURES: tuple[str, ...] = (
     "secrets",
     "templates",
     "tool_servers",
+    "forecast",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -19,10 +19,11 @@ from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
 from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import refresh_tools
+from plansurvive.client.feature import refresh_tools, sides
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.task_queues import serves_this_machine
@@ -106,9 +107,10 @@ def cache_of(since: str | None, *, no_cache: bool) -> Literal["", "on", "fresh"]
 
 def foretell(request: Request, as_json: bool) -> None:
     """Show what a checked plan would do, instead of starting it."""
-    from plansurvive.client.cli.forecast import show  # lazily: it loads all tools and what they need
-
-    show.show(request, as_json=as_json)
+    for side in sides("dry_run"):
+        side.show(request, as_json=as_json)
+        return
+    raise PlanError("--dry-run is not part of this program; leave it out to start the plan", "BAD_USAGE")
 
 
 def to_its_end(request: Request, as_json: bool) -> NoReturn:

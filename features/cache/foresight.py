@@ -8,14 +8,14 @@ from typing import Any
 
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.client.forecast.foresight import Foresight, Site
 from plansurvive.features.cache.entries import Output
 from plansurvive.features.cache.in_worker import Results
 from plansurvive.features.cache.model import CacheNote
 from plansurvive.features.cache.rules import asked, order_of, refusal
 from plansurvive.features.cache.views import reasons_of
+from plansurvive.features.forecast.model import Taken
+from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.activity_io import Call
-from plansurvive.plans.forecast.around import Taken
 from plansurvive.plans.model import Retry, Step
 from plansurvive.plans.run import Run
 

@@ -13,8 +13,6 @@ from temporalio.client import Client
 from plansurvive.client import draft, runs
 from plansurvive.client.apps import part
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.forecast import words
-from plansurvive.client.forecast.forecast import forecast
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
@@ -28,9 +26,11 @@ from plansurvive.client.web.service import service_of
 from plansurvive.client.web.start.inputs import sent_of
 from plansurvive.client.web.start.offered import offered
 from plansurvive.client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
+from plansurvive.features.forecast import words
+from plansurvive.features.forecast.forecast import forecast
+from plansurvive.features.forecast.model import Forecast
 from plansurvive.features.templates.known import Known
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.forecast.models import Forecast
 from plansurvive.plans.run import Options
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.task_queues import serves_this_machine

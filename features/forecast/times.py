@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from plansurvive.plans.forecast.models import ForeseenStep
+from plansurvive.features.forecast.model import ForeseenStep
 
 
 def needed(

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Taken
+from plansurvive.features.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.forecast.around import Taken
-from plansurvive.plans.forecast.models import ForeseenChange, ForeseenStep
-from plansurvive.plans.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, Run
 from tests.plans.building import NOW, TOOLS, run_of, spec, step

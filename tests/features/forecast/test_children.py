@@ -8,8 +8,8 @@ import pytest
 
 from plansurvive.plans.children.state import MAX_NESTING
 from plansurvive.plans.model import Step
+from tests.features.forecast.test_walk import Ground, foreseen, look, outlooks, put
 from tests.plans.building import step
-from tests.plans.forecast.test_walk import Ground, foreseen, look, outlooks, put
 
 UPLOAD: dict[str, Any] = {
     "inputs": {"to": {"type": "string"}},

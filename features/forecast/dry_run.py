@@ -8,11 +8,11 @@ from rich.text import Text
 
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.decide.shown import coloured
-from plansurvive.client.forecast import words
-from plansurvive.client.forecast.forecast import forecast
 from plansurvive.client.requests.plan_request import Request
+from plansurvive.features.forecast import words
+from plansurvive.features.forecast.forecast import forecast
+from plansurvive.features.forecast.model import Forecast, ForeseenStep
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.forecast.models import Forecast, ForeseenStep
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.connect import find

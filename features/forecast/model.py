@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -10,6 +10,14 @@ from plansurvive.plans.views.models import View
 
 Outlook = Literal["run", "cached", "skip", "fail", "blocked", "depends"]
 """run: its tool is called. cached: it takes the result of an earlier run. depends: known only while the plan runs."""
+
+
+class Taken(NamedTuple):
+    """An earlier result that a call would take. `is_known`: its value is here, and not stored outside."""
+
+    place: str
+    value: Any = None
+    is_known: bool = True
 
 
 class ForeseenChange(View):

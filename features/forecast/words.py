@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plansurvive.plans.forecast.models import Forecast, ForeseenStep
+from plansurvive.features.forecast.model import Forecast, ForeseenStep
 from plansurvive.plans.views.lengths import seconds
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}

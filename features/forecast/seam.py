@@ -1,4 +1,6 @@
-"""The seam of a forecast: a feature whose layer may give a result instead of the tool tells which one it would give."""
+"""The seam of forecasts: a feature whose layer may give a result instead of the tool says which one that would be.
+
+Such a feature has a side `foresight`, which a forecast of the plan asks for each call."""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any, Protocol
 from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.effect_log import Effects
-from plansurvive.plans.forecast.around import Taken
+from plansurvive.features.forecast.model import Taken
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.runtime.settings import Settings

@@ -16,11 +16,10 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
 from plansurvive.client.feature import library, sides
-from plansurvive.client.forecast.foresight import Foresight, Site
+from plansurvive.features.forecast.model import ForeseenChange, Taken
+from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan, LoadRequest
-from plansurvive.plans.forecast.around import Taken
-from plansurvive.plans.forecast.models import ForeseenChange
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card

@@ -10,17 +10,17 @@ from typing import TypeVar
 from temporalio.client import Client
 
 from plansurvive.client.earlier_run import earlier_run
-from plansurvive.client.forecast.around import Machine
-from plansurvive.client.forecast.earlier import Earlier, earlier_runs
-from plansurvive.client.forecast.times import needed
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Request
 from plansurvive.client.requests.workspaces import asking_in
+from plansurvive.features.forecast.earlier import Earlier, earlier_runs
+from plansurvive.features.forecast.machine import Machine
+from plansurvive.features.forecast.model import Forecast, ForeseenStep
+from plansurvive.features.forecast.times import needed
+from plansurvive.features.forecast.walk import Walk
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.validation import input_values
 from plansurvive.plans.flow.ids import template_of
-from plansurvive.plans.forecast.models import Forecast, ForeseenStep
-from plansurvive.plans.forecast.walk import Walk
 from plansurvive.plans.model import DEFAULT_PARALLEL
 from plansurvive.plans.run import Run
 from plansurvive.runtime.errors import NotConnected

@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
+from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
+from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
 from plansurvive.plans.children.orders import CHILDREN, Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.errors import BadExpression, PlanError
@@ -29,9 +31,6 @@ from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, when_of_whole
 from plansurvive.plans.flow.progress import Further, Settle
-from plansurvive.plans.forecast.around import Around, Taken
-from plansurvive.plans.forecast.children import Foreseen, child_of, foreseen
-from plansurvive.plans.forecast.models import ForeseenStep, Outlook
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import SKIPPED, Outcome
@@ -40,6 +39,22 @@ MAX_STEPS = 5_000
 """Steps that are looked at, those inside loops included."""
 _ITEMS = 1_000_000
 """Items of loops at once: all of them."""
+
+
+class Around(Protocol):
+    """What can be found out about a call without making it."""
+
+    def earlier(self, run: Run, step_id: str, step: Step, args: Mapping[str, Any]) -> Taken | str:
+        """The earlier result that the call would take; else why there is none, empty if none is asked for."""
+
+    def change(self, step_id: str, step: Step, args: Mapping[str, Any]) -> ForeseenChange | None:
+        """What the call would do to the file it names; None if it names none, or it is not known."""
+
+    def load(self, workspace: str, source: Source) -> LoadedPlan:
+        """The content of a plan file or a template. Raises PlanError."""
+
+    def at(self, workspace: str) -> Around:
+        """The same for a child plan that works in another directory."""
 
 
 @dataclass
