@@ -31,7 +31,7 @@ from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.prune import Unused
+from plansurvive.runtime.unused import Unused
 from plansurvive.runtime.value_store import ValueStore
 
 
@@ -121,6 +121,8 @@ class InWorker:
     """What one feature does in a worker process; made once. Override what it fills."""
 
     feature: ClassVar[str]
+    others: WorkerFeatures
+    """The features of the process, this one among them; set once all are made."""
 
     def __init__(self, client: Client, settings: Settings, fault: Callable[[str], None]) -> None:
         """`fault` is called where a crash of the worker matters; tests crash it there. Raises SettingError."""
@@ -174,6 +176,11 @@ class WorkerFeatures:
     """Plans that are kept under names; the same in `plan check`."""
     secrets: Sequence[SecretStr] = ()
     """What they know and no history, view or log may show."""
+
+    def __post_init__(self) -> None:
+        """Let each know the others."""
+        for each in self.in_worker:
+            each.others = self
 
     @asynccontextmanager
     async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:

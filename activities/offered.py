@@ -33,7 +33,6 @@ from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.tools.registry import with_receivers, with_secrets
 from plansurvive.activities.tools.tool import Tool
-from plansurvive.activities.upkeep.prune import Pruner
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import Call, CheckRequest, Facts, Return
@@ -83,7 +82,6 @@ def offered(
         plans.load_plan,
         plans.plan_outputs,
         UndoLoader(client).load_undo,
-        Pruner(client, settings, features.unused).prune,
         *HostActivities(site.hosting).activities,
         *features.activities,
     ]

@@ -20,7 +20,7 @@ PlanError                 plans/errors.py
 ├── AppMissing            a command or a part of an app that is not installed
 ├── ImportRefused         a document of which no plan can be made; apps/importers/document.py
 ├── BadRecord             the file of an audit record is none; runtime/audit/files.py
-├── PruneRefused          nothing was removed; runtime/upkeep/prune.py
+├── PruneRefused          nothing was removed; features/upkeep/sweep.py
 ├── Forbidden             somebody on the web page may not do this; client/web/access/people.py
 ├── Forbidden             an agent, or the person it speaks for, may not do this; client/mcp/host.py
 ├── SlowBody              a request of the web page that does not arrive in time; client/web/access/guard.py

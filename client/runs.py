@@ -45,7 +45,6 @@ from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step
 from plansurvive.client.logs.feed import feed as logs
 from plansurvive.client.pending import Pending, pending
-from plansurvive.client.prune import Pruned, prune
 from plansurvive.client.resume import Links, interrupt, links, rerun, resume
 from plansurvive.client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
 from plansurvive.client.start import Started, start
@@ -67,12 +66,12 @@ from plansurvive.runtime.signing import Signer
 
 __all__ = [
     "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
-    "InsidePage", "Links", "Listed", "LiveView", "Pending", "PlanView", "Pruned",
+    "InsidePage", "Links", "Listed", "LiveView", "Pending", "PlanView",
     "Started", "Summary", "all_inside", "answer", "approve", "audit", "begin",
     "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "decide",
     "decide_all", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
     "history", "inside", "interrupt", "links", "list_plans", "live", "logs", "make",
-    "pause", "pending", "plan_file", "prune", "regenerate", "rerun", "resume",
+    "pause", "pending", "plan_file", "regenerate", "rerun", "resume",
     "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text",
     "undo", "unpause", "wait", "watch",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `tools`: `specs(settings)` and `refresh(settings, data, everything)`, the tools it adds to those of this machine
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
   `GROUP COMMAND` is one of a group
-- `upkeep`: `UNUSED`, a `runtime.upkeep.prune.Unused`: files that `plan prune` removes once nobody has used them
+- `upkeep`: `UNUSED`, a `runtime.unused.Unused`: files that `plan prune` removes once nobody has used them
 - `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
@@ -36,6 +36,7 @@ FEATURES: tuple[str, ...] = (
     "templates",
     "tool_servers",
     "forecast",
+    "upkeep",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

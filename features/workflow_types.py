@@ -16,7 +16,6 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.workflows import agent, plan
 from plansurvive.workflows.feature import Features, handlers_of
 from plansurvive.workflows.file_changes import ChangesWorkflow
-from plansurvive.workflows.upkeep.prune import PruneWorkflow
 
 
 def features_of(names: tuple[str, ...] = FEATURES) -> Features:
@@ -66,6 +65,6 @@ class AgentWorkflow(FeatureHandlers, agent.AgentWorkflow):  # type: ignore[misc,
 
 
 WORKFLOWS: tuple[type, ...] = (
-    *(PlanWorkflow, AgentWorkflow, ChangesWorkflow, PruneWorkflow),
+    *(PlanWorkflow, AgentWorkflow, ChangesWorkflow),
     *(each for side in sides("in_workflow") for each in side.WORKFLOWS),
 )

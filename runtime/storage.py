@@ -36,9 +36,9 @@ from plansurvive.plans.errors import PlanError, Undecodable
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
 from plansurvive.runtime.conversion.query_failures import EncryptedFailures
+from plansurvive.runtime.held import read_held
 from plansurvive.runtime.keys.codec import Codec, Seal
 from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from plansurvive.runtime.upkeep.held import read_held
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""

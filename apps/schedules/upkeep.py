@@ -17,7 +17,7 @@ from temporalio.client import (
 )
 
 from plansurvive.apps.schedules.server import PRUNE, about
-from plansurvive.plans.prune_order import PruneOrder
+from plansurvive.features.upkeep.model import PruneOrder
 
 
 def name_of(queue: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.prune import DAY, Unused
+from plansurvive.runtime.unused import DAY, Unused
 
 FOLDERS = ("entries", "contents", "last", "plans")
 """Of the directory `cache`. Its key stays: without it, all that is kept is lost."""

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from plansurvive.features.upkeep.sweep import prune
 from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.held import aside_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
-from plansurvive.runtime.upkeep.held import aside_of
-from plansurvive.runtime.upkeep.prune import prune
 from plansurvive.runtime.value_store import ValueStore
 from tests.chaos.conftest import Chaos, Killable
 from tests.driving import Started, count

@@ -17,9 +17,9 @@ from temporalio.client import Client, ScheduleActionExecutionStartWorkflow
 
 from plansurvive.apps.schedules.upkeep import schedule_prune
 from plansurvive.runtime.connect import connect, storage
+from plansurvive.runtime.held import read_held
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
-from plansurvive.runtime.upkeep.held import read_held
 from tests.chaos.conftest import KILLS, Chaos
 from tests.chaos.test_prune_kills import DAY, age, strays, values
 from tests.driving import Started, count

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.prune import prune
 from plansurvive.client.resume import rerun, resume
+from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from tests.driving import GO, WAITS, Plans, Started, count, statuses, step, work

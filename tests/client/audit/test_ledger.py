@@ -15,9 +15,9 @@ from temporalio.service import RPCError
 
 from plansurvive.client import runs
 from plansurvive.client.audit.missing import LedgerReport, verify_ledger
+from plansurvive.features.upkeep.records import prune_records
 from plansurvive.runtime.audit.ledger import FILE, Ledger
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.records import prune_records
 from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, work

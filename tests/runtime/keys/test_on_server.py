@@ -14,8 +14,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client.prune import PruneRefused, prune
 from plansurvive.client.rpc import ask
+from plansurvive.features.upkeep.prune import PruneRefused, prune
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.keys.codec import ENCRYPTED, KEY_ID

@@ -16,12 +16,12 @@ from temporalio.client import Client
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.apps.schedules.upkeep import schedule_prune
 from plansurvive.apps.schedules.views import list_schedules
+from plansurvive.features.upkeep.records import prune_records
+from plansurvive.features.upkeep.sweep import prune
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.schedule_book import USED, is_first
 from plansurvive.runtime.scratch import owned
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.prune import prune
-from plansurvive.runtime.upkeep.records import prune_records
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, step

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from temporalio import activity
-from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.beating import beating
-from plansurvive.plans.prune_order import PruneOrder
-from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.prune import Pruned, PruneRefused, Unused, prune
+from plansurvive.activities.feature import InWorker
+from plansurvive.features.upkeep.model import PruneOrder
+from plansurvive.features.upkeep.sweep import Pruned, PruneRefused, prune
 
 
-@dataclass(frozen=True)
-class Pruner:
-    """Prunes the state directory of the settings."""
+class Worker(InWorker):
+    """Prunes the state directory of a worker."""
 
-    client: Client
-    settings: Settings
-    features: Sequence[Unused] = ()
-    """What features keep."""
+    feature = "upkeep"
+
+    def activities(self) -> Sequence[Callable[..., object]]:
+        """The activity `prune`."""
+        return (self.prune,)
 
     @activity.defn(name="prune")
     async def prune(self, order: PruneOrder) -> Pruned:
@@ -38,7 +36,10 @@ class Pruner:
                 return await prune(
                     self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
                     records=max(least, timedelta(seconds=order.records)) if order.records else None,
-                    features=self.features,
+                    features=self.others.unused,
                 )  # fmt: skip
         except PruneRefused as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
+
+
+IN_WORKER = Worker

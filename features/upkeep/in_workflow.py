@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.common import RetryPolicy
 
+from plansurvive.features.upkeep.model import PruneOrder
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.prune_order import PruneOrder
 from plansurvive.workflows import policies
 
 
@@ -27,3 +27,7 @@ class PruneWorkflow:
             retry_policy=RetryPolicy(maximum_attempts=3),
         )  # fmt: skip
         return found
+
+
+IN_RUN = None
+WORKFLOWS = (PruneWorkflow,)

@@ -12,8 +12,8 @@ from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.spans import duration
-from plansurvive.client.prune import Pruned
-from plansurvive.client.prune import prune as sweep
+from plansurvive.features.upkeep.prune import Pruned
+from plansurvive.features.upkeep.prune import prune as sweep
 
 
 def prune(

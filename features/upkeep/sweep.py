@@ -12,43 +12,34 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
+from plansurvive.features.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime import namespaces
+from plansurvive.runtime.held import aside_of, put_back, restore
 from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
 from plansurvive.runtime.keys.live import LiveRing
 from plansurvive.runtime.keys.of_settings import ring_of
 from plansurvive.runtime.keys.plain_texts import plain_texts
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.upkeep.held import aside_of, put_back, restore
-from plansurvive.runtime.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
+from plansurvive.runtime.unused import Unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""
-DAY = 86_400.0
 AT_ONCE = 8
 """Histories read concurrently."""
 _DIGEST = re.compile(rb"(?=([0-9a-f]{64}))")
 """Any 64 hexadecimal digits may be a reference; a false match only means that a file is not removed."""
-
-
-class Unused(NamedTuple):
-    """Files that a feature keeps in the state directory and that may go, in any order, once nobody has used them."""
-
-    files: Callable[[Settings], Iterable[Path]]
-    age: Callable[[Settings], float]
-    """Seconds since the last use, after which they go."""
 
 
 class PruneRefused(PlanError):

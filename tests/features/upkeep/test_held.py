@@ -12,8 +12,8 @@ from pathlib import Path
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverStoreContext
 
+from plansurvive.runtime.held import aside_of, put_back
 from plansurvive.runtime.storage import LocalDirectory
-from plansurvive.runtime.upkeep.held import aside_of, put_back
 
 OLD = 3 * 86_400
 _moments: list[tuple[Path, Callable[[], None]]] = []

@@ -1,1 +1,0 @@
-"""Garbage collection at set times: the workflow that a schedule starts."""
