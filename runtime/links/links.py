@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 
 from plansurvive.runtime.links import token as tokens
 from plansurvive.runtime.links.token import Link, LinkRefused
 from plansurvive.runtime.links.used import UsedLinks
 from plansurvive.runtime.private_files import secret
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import SettingError, Settings
 
 KEY = "links.key"
 """File in the state directory that holds the key, hexadecimal. Whoever can read it can decide."""
 SETTING = "PLANS_STATE_DIR"
+EXPIRED = "it expired"
+"""What is recorded of a link that nothing was decided with in time."""
 
 
 def _now() -> datetime:
@@ -55,9 +57,19 @@ class Links:
         return tokens.written(self._key(), link)
 
     def verify(self, token: str) -> Link:
-        """The link of a token that may still decide. Raises LinkRefused LINK_INVALID, LINK_EXPIRED or LINK_USED."""
-        link = tokens.read(self._key(), token, self._now())
+        """The link of a token that may still decide. Raises LinkRefused LINK_INVALID, LINK_EXPIRED or LINK_USED.
+
+        A link that was refused as expired stays so when the clock is set back.
+        """
+        link, now = tokens.read(self._key(), token), self._now()
         said = self._used.outcome(link)
+        if not said and now.timestamp() >= link.expires:
+            with suppress(LinkRefused, SettingError), self._used.use(link, now) as record:
+                record(EXPIRED)
+            said = EXPIRED
+        if said == EXPIRED:
+            text = f"the link expired on {link.until:%Y-%m-%d %H:%M UTC}; see what the plan awaits: plan pending"
+            raise LinkRefused(f"{text} {link.plan_id}", "LINK_EXPIRED")
         if said:
             raise LinkRefused(f"the link has been used: {said}", "LINK_USED")
         return link

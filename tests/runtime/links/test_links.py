@@ -98,6 +98,25 @@ def test_a_link_expires(links: Links, clock: Clock) -> None:
     assert code_of(lambda: links.verify(token)) == "LINK_EXPIRED"
 
 
+def test_a_link_that_was_refused_as_expired_stays_so_when_the_clock_is_set_back(
+    links: Links, clock: Clock, settings: Settings
+) -> None:
+    token, unseen = issued(links), issued(links)
+    clock.now = NOW + timedelta(hours=2)
+    assert code_of(lambda: links.verify(token)) == "LINK_EXPIRED"
+    clock.now = NOW
+    assert code_of(lambda: Links(settings, clock).verify(token)) == "LINK_EXPIRED"
+    assert links.verify(unseen)  # control: the clock is back
+
+
+def test_a_link_that_was_used_in_time_says_so_after_it_has_expired(links: Links, clock: Clock) -> None:
+    token = issued(links)
+    with links.use(links.verify(token)) as used:
+        used("approved")
+    clock.now = NOW + timedelta(hours=2)
+    assert code_of(lambda: links.verify(token)) == "LINK_USED"
+
+
 def test_a_used_link_says_what_was_decided_even_to_another_process(links: Links, settings: Settings) -> None:
     token = issued(links)
     with links.use(links.verify(token)) as used:
