@@ -65,7 +65,7 @@ def offered(
     site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))
     llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
-    changes = FileChanges(effects, journal, site.rules, signing.public_key(settings))
+    changes = FileChanges(effects, journal, site.rules, signing.public_key(settings), settings.state_dir)
     plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),

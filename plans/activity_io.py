@@ -240,6 +240,7 @@ class CheckRequest(Value):
         default=None, description="The workspace as an earlier run or the parent knows it; none: whatever is there."
     )
     inputs: dict[str, Any] = Field(default_factory=dict)
+    signature: str = Field(default="", description="Id of the signature of the start, which counts once.")
     all_tools: bool = Field(
         default=False, description="Return all tools, for a plan that may be edited or is yet to be drafted."
     )

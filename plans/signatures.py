@@ -44,13 +44,15 @@ SEED_OF_START = "plans_seed_of_start"
 """External function of workflows on our workers: the random seed that the run began with. A reset changes the seed."""
 START_MINUTES = 10
 """How long a signed start may be used: later it is a replay. Longer than any client waits for the server."""
-REMEMBERED = 1_000
-"""Number of used signatures that a run remembers; older ones are refused by their time."""
+REMEMBERED = 500
+"""Number of used signatures that a run remembers for one nonce; then it takes the next nonce."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
     "approve": {"approved": True}, "deny": {"approved": False},
     "begin": {"action": "begin"}, "unpause": {"action": "unpause"}, "clear_session": {"action": "clear_session"},
 })  # fmt: skip
 """What the name of a signal says, in the words of the update of the same kind: one form is signed."""
+USED = "it was started before"
+"""Why a start does not count whose signature another run has used."""
 _TIMED = re.compile(r"(plan-.+)-(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)")
 """Id of a run of a schedule: Temporal adds the time that it was due."""
 _DOMAIN = "plans: signed message, 1"
@@ -68,9 +70,9 @@ class Signature(Value):
 class Signatures(Value):
     """The signatures that a run has honoured, bounded; carried by continue-as-new."""
 
-    used: list[str] = Field(default_factory=list, description="Ids of the newest ones, oldest first.")
-    times: list[int] = Field(default_factory=list, description="Their times.")
-    before: int = Field(default=-1, description="Time up to which a signature is refused, since ids were dropped.")
+    used: list[str] = Field(default_factory=list, description="Ids of those honoured under the present nonce.")
+    earlier: list[str] = Field(default_factory=list, description="Ids of those honoured under the nonce before it.")
+    previous: str = Field(default="", description="The nonce before: what was on its way when it changed still counts.")
 
 
 def signed_bytes(
@@ -138,7 +140,7 @@ def start_problem(
     if (problem := _unsigned(key, signature, content)) or signature is None:
         return problem
     if since is None:
-        return "it was started before"
+        return USED
     age = started.timestamp() * 1_000 - signature.time
     return "" if abs(age) <= START_MINUTES * 60_000 else "its signature is too old, or from the future"
 
@@ -176,27 +178,37 @@ def _unsigned(key: str, signature: Signature | None, content: bytes) -> str:
 
 
 def checked(key: str, kind: str, workflow_id: str, nonce: str, message: Any, done: Signatures) -> Signature:
-    """The signature of a message. Raises Refused UNSIGNED, BAD_SIGNATURE or REPLAYED."""
+    """The signature of a message for the run's nonce. Raises Refused UNSIGNED, BAD_SIGNATURE or REPLAYED."""
     signature = signature_of(message)
     if signature is None:
         text = "this plan's worker takes only signed messages; set PLANS_DECISIONS=signed, with its state directory"
         raise Refused(text, "UNSIGNED")
-    if not is_by(key, signature, signed_bytes(kind, workflow_id, nonce, message, signature.id, signature.time)):
+    nonces = [nonce, done.previous] if done.previous else [nonce]
+    contents = (signed_bytes(kind, workflow_id, each, message, signature.id, signature.time) for each in nonces)
+    if not any(is_by(key, signature, content) for content in contents):
         text = (
             "the message is not signed by the worker's key for this run of the plan; look at the plan and decide again"
         )
         raise Refused(text, "BAD_SIGNATURE")
-    if signature.id in done.used or signature.time <= done.before:
+    if signature.id in done.used or signature.id in done.earlier:
         raise Refused("the message was sent before; decide again", "REPLAYED")
     return signature
 
 
-def noted(done: Signatures, signature: Signature) -> Signatures:
-    """The honoured signatures with one more; the oldest are forgotten, and refused by their time from then on."""
-    used, times = [*done.used, signature.id], [*done.times, signature.time]
-    more = max(0, len(used) - REMEMBERED)
-    before = max([done.before, *times[:more]])
-    return Signatures(used=used[more:], times=times[more:], before=before)
+def noted(done: Signatures, signature: Signature, nonce: str) -> tuple[Signatures, str]:
+    """The honoured signatures with one more, and the nonce from then on: the next one once the memory is full.
+
+    No clock is asked: what is forgotten was signed for a nonce that counts no more.
+    """
+    used = [*done.used, signature.id]
+    if len(used) < REMEMBERED:
+        return done.model_copy(update={"used": used}), nonce
+    return Signatures(earlier=used, previous=nonce), nonce_after(nonce)
+
+
+def nonce_after(nonce: str) -> str:
+    """The nonce that a run takes after this one."""
+    return hashlib.sha256(f"after {nonce}".encode()).hexdigest()[: len(nonce)]
 
 
 def one_object(arguments: Sequence[Any]) -> Mapping[str, Any]:

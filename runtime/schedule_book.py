@@ -1,7 +1,8 @@
 """What signatures of schedules count (PLANS_DECISIONS=signed): kept in the state directory, beside the key.
 
 A schedule is signed once for all its runs. So a later deletion or update says from when on signatures of it count
-(`since`), and each due time is good for one run (`is_first`). So is the signature of any other start.
+(`since`), and each due time is good for one run (`is_first`). So is the signature of any other start, whatever the
+clock says.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from plansurvive.runtime.wait import locked
 
 BOOK, USED = "schedules.json", "schedule-runs"
 KEPT_SECONDS = (LATE + timedelta(days=SCHEDULE_DAYS + 1)).total_seconds()
-"""How long a used due time is remembered: longer than any signature counts for it."""
+"""How long what was used is remembered: longer than any signature counts."""
 WAIT = 10.0
 """Seconds that another process may take to write it."""
 
@@ -81,20 +82,16 @@ def _changing(directory: Path) -> Iterator[dict[str, Any]]:
         write_whole(directory / BOOK, json.dumps(known).encode(), ".schedules-")
 
 
-def is_first(directory: Path, workflow_id: str, run_id: str, seconds: float = KEPT_SECONDS) -> bool:
-    """Whether this run is the first one of its workflow id, and so of its due time. Notes that it is.
+def is_first(directory: Path, used: str, run_id: str) -> bool:
+    """Whether this run is the first one that uses a due time, or a signature. Notes that it does.
 
-    `seconds`: how long a run counts as an earlier one.
+    `used`: the workflow id that a schedule gives at that time, or the workflow id and the signature's id.
     """
-    path = directory / USED / hashlib.sha256(workflow_id.encode()).hexdigest()
+    path = directory / USED / hashlib.sha256(used.encode()).hexdigest()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         with path.open("x") as file:
             file.write(run_id)
     except FileExistsError:
-        if path.read_text() == run_id:
-            return True
-        if time.time() - path.stat().st_mtime <= seconds:
-            return False
-        write_whole(path, run_id.encode(), ".start-")
+        return path.read_text() == run_id
     return True

@@ -97,7 +97,8 @@ class AgentWorkflow(PlaceHandlers):
     async def _begin(self) -> None:
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
-        facts = await hosts.at_home(agent.run, await facts_about(agent.run, None, all_tools=True))
+        facts = await facts_about(agent.run, None, all_tools=True, signature=self._proof.signature)
+        facts = await hosts.at_home(agent.run, facts)
         if errors(facts.problems):
             agent_run.conclude(agent, "failed", REFUSED, workflow.now())
             raise invalid(facts.problems)

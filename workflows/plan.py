@@ -138,7 +138,8 @@ class PlanWorkflow(WaitingHandlers):
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
-        facts = await facts_about(run, run.plan, all_tools=run.options.review or bool(own))
+        all_tools, signature = run.options.review or bool(own), self._proof.signature
+        facts = await facts_about(run, run.plan, all_tools=all_tools, signature=signature)
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
             raise await self._refused(facts, problems)
@@ -171,7 +172,7 @@ class PlanWorkflow(WaitingHandlers):
         """Have the LLM write the plan. It then goes into review, unless it is valid and no review was asked for."""
         execution, now = self._started(), workflow.now
         run = execution.run
-        facts = await facts_about(run, None, all_tools=True)
+        facts = await facts_about(run, None, all_tools=True, signature=self._proof.signature)
         if errors(facts.problems):
             raise await self._refused(facts, facts.problems)
         run.facts = await hosts.at_home(run, facts)

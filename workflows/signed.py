@@ -92,7 +92,7 @@ def _reset(run: Run, seed: int, was_reset: asyncio.Event) -> None:
 
     A reset may be all that the task brings, and the SDK looks at conditions only after something else: so the event.
     """
-    run.nonce, run.reset = _nonce(seed), True
+    run.nonce, run.reset, run.signatures = _nonce(seed), True, signatures.Signatures()
     was_reset.set()
 
 
@@ -213,5 +213,9 @@ def take(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> None:
     """As `check`, and let the signature count no second time."""
     after_reset(run)  # first: it would take back what the message decides
     signature = check(run, kind, arguments, name)
-    if signature is not None:
-        run.signatures = signatures.noted(run.signatures, signature)
+    if signature is None:
+        return
+    nonce = run.nonce
+    run.signatures, run.nonce = signatures.noted(run.signatures, signature, nonce)
+    if run.nonce != nonce:
+        publish(run)

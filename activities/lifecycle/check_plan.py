@@ -100,7 +100,7 @@ class PlanChecker:
             directories=directories,
             strict_approvals=self.strict_approvals,
             decision_key=self.decision_key,
-            schedule_since=self._since(),
+            schedule_since=self._since(request.signature),
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             own_files=self.own_files and request.queue is None,
@@ -118,14 +118,16 @@ class PlanChecker:
         except OSError as error:
             activity.logger.warning("the beginning of the plan could not be written into the ledger: %s", error)
 
-    def _since(self) -> int | None:
+    def _since(self, signature: str) -> int | None:
         """From when on signatures of the plan's schedule count; None if the plan's start was used before."""
         if not self.decision_key or self.state_dir is None or not activity.in_activity():
             return 0
         info = activity.info()
         name, workflow_id = signatures.schedule_of(info.workflow_id or ""), info.workflow_id or ""
-        counts = schedule_book.KEPT_SECONDS if name else 2 * 60.0 * signatures.START_MINUTES
-        if not schedule_book.is_first(self.state_dir, workflow_id, info.workflow_run_id or "", counts):
+        if not name and not signature:
+            return 0
+        used = workflow_id if name else f"{workflow_id} {signature}"
+        if not schedule_book.is_first(self.state_dir, used, info.workflow_run_id or ""):
             return None
         return schedule_book.since(self.state_dir, name) if name else 0
 

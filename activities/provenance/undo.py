@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
 from temporalio import activity
@@ -41,6 +42,7 @@ from plansurvive.plans.files.undo import (
     is_of,
 )
 from plansurvive.plans.flow.ids import of_call
+from plansurvive.runtime import schedule_book
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}
 """What an error of a tool is called where it keeps a file from being restored; others are conflicts."""
@@ -62,11 +64,15 @@ class FileChanges:
     """Which directories may be workspaces; None: any."""
     key: str = ""
     """Public key that must have signed the start of an undo; empty: it needs no signature."""
+    state_dir: Path | None = None
+    """Where it is noted which signed starts were used."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
         """Report the changes of a plan; with `undo`, undo them. Raises ApplicationError with a code."""
-        if self.key and request.undo and not request.dry_run and (why := self._unsigned(request)):
+        # Asked of the dry run before it as well: a signed undo that this refuses is used up, too.
+        why = self._unsigned(request) if self.key and request.undo else ""
+        if why and not request.dry_run:
             text = f"only signed undos count here: {why}; set PLANS_DECISIONS=signed, with the worker's state directory"
             raise ApplicationError(text, type="UNSIGNED", non_retryable=True)
         try:
@@ -81,7 +87,11 @@ class FileChanges:
         name, content = info.workflow_id or "", b""
         if signature is not None:
             content = signatures.content_of(signatures.START, name, "", request.message, signature.id, signature.time)
-        return signatures.start_problem(self.key, signature, content, info.scheduled_time)
+        why = signatures.start_problem(self.key, signature, content, info.scheduled_time)
+        if why or signature is None or self.state_dir is None:
+            return why
+        used, run_id = f"{name} {signature.id}", info.workflow_run_id or ""
+        return "" if schedule_book.is_first(self.state_dir, used, run_id) else signatures.USED
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""

@@ -80,8 +80,10 @@ def forged(entries: Sequence[Entry], workflow_id: str, key: str) -> list[Problem
 
 def _is_good(entry: Entry, signed: Signed, workflow_id: str, key: str) -> bool:
     workflow = signed.workflow or workflow_id
-    content = content_of(signed.kind, workflow, signed.nonce, entry.message, signed.id, signed.time)
-    return is_by(key, Signature(id=signed.id, time=signed.time, value=signed.value), content)
+    signature = Signature(id=signed.id, time=signed.time, value=signed.value)
+    nonces = [signed.nonce, signed.previous] if signed.previous else [signed.nonce]
+    contents = (content_of(signed.kind, workflow, each, entry.message, signed.id, signed.time) for each in nonces)
+    return any(is_by(key, signature, content) for content in contents)
 
 
 def _problem(code: str, message: str) -> Problem:

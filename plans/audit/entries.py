@@ -27,6 +27,7 @@ class Signed(Value):
 
     kind: str = Field(max_length=20)
     nonce: str = Field(default="", max_length=100, description="Of the plan's run; empty for a start.")
+    previous: str = Field(default="", max_length=100, description="The nonce before, which counts as well.")
     workflow: str = Field(default="", max_length=1_000, description="Signed for; of a schedule without the time.")
     id: str = Field(pattern=r"^[0-9a-f]{32}$")
     time: int = Field(ge=0)

@@ -20,7 +20,7 @@ from temporalio.client import Client
 from plansurvive.plans.audit.entries import SILENT, Act, digest_of, short
 from plansurvive.plans.audit.receipts import DECIDES, Sent
 from plansurvive.plans.flow.ids import of_call
-from plansurvive.plans.signatures import NONCE
+from plansurvive.plans.signatures import NONCE, nonce_after
 from plansurvive.runtime.audit.messages import of_message, of_start
 from plansurvive.runtime.audit.signals import RECORDED, Signals
 
@@ -61,7 +61,8 @@ class Reader:
     """Reads the events of one workflow, all runs of it in order."""
 
     def __init__(self, client: Client, workflow_id: str) -> None:
-        self._client, self._workflow, self._nonce = client, workflow_id, ""
+        self._client, self._workflow = client, workflow_id
+        self._nonce = self._previous = ""
         self.signals, self._count = Signals(), 0
         self._calls: dict[int, dict[str, Any]] = {}
         self._attempts: dict[int, tuple[int, str]] = {}
@@ -150,8 +151,7 @@ class Reader:
         self._is_copy = found.original_execution_run_id != self._run
         self.before |= {found.first_execution_run_id, found.continued_execution_run_id} - {"", self._run}
         if NONCE in found.memo.fields:
-            [nonce] = await self._decoded([found.memo.fields[NONCE]])
-            self._nonce = short(nonce)
+            self._renew(*await self._decoded([found.memo.fields[NONCE]]))
         if found.continued_execution_run_id and found.initiator not in REPEATS:
             return None
         [schedule] = await self._decoded([found.search_attributes.indexed_fields[SCHEDULED_BY]]) if (
@@ -167,7 +167,7 @@ class Reader:
         if found.signal_name in SILENT:
             self._came(event, found.signal_name, 0)
             return None
-        fields = of_message(found.signal_name, await self._only(found.input), self._nonce)
+        fields = of_message(found.signal_name, await self._only(found.input), self._nonce, self._previous)
         self._came(event, found.signal_name, self._count + 1, fields["action"], fields.get("step_id", ""))
         return fields | {"client": short(found.identity), "outcome": "sent"}
 
@@ -180,7 +180,7 @@ class Reader:
     async def _accepted(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
         del event
         request = found.accepted_request
-        fields = of_message(request.input.name, await self._only(request.input.args), self._nonce)
+        fields = of_message(request.input.name, await self._only(request.input.args), self._nonce, self._previous)
         fields |= {"client": short(request.meta.identity), "outcome": "accepted"}
         self._updates[found.protocol_instance_id] = fields
         if fields["action"] in DECIDES:
@@ -218,8 +218,13 @@ class Reader:
         """What the messages from here on are signed for."""
         del event
         if NONCE in found.upserted_memo.fields:
-            [nonce] = await self._decoded([found.upserted_memo.fields[NONCE]])
-            self._nonce = short(nonce)
+            self._renew(*await self._decoded([found.upserted_memo.fields[NONCE]]))
+
+    def _renew(self, nonce: Any) -> None:
+        """A run that has honoured many messages takes the next nonce; after a reset, no earlier one counts."""
+        known, self._nonce = self._nonce, short(nonce)
+        if self._nonce != known:
+            self._previous = known if known and self._nonce == nonce_after(known) else ""
 
     async def _attempt(self, event: HistoryEvent, found: Any) -> None:
         del event

@@ -21,8 +21,11 @@ KINDS = {
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
-def of_message(name: str, sent: Any, nonce: str) -> dict[str, Any]:
-    """The fields of an entry about a signal or an update with this content. `nonce`: of the run that it came to."""
+def of_message(name: str, sent: Any, nonce: str, previous: str = "") -> dict[str, Any]:
+    """The fields of an entry about a signal or an update with this content.
+
+    `nonce`: of the run that it came to; `previous`: the one before it, if that counts as well.
+    """
     if not isinstance(sent, Mapping):
         return {"action": short(name) or "message", "message": digest_of(sent)}
     message = {**sent, **ADDED.get(name, {})}
@@ -37,7 +40,7 @@ def of_message(name: str, sent: Any, nonce: str) -> dict[str, Any]:
     if message.get("args") is not None:
         found["args"] = digest_of(message["args"])
     kind = KINDS.get(name)
-    if kind and (signed := _signature(message, kind, nonce, "")):
+    if kind and (signed := _signature(message, kind, nonce, previous, "")):
         found["signed"] = signed
     return found
 
@@ -59,7 +62,7 @@ def of_start(sent: Any, workflow_id: str, schedule: str) -> dict[str, Any]:
         "message": message_digest(message) if message else digest_of(sent),
         "outcome": "--yes" if options.get("approveAll") else waits,
         "linked": f"plan-{run['resumes']}"[:1_000] if isinstance(run.get("resumes"), str) and run["resumes"] else "",
-        "signed": _signature(message, SCHEDULE if name else START, "", name),
+        "signed": _signature(message, SCHEDULE if name else START, "", "", name),
     }
 
 
@@ -90,8 +93,10 @@ def _object(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _signature(message: Mapping[str, Any], kind: str, nonce: str, workflow: str) -> Signed | None:
+def _signature(message: Mapping[str, Any], kind: str, nonce: str, previous: str, workflow: str) -> Signed | None:
     found = signature_of(message)
     if found is None or FIELD not in message:
         return None
-    return Signed(kind=kind, nonce=nonce, workflow=workflow, id=found.id, time=found.time, value=found.value)
+    return Signed(
+        kind=kind, nonce=nonce, previous=previous, workflow=workflow, id=found.id, time=found.time, value=found.value
+    )

@@ -26,29 +26,30 @@ from plansurvive.plans.signatures import (
 
 KEY = Ed25519PrivateKey.generate()
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
+NONCE = "0123456789abcdef"
 MESSAGE: dict[str, Any] = {"stepId": "s", "approved": True, "args": {"b": 1.0, "a": ["ä", None]}}
 
 
-def signed(number: int, message: dict[str, Any] = MESSAGE, time: int | None = None) -> dict[str, Any]:
-    """The message, signed for plan-p and its run r; `number` makes the id and, if none is given, the time."""
-    request, at = f"{number:032x}", number if time is None else time
-    value = KEY.sign(signed_bytes("decide", "plan-p", "r", message, request, at)).hex()
-    return {**message, FIELD: {"id": request, "time": at, "value": value}}
+def signed(number: int, message: dict[str, Any] = MESSAGE, time: int = 0, nonce: str = NONCE) -> dict[str, Any]:
+    """The message, signed for plan-p and a nonce of its run; `number` makes the id."""
+    request = f"{number:032x}"
+    value = KEY.sign(signed_bytes("decide", "plan-p", nonce, message, request, time)).hex()
+    return {**message, FIELD: {"id": request, "time": time, "value": value}}
 
 
-def take(message: dict[str, Any], done: Signatures, run: str = "r") -> Signatures:
-    return noted(done, checked(PUBLIC, "decide", "plan-p", run, message, done))
+def take(message: dict[str, Any], done: Signatures, nonce: str = NONCE) -> tuple[Signatures, str]:
+    return noted(done, checked(PUBLIC, "decide", "plan-p", nonce, message, done), nonce)
 
 
-def code(message: dict[str, Any], done: Signatures, run: str = "r") -> str:
+def code(message: dict[str, Any], done: Signatures, nonce: str = NONCE) -> str:
     with pytest.raises(Refused) as caught:
-        take(message, done, run)
+        take(message, done, nonce)
     return caught.value.code
 
 
 def test_the_order_of_fields_does_not_matter_and_everything_else_does() -> None:
     good = signed(1)
-    assert take(dict(reversed(good.items())), Signatures()).used == [f"{1:032x}"]
+    assert take(dict(reversed(good.items())), Signatures())[0].used == [f"{1:032x}"]
     changed: tuple[dict[str, Any], ...] = (
         {"stepId": "t"},
         {"approved": False},
@@ -61,25 +62,45 @@ def test_the_order_of_fields_does_not_matter_and_everything_else_does() -> None:
     fields = ({"time": 2}, {"id": "0" * 32}, {"value": "0" * 128})
     for change in fields:
         assert code({**good, FIELD: {**good[FIELD], **change}}, Signatures()) == "BAD_SIGNATURE"
-    assert code(good, Signatures(), run="another") == "BAD_SIGNATURE"
+    assert code(good, Signatures(), nonce="f" * 16) == "BAD_SIGNATURE"
     assert code(MESSAGE, Signatures()) == "UNSIGNED"
 
 
 def test_no_signature_counts_twice_and_the_memory_is_bounded() -> None:
-    done = Signatures()
-    for number in range(REMEMBERED + 50):
-        done = take(signed(number), done)
-    assert len(done.used) == len(done.times) == REMEMBERED
-    again = [signed(number) for number in (0, 49, 50, REMEMBERED + 49)]
-    assert {code(message, done) for message in again} == {"REPLAYED"}
-    assert take(signed(REMEMBERED + 50), done)
+    done, nonce, sent = Signatures(), NONCE, list[dict[str, Any]]()
+    for number in range(3 * REMEMBERED + 9):
+        sent.append(signed(number, nonce=nonce))
+        done, nonce = take(sent[-1], done, nonce)
+        assert len(done.used) + len(done.earlier) <= 2 * REMEMBERED
+    assert len({nonce, NONCE, done.previous}) == 3
+    assert {code(message, done, nonce) for message in sent} == {"REPLAYED", "BAD_SIGNATURE"}
+    assert {code(message, done, nonce) for message in sent[-REMEMBERED:]} == {"REPLAYED"}
     assert Signatures.model_validate(done.model_dump(mode="json")) == done
+
+
+@pytest.mark.parametrize("count", [0, 1, REMEMBERED - 1, REMEMBERED, 2 * REMEMBERED])
+def test_a_new_message_counts_however_far_the_clock_was_set_back(count: int) -> None:
+    done, nonce = Signatures(), NONCE
+    for number in range(count):
+        done, nonce = take(signed(number, time=9_000_000 + number, nonce=nonce), done, nonce)
+    done, nonce = take(late := signed(count, time=0, nonce=nonce), done, nonce)
+    assert code(late, done, nonce) == "REPLAYED"
+
+
+def test_a_message_that_is_on_its_way_while_the_nonce_changes_counts_once() -> None:
+    done, nonce, under_way = Signatures(), NONCE, signed(REMEMBERED, nonce=NONCE)
+    for number in range(REMEMBERED):
+        done, nonce = take(signed(number), done, nonce)
+    assert nonce != NONCE
+    done, nonce = take(under_way, done, nonce)
+    assert code(under_way, done, nonce) == "REPLAYED"
+    assert code(under_way, Signatures(), nonce) == "BAD_SIGNATURE", "control: by the nonce before alone"
 
 
 def test_a_start_can_be_used_for_some_minutes_only() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     message = signed(1, time=int(now.timestamp() * 1_000))
-    content = signed_bytes("decide", "plan-p", "r", MESSAGE, f"{1:032x}", message[FIELD]["time"])
+    content = signed_bytes("decide", "plan-p", NONCE, MESSAGE, f"{1:032x}", message[FIELD]["time"])
     found = signature_of(message)
     for minutes, problem in ((0, ""), (START_MINUTES, ""), (START_MINUTES + 1, "too old"), (-START_MINUTES - 1, "old")):
         assert problem in start_problem(PUBLIC, found, content, now + timedelta(minutes=minutes))

@@ -29,10 +29,3 @@ def test_a_due_time_is_used_whatever_the_clock_says(tmp_path: Path) -> None:
     assert is_first(tmp_path, "plan-a-2026-01-01T00:00:00Z", "one")
     assert not is_first(tmp_path, "plan-a-2026-01-01T00:00:00Z", "two")
     assert is_first(tmp_path, "plan-a-2026-01-01T00:00:00Z", "one")
-
-
-def test_another_start_is_used_as_long_as_its_signature_counts(tmp_path: Path) -> None:
-    assert is_first(tmp_path, "plan-a", "one", HOUR)
-    assert not is_first(tmp_path, "plan-a", "two", HOUR)
-    assert is_first(tmp_path, "plan-a", "two", -1), "an id is free again when the server has forgotten its plan"
-    assert not is_first(tmp_path, "plan-a", "one", HOUR)

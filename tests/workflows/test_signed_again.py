@@ -14,6 +14,7 @@ The forger speaks plain Temporal: resets, terminates and starts workflows, and s
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,12 @@ from plansurvive.client import decisions, resume, runs
 from plansurvive.client.decisions import Choice
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
+from plansurvive.plans.signatures import NONCE, REMEMBERED
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import Signer
+from plansurvive.runtime.signing import Signer, private_key, signed
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.workflow_runner import runner_for
-from tests.driving import Plans, Started, step, terminated
+from tests.driving import Plans, Started, refusals, step, terminated
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
@@ -270,6 +272,14 @@ async def test_nothing_from_before_a_plan_was_terminated_counts_when_it_is_start
         await plan.until_asked("hold")
         assert calls(idle) == 2
         await terminated(plan.client, plan.id)
+        # And starts again: with a signature of its own it counts, under the same id and at once.
+        anew = signed(private_key(settings), "start", plan.id, "", start)
+        await plan.client.start_workflow(
+            "PlanWorkflow", anew, id=plan.id, task_queue=idle.queue, execution_timeout=idle.ceiling
+        )
+        view = await plan.until_asked("gate")
+        assert "unsigned" not in view
+        await terminated(plan.client, plan.id)
         record = await runs.audit(owner, plan.id, settings, verify=True)
         assert [len([each for each in one.entries if each.action == "approve"]) for one in (*record.others, record)]
 
@@ -305,3 +315,34 @@ async def test_a_decision_about_a_plan_approves_nothing_in_the_run_that_continue
         approvals = [(each.by, each.outcome) for each in record.entries if each.action == "approve"]
         assert approvals == [("ann", "accepted")], record.entries
         await terminated(plan.client, later.id)
+
+
+async def test_messages_count_once_also_when_there_are_more_than_a_run_remembers(
+    idle: Plans, owner: Client, make_worker: MakeWorker, settings: Settings
+) -> None:
+    """The run takes another nonce then, which the memo shows; what is on its way meanwhile is not refused."""
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, owner, [GATE, HOLD])
+        await plan.until_asked("gate")
+        before = (await plan.handle.describe()).run_id
+        nonce = await (await plan.handle.describe()).memo_value(NONCE, "")
+        for _ in range(REMEMBERED // 5 + 1):
+            await asyncio.gather(*(decisions.control(owner, plan.id, "clear_session") for _ in range(5)))
+        assert await (await plan.handle.describe()).memo_value(NONCE, "") != nonce
+        await approved(owner, plan)
+        view = await plan.until_asked("hold")
+        assert (calls(idle), refusals(view)) == (1, [])
+        message = await sent(plan, [e for e in await newest(plan) if is_decision(e)])
+        assert await refused(plan, message) == "REPLAYED"
+        assert (await plan.handle.describe()).run_id == before, "all of it in one run"
+        await replays(plan)
+        await terminated(plan.client, plan.id)
+        found = (await runs.audit(owner, plan.id, settings, verify=True)).verification
+        assert found is not None
+        assert found.problems == []
+
+
+def is_decision(event: HistoryEvent) -> bool:
+    """Whether it is the event with which a plan took a decision, not another message."""
+    accepted = event.workflow_execution_update_accepted_event_attributes
+    return accepted.accepted_request.input.name == "decide"

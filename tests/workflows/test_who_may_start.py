@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
@@ -103,6 +105,47 @@ async def test_an_undo_without_the_key_restores_nothing(
         # Control: the owner's undo.
         assert (await undo.undo(owner, plan.id)).restored
         assert (idle.workspace / "orig.txt").read_text() == "ORIGINAL"
+
+
+async def test_a_signed_undo_that_is_copied_from_the_history_restores_nothing(
+    idle: Plans, owner: Client, make_worker: MakeWorker
+) -> None:
+    """Within the minutes for which its signature counts; also of an undo that was refused, and by a reset."""
+
+    async def forged() -> None:
+        with pytest.raises(WorkflowFailureError) as caught:
+            await idle.client.execute_workflow("ChangesWorkflow", copied, id=name, task_queue=idle.queue)
+        assert isinstance(caught.value.cause, ActivityError)
+        assert "UNSIGNED: only signed undos count here: it was started before" in str(caught.value.cause.cause)
+
+    async with make_worker(decisions="signed"):
+        plan = await changed(idle)
+        file, name = idle.workspace / "orig.txt", f"undo-{plan.id.removeprefix('plan-')}"
+        file.write_text("by hand")
+        assert (await undo.undo(owner, plan.id)).refused
+        copied = await started_with(idle.client, name)
+        file.write_text("new")
+        await forged()
+        assert file.read_text() == "new"
+        # Control: the owner's undo, which is signed anew.
+        assert (await undo.undo(owner, plan.id)).restored
+        assert file.read_text() == "ORIGINAL"
+        copied = await started_with(idle.client, name)
+        await forged()
+        await idle.client.workflow_service.reset_workflow_execution(ResetWorkflowExecutionRequest(
+            namespace=idle.client.namespace, workflow_execution=WorkflowExecution(workflow_id=name),
+            workflow_task_finish_event_id=4, request_id="again",
+        ))  # fmt: skip
+        with pytest.raises(WorkflowFailureError):
+            await idle.client.get_workflow_handle(name).result()
+        assert file.read_text() == "ORIGINAL"
+
+
+async def started_with(client: Client, name: str) -> Any:
+    """What the newest run of a workflow was started with, as its history has it."""
+    events = (await client.get_workflow_handle(name).fetch_history()).events
+    payloads = events[0].workflow_execution_started_event_attributes.input.payloads
+    return (await client.data_converter.decode(list(payloads)))[0]
 
 
 async def test_with_open_decisions_an_unsigned_undo_counts(idle: Plans, make_worker: MakeWorker) -> None:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from plansurvive.plans.audit.chain import broken, chained, differs, forged, hash_of, head, origin
 from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.plans.signatures import nonce_after
 from plansurvive.runtime.audit.messages import of_message, of_start
 from plansurvive.runtime.signing import signed
 
@@ -95,6 +96,11 @@ def test_signatures_are_checked_without_the_message(name: str, kind: str, messag
     assert forged(entries, "plan-a", wrong)
     assert forged(entries, "plan-b", public)
     assert forged([entries[0].model_copy(update={"message": "0" * 64})], "plan-a", public)
+    # Sent while the run took its next nonce.
+    later = chained([Act(time=NOON, **of_message(name, sent, nonce_after("run"), "run"))], ORIGIN)
+    assert forged(later, "plan-a", public) == []
+    assert forged(later, "plan-a", wrong)
+    assert forged(chained([Act(time=NOON, **of_message(name, sent, nonce_after("run")))], ORIGIN), "plan-a", public)
 
 
 def test_the_signature_of_a_start_is_checked() -> None:
