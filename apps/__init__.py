@@ -20,6 +20,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "evaluation": ("", ()),
     "releases": ("", ()),
     "schedules": ("", ()),
+    "review": ("review", ("textual",)),
     "service": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""

@@ -60,6 +60,11 @@ def part(app: str, module: str) -> ModuleType:
     return import_module(command.target)
 
 
+def is_installed(app: str) -> bool:
+    """Whether an app and its libraries are there."""
+    return _exists(_APPS) and not _command(app, "").missing
+
+
 def sides(side: str) -> list[ModuleType]:
     """The modules of that name of our apps that are installed and have one."""
     apps = list(import_module(_APPS).EXTRAS) if _exists(_APPS) else []

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -465,26 +465,3 @@ def test_pure_code_passes(source: str) -> None:
 )
 def test_what_a_workflow_needs_passes(source: str) -> None:
     assert not purity_problems(source, "workflows")
-
-
-OF_THE_REVIEW_SCREEN = {"client/cli/review.py"}
-"""Who may import it: the command that opens it."""
-
-
-def borrowers(sources: Iterable[tuple[str, str]]) -> set[str]:
-    """The files outside the review screen that import from it."""
-    return {
-        name
-        for name, source in sources
-        if not name.startswith("client/review/")
-        and any(found.startswith("client.review") for found in imported(source))
-    }
-
-
-def test_nothing_borrows_from_the_review_screen() -> None:
-    sources = [(path.relative_to(ROOT).as_posix(), path.read_text()) for path in modules("client")]
-    assert borrowers(sources) == OF_THE_REVIEW_SCREEN
-
-
-def test_a_module_that_borrows_from_the_review_screen_is_seen() -> None:
-    assert borrowers([("client/answers/form.py", "from plansurvive.client.review.schema_form import Field")]) != set()

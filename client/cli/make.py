@@ -11,10 +11,11 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from plansurvive.client import draft, runs
-from plansurvive.client.cli import output, review, session
+from plansurvive.client.cli import output, session
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.cli.spans import seconds_of
@@ -122,8 +123,9 @@ class MakeRequest:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
             output.say(f"The LLM is {'writing the plan' if self.split is None else 'splitting the request'} ...")
         view = await draft.drafted(here.client, started.plan_id, output.say)
-        if not (self.as_json or self.out or self.yes) and review.on_a_screen():
-            if await review.show(here, started.plan_id, until_begun=True):
+        screen = None if self.as_json or self.out or self.yes else screen_here()
+        if screen is not None:
+            if await screen.show(here, started.plan_id, until_begun=True):
                 return await self._to_the_end(here, started)
             view = await runs.show(here.client, started.plan_id)
         if view.problems:

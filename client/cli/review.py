@@ -1,28 +1,19 @@
-"""`plan review`: the review screen in the terminal or, with --web, the review on the web page."""
+"""`plan review`: the review screen in the terminal or, with --web, the review on the web page. Each is an app."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from types import ModuleType
+from typing import Annotated
 
 import typer
 
 from plansurvive.client import runs
+from plansurvive.client.apps import is_installed, part
 from plansurvive.client.cli import environment, session
-from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.options import Id
-from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
-from plansurvive.client.local_tools import known_tools, tools_of
-from plansurvive.client.requests.llm import require_llm_of
-from plansurvive.client.rpc import ask, describe
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.run import ENDED, Run
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.models import PlanView
-
-if TYPE_CHECKING:
-    from plansurvive.client.review.deciding.around import Around
 
 Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]
 
@@ -35,52 +26,17 @@ def review(plan: Id, web: Web = False) -> None:
 
         review_on_page(environment.settings(), plan_id(plan))
         return
-    if not on_a_screen():
+    if not _on_a_terminal():
         text = "plan review needs a terminal; use --web, or the commands plan show, plan edit and plan begin"
         raise PlanError(text, "NO_TERMINAL")
-    session.run(lambda here: show(here, plan))
+    screen = part("review", "screen")
+    session.run(lambda here: screen.show(here, plan))
 
 
-def on_a_screen() -> bool:
-    """Whether the review screen can be shown."""
+def screen_here() -> ModuleType | None:
+    """The review screen, for commands that show it in between; None: there is no terminal, or it is not installed."""
+    return part("review", "screen") if _on_a_terminal() and is_installed("review") else None
+
+
+def _on_a_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:
-    """Show the screen until the user leaves it. Returns whether the plan left review. Raises PlanNotFound, NoWorker."""
-    from plansurvive.client.review.app import ReviewApp  # slow to import, and most commands do not need it
-
-    view = await runs.show(here.client, plan)
-    tools = await tools_of(here.client, plan, here.settings)
-    app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
-    app.leaves_on_begin = until_begun
-    app.llm_check = lambda: require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
-    app.look = lambda view, before: _around(here, plan_id(plan), view, before)
-    app.compare = lambda item: _compared(here, plan_id(plan), item)
-    left = await app.run_async(mouse=False)
-    if app.failure:
-        raise app.failure
-    return left == "begun" or app.view.status not in ("draft", "review")
-
-
-async def _compared(here: Connected, plan: str, card: Card) -> Card:
-    """A call with other arguments, with what it would change in a file here."""
-    return await compared(here, card, (await describe(here.client, plan)).task_queue)
-
-
-async def _around(here: Connected, plan: str, view: PlanView, before: Around) -> Around:
-    """What pending calls would change in files here, and which steps will ask; the latter once for each version."""
-    from plansurvive.client.requests.asking import asking_of  # as slow to import
-    from plansurvive.client.review.deciding.around import Around
-
-    queue = (await describe(here.client, plan)).task_queue if view.pending else None
-    found = {item.step_id: (await compared(here, item, queue)).change for item in view.pending}
-    asking = before.asking
-    if asking is None and view.status not in (*ENDED, "draft"):
-        state = await ask(here.client, plan, "state")
-        if "order" in state:
-            return Around(found)  # an agent chooses its calls as it works
-        run = Run.model_validate(state)
-        tools = known_tools(here.settings) | run.facts.tools
-        asking = {each.step_id: each.reason for each in asking_of(run, tools, here.settings)}
-    return Around(found, asking)

@@ -9,10 +9,10 @@ import typer
 
 from plansurvive.client import runs
 from plansurvive.client.cli import environment, output, session, signals
-from plansurvive.client.cli import review as reviewing
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson, File
+from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.cli.spans import seconds_of
@@ -133,7 +133,8 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
     started = await _start(here, request)
     begun.append(started)
     link = here.link(started.workflow_id)
-    if request.flags.review and (as_json or not reviewing.on_a_screen()):
+    screen = screen_here() if request.flags.review and not as_json else None
+    if request.flags.review and screen is None:
         _say_in_review(started.plan_id)
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
@@ -141,9 +142,9 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         return summary
     page = here.page(started.plan_id)
     output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, page))))
-    if request.flags.review and reviewing.on_a_screen():
+    if screen is not None:
         await drafted(here.client, started.plan_id, output.say)
-        if not await reviewing.show(here, started.plan_id, until_begun=True):
+        if not await screen.show(here, started.plan_id, until_begun=True):
             _say_in_review(started.plan_id)
             raise typer.Exit(INTERRUPTED)
     summary = await follow(here, started.plan_id, as_json=False)

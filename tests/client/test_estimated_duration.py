@@ -7,9 +7,9 @@ from datetime import timedelta
 
 from rich.console import Console
 
+from plansurvive.apps.review.rows import heading
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.make import rows_of
-from plansurvive.client.review.rows import heading
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.models import BriefView, PlanView

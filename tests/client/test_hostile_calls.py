@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from plansurvive.apps.review.rows import detail
 from plansurvive.client.cli.asking import question
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.question import Question
@@ -23,7 +24,6 @@ from plansurvive.client.cli.output import show_json
 from plansurvive.client.decide.shown import NOW as FILE_NOW
 from plansurvive.client.decide.shown import with_change
 from plansurvive.client.pending import Pending
-from plansurvive.client.review.rows import detail
 from plansurvive.client.runs import BriefView, EventView
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.large_value import LargeValue

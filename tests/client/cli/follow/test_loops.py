@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 from rich.console import Console
 
+from plansurvive.apps.review.nested import shown_steps
+from plansurvive.apps.review.rows import detail, rows
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.catch_up import past
-from plansurvive.client.review.nested import shown_steps
-from plansurvive.client.review.rows import detail, rows
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.models import BriefView, PlanView
 from plansurvive.plans.views.progress.events import EventView, events

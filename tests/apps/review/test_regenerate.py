@@ -10,7 +10,7 @@ from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.client.review.conftest import LIST, WRITE, Screen, Start, screen_of
+from tests.apps.review.conftest import LIST, WRITE, Screen, Start, screen_of
 
 
 async def ask_for_a_list(screen: Screen, key: str) -> None:

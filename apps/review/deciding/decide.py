@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
+from plansurvive.apps.review.deciding.answering import answered
+from plansurvive.apps.review.deciding.other_args import Compare, approved_with_others
+from plansurvive.apps.review.dialogs import Approve, AskText
+from plansurvive.apps.review.plan_screen import LivePlan
+from plansurvive.apps.review.undisturbed import undisturbed
 from plansurvive.client import runs
-from plansurvive.client.review.deciding.answering import answered
-from plansurvive.client.review.deciding.other_args import Compare, approved_with_others
-from plansurvive.client.review.dialogs import Approve, AskText
-from plansurvive.client.review.plan_screen import LivePlan
-from plansurvive.client.review.undisturbed import undisturbed
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.views.card import Card

@@ -17,11 +17,11 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Select, Static
 
+from plansurvive.apps.review.rows import news
+from plansurvive.apps.review.text_field import Typing
 from plansurvive.client.forms.step_draft import Draft, Unwritable
 from plansurvive.client.forms.texts import text_of
 from plansurvive.client.forms.tree import Node
-from plansurvive.client.review.rows import news
-from plansurvive.client.review.text_field import Typing
 from plansurvive.plans.edits import Edit
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.views.models import PlanView, StepView

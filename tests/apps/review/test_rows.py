@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from plansurvive.client.review.rows import change_log, cut, detail, heading, news, rows
+from plansurvive.apps.review.rows import change_log, cut, detail, heading, news, rows
 from plansurvive.plans.views.models import PlanView
 
 STEP = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.apps.review.deciding.around import OVERWRITES, Around
 from plansurvive.client.decide.shown import CHANGE, NOW
-from plansurvive.client.review.deciding.around import OVERWRITES, Around
 from plansurvive.plans.edits import RemoveStep, SetField, SkipStep
 from plansurvive.plans.views.models import PlanView, StepView
-from tests.client.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
+from tests.apps.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
 
 LONG = {"id": "nap", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["remove"]}
 

@@ -14,8 +14,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from plansurvive.apps.review.text_field import Typing
 from plansurvive.client.decide.shown import styles
-from plansurvive.client.review.text_field import Typing
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.views.call_text import call_rows, folded_rows, value_rows
 from plansurvive.plans.views.card import Card

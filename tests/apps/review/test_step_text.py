@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from plansurvive.apps.review.step_text import as_text, edits_of
 from plansurvive.client.forms.editor import let_edit
-from plansurvive.client.review.step_text import as_text, edits_of
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.errors import PlanError
-from tests.client.review.conftest import Open
+from tests.apps.review.conftest import Open
 
 STEP: dict[str, Any] = {"id": "w", "tool": "write_file", "args": {"path": "a"}, "description": "x", "status": "ready"}
 

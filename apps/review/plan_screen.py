@@ -1,6 +1,6 @@
 """The live display of a plan: heading, rows, details of the chosen step, a remark and the key hints.
 
-Only changes are redrawn, so that slow terminals can keep up. The key bindings are in `client.review.app`.
+Only changes are redrawn, so that slow terminals can keep up. The key bindings are in `apps.review.app`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from plansurvive.apps.review.deciding.around import NOTHING, Around
+from plansurvive.apps.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
+from plansurvive.apps.review.nested import shown_steps
+from plansurvive.apps.review.rows import change_log, cut, detail, heading, rows
+from plansurvive.apps.review.step_form import EditScreen
 from plansurvive.client import runs
-from plansurvive.client.review.deciding.around import NOTHING, Around
-from plansurvive.client.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
-from plansurvive.client.review.nested import shown_steps
-from plansurvive.client.review.rows import change_log, cut, detail, heading, rows
-from plansurvive.client.review.step_form import EditScreen
 from plansurvive.client.runs import PlanView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec

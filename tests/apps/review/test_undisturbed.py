@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from plansurvive.client.review.undisturbed import undisturbed
+from plansurvive.apps.review.undisturbed import undisturbed
 from tests.waiting import until
 
 

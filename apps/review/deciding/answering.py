@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from plansurvive.apps.review.dialogs import AskText
 from plansurvive.client import runs
-from plansurvive.client.review.dialogs import AskText
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.waiting.questions import about, as_typed, has_default, misfit, value_of
 
 if TYPE_CHECKING:
-    from plansurvive.client.review.plan_screen import LivePlan
+    from plansurvive.apps.review.plan_screen import LivePlan
 
 
 async def answered(screen: LivePlan, item: Card, wanted: bool) -> bool:

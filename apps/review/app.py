@@ -19,19 +19,19 @@ from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 
+from plansurvive.apps.review.deciding.decide import Deciding, refusal_text
+from plansurvive.apps.review.dialogs import AskText, Confirm, PickTool, Reading
+from plansurvive.apps.review.keys import HELP
+from plansurvive.apps.review.nested import why_not_edited
+from plansurvive.apps.review.step_form import EditScreen
+from plansurvive.apps.review.step_text import as_text, edits_of
+from plansurvive.apps.review.undisturbed import undisturbed
 from plansurvive.client import edits as editing
 from plansurvive.client import runs
 from plansurvive.client.differences.plan_diff import PlanDiff
 from plansurvive.client.differences.plan_rows import plan_rows
 from plansurvive.client.forms.editor import let_edit
 from plansurvive.client.forms.step_draft import Draft, new_step
-from plansurvive.client.review.deciding.decide import Deciding, refusal_text
-from plansurvive.client.review.dialogs import AskText, Confirm, PickTool, Reading
-from plansurvive.client.review.keys import HELP
-from plansurvive.client.review.nested import why_not_edited
-from plansurvive.client.review.step_form import EditScreen
-from plansurvive.client.review.step_text import as_text, edits_of
-from plansurvive.client.review.undisturbed import undisturbed
 from plansurvive.plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
 

@@ -16,10 +16,10 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widgets import OptionList, Static
 
+from plansurvive.apps.review.app import ReviewApp
 from plansurvive.client import edits as editing
 from plansurvive.client import runs
 from plansurvive.client.local_tools import tools_of
-from plansurvive.client.review.app import ReviewApp
 from plansurvive.plans.edits import Edit
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.app import App, ComposeResult
 
+from plansurvive.apps.review.step_form import FieldRow
 from plansurvive.client.forms.flat import flat_fields
-from plansurvive.client.review.step_form import FieldRow
 
 
 @pytest.mark.parametrize("chosen", ["groß", "klein", 7, True])

@@ -16,13 +16,13 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from plansurvive.apps.review.dialogs import Approve
+from plansurvive.apps.review.plan_screen import LivePlan
+from plansurvive.apps.review.step_form import FieldRow
 from plansurvive.client import runs
 from plansurvive.client.decide.changed_call import edit_rows, is_same, with_args
 from plansurvive.client.forms.flat import flat_fields
 from plansurvive.client.forms.texts import ABSENT, Unreadable
-from plansurvive.client.review.dialogs import Approve
-from plansurvive.client.review.plan_screen import LivePlan
-from plansurvive.client.review.step_form import FieldRow
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec

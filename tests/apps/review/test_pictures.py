@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.review.conftest import STEPS, Open, Screen
+from tests.apps.review.conftest import STEPS, Open, Screen
 from tests.nightly import sampled
 
 PICTURES = Path(__file__).parent / "pictures"

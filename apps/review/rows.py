@@ -14,11 +14,11 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from plansurvive.apps.review.deciding.around import NOTHING, Around
+from plansurvive.apps.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plansurvive.client.decide.shown import NOW, coloured
 from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.client.plan_file import races_among
-from plansurvive.client.review.deciding.around import NOTHING, Around
-from plansurvive.client.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names

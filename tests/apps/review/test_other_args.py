@@ -12,7 +12,7 @@ from plansurvive.client.decide.shown import with_change
 from plansurvive.client.runs import Choice
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.views.card import Card
-from tests.client.review.conftest import Open, Screen
+from tests.apps.review.conftest import Open, Screen
 
 SAVE = {"id": "save", "tool": "write_file", "args": {"path": "a.txt", "content": "one\ntwo"}, "description": "Save it"}
 NAP = {"id": "nap", "tool": "sleep", "args": {"seconds": 1}, "requiresApproval": True, "description": "Wait"}
