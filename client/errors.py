@@ -21,11 +21,11 @@ PlanError                 plans/errors.py
 ├── ImportRefused         a document of which no plan can be made; apps/importers/document.py
 ├── BadRecord             the file of an audit record is none; runtime/audit/files.py
 ├── PruneRefused          nothing was removed; features/upkeep/sweep.py
-├── Forbidden             somebody on the web page may not do this; client/web/access/people.py
+├── Forbidden             somebody on the web page may not do this; client/access/people.py
 ├── Forbidden             an agent, or the person it speaks for, may not do this; client/mcp/host.py
-├── SlowBody              a request of the web page that does not arrive in time; client/web/access/guard.py
-├── LoginFailed           a login on the web page that did not end in a person; client/web/access/oidc/provider.py
-├── BadForm               a form of the web page that is not accepted; client/web/forms.py
+├── SlowBody              a request of the web page that does not arrive in time; client/access/guard.py
+├── LoginFailed           a login on the web page that did not end in a person; client/access/oidc/provider.py
+├── BadForm               a form of the web page that is not accepted; client/access/forms.py
 ├── OutsideRoots          a path that the web page, or an agent, may not use; client/requests/roots.py
 ├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py
 └── InvalidPlan           plans/errors.py

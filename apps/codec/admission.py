@@ -17,8 +17,8 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
-    from plansurvive.client.web.access.access import Access
-    from plansurvive.client.web.access.oidc.login import OidcAccess
+    from plansurvive.client.access.access import Access
+    from plansurvive.client.access.oidc.login import OidcAccess
 
 MAX_TOKEN = 16_384
 AUDIENCE = "PLANS_CODEC_AUDIENCE"
@@ -98,10 +98,10 @@ def login_of(settings: Settings, environ: Mapping[str, str]) -> Login | None:
     if settings.codec_audience and settings.codec_audience == settings.web_oidc_client_id:
         text = "this is the page's client id: ID tokens would count as access tokens; name another audience"
         raise SettingError({AUDIENCE: text})
-    from plansurvive.client.web.access.choose import (
+    from plansurvive.client.access.choose import (
         access_for,  # lazily: without a login, no library of the web page is needed
     )
-    from plansurvive.client.web.access.oidc.login import OidcAccess
+    from plansurvive.client.access.oidc.login import OidcAccess
 
     access = access_for(settings, environ, "", "127.0.0.1:0")
     if isinstance(access, OidcAccess):

@@ -23,28 +23,28 @@ from plansurvive.apps.schedules.server import checked_name
 from plansurvive.apps.schedules.spec import OVERLAPS, Timing, catchup_of, overlap_of, spec_of, zone_of
 from plansurvive.apps.schedules.views import list_schedules, show_schedule
 from plansurvive.apps.schedules.words import clock
-from plansurvive.client.pages import Entry
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.forms.schema_form import MORE
+from plansurvive.client.pages import Link, done, page, ready, site_of
+from plansurvive.client.requests.plan_form import Choices, Source, checked, choices_of, requested, source_of
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.forms import done, form_of, text_of
-from plansurvive.client.web.rendering import page
-from plansurvive.client.web.schema_form import MORE
-from plansurvive.client.web.service import service_of
-from plansurvive.client.web.start.pages import choices_of, ready, source_of
-from plansurvive.client.web.start.sources import Choices, Source, checked, requested
 from plansurvive.plans.errors import InvalidPlan, PlanError
 
-ENTRY = Entry("schedules", "/schedules", "Schedules")
-OFFER = Entry("schedules", "/schedules/new", "Run it at set times …")
+NAV = "schedules"
+LINKS = {
+    "navigation": Link(NAV, "/schedules", "Schedules"),
+    "start": Link(NAV, "/schedules/new", "Run it at set times …"),
+}
 TEXTS = ("name", "cron", "every", "calendar", "timezone", "jitter", "start", "end", "overlap", "catchup", "limit",
          "note", "pause_on_failure", "paused")  # fmt: skip
 
 
 async def listed(request: Request) -> Response:
     """All schedules."""
-    client = await service_of(request).client()
+    client = await site_of(request).client()
     found = sorted([each async for each in list_schedules(client)], key=lambda each: each.name)
-    return page(request, "schedules/schedules.html", nav=ENTRY.name, schedules=found, at=at)
+    return page(request, "schedules/schedules.html", nav=NAV, schedules=found, at=at)
 
 
 async def show(request: Request) -> Response:
@@ -88,7 +88,7 @@ async def update(request: Request) -> Response:
         )
         if changes == Changes():
             raise PlanError("Nothing to change: say what is different.", "BAD_SCHEDULE")
-        await update_schedule(await service_of(request).client(), name, changes)
+        await update_schedule(await site_of(request).client(), name, changes)
     except PlanError as error:
         return await _shown(request, name, typed, on_the_page(error))
     return _done(request, f"Schedule {name} is changed.")
@@ -108,7 +108,7 @@ async def pause(request: Request) -> Response:
     """Start no further runs."""
     form, name = await form_of(request), request.path_params["name"]
     note = text_of(form, "note").strip() or f"paused by {person_of(request).name}"
-    await pause_schedule(await service_of(request).client(), name, note)
+    await pause_schedule(await site_of(request).client(), name, note)
     return _done(request, f"Schedule {name} is paused.")
 
 
@@ -117,7 +117,7 @@ async def resume(request: Request) -> Response:
     """Start runs again."""
     form, name = await form_of(request), request.path_params["name"]
     note = text_of(form, "note").strip() or f"resumed by {person_of(request).name}"
-    await resume_schedule(await service_of(request).client(), name, note)
+    await resume_schedule(await site_of(request).client(), name, note)
     return _done(request, f"Schedule {name} is no longer paused.")
 
 
@@ -139,7 +139,7 @@ async def delete(request: Request) -> Response:
     """Delete a schedule; its runs stay."""
     await form_of(request)
     name = request.path_params["name"]
-    await delete_schedule(await service_of(request).client(), name)
+    await delete_schedule(await site_of(request).client(), name)
     return done(request, "/schedules", f"Schedule {name} is deleted.")
 
 
@@ -163,7 +163,7 @@ def at(time: Any, zone: str) -> str:
 
 
 async def _create(request: Request, source: Source, choices: Choices, typed: dict[str, str]) -> str:
-    settings, name = service_of(request).settings, checked_name(typed["name"].strip())
+    settings, name = site_of(request).settings, checked_name(typed["name"].strip())
     timing = timing_of(typed)
     rules = Rules(
         overlap=typed["overlap"] or "skip", catchup=catchup_of(typed["catchup"] or None),
@@ -185,12 +185,12 @@ async def _create(request: Request, source: Source, choices: Choices, typed: dic
 def _new(
     request: Request, source: Source, choices: Choices, typed: dict[str, str], error: PlanError | None = None
 ) -> Response:
-    settings = service_of(request).settings
+    settings = site_of(request).settings
     found = checked(source, choices, settings)
     problems = list(error.problems) if isinstance(error, InvalidPlan) else [*found.problems, *found.inputs.problems]
     refused = None if isinstance(error, InvalidPlan) else error or found.refused
     return page(
-        request, "schedules/schedule_new.html", status=422 if error else 200, nav=ENTRY.name, found=found,
+        request, "schedules/schedule_new.html", status=422 if error else 200, nav=NAV, found=found,
         source=source, choices=choices, typed=typed, problems=problems, error=refused,
         roots=Roots.of(settings), overlaps=list(OVERLAPS),
     )  # fmt: skip
@@ -199,9 +199,9 @@ def _new(
 async def _shown(
     request: Request, name: str, typed: dict[str, str] | None = None, error: PlanError | None = None
 ) -> Response:
-    found = await show_schedule(await service_of(request).client(), name)
+    found = await show_schedule(await site_of(request).client(), name)
     return page(
-        request, "schedules/schedule.html", status=422 if error else 200, nav=ENTRY.name, schedule=found, at=at,
+        request, "schedules/schedule.html", status=422 if error else 200, nav=NAV, schedule=found, at=at,
         error=error, typed=typed or {}, overlaps=list(OVERLAPS),
     )  # fmt: skip
 

@@ -17,7 +17,7 @@ from mcp.server.mcpserver import Context
 
 from plansurvive.client.mcp.decisions.rules import Deciding
 from plansurvive.client.requests.connected import Connected, with_worker
-from plansurvive.client.web.live.hub import Hub
+from plansurvive.client.watchers.hub import Hub
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.messages import Via
 from plansurvive.runtime import server as embedded

@@ -13,7 +13,7 @@ import signal
 import sys
 import traceback
 
-from plansurvive.client.web.access import Access
+from plansurvive.client.access import Access
 from plansurvive.client.web.serve import serve
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import safe

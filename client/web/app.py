@@ -14,15 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from plansurvive.client.access import Guard
+from plansurvive.client.access.guard import SlowBody
+from plansurvive.client.access.oidc.provider import LoginFailed
+from plansurvive.client.access.people import Forbidden, unguarded
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from plansurvive.client.mcp.http.endpoint import McpEndpoint, endpoint
 from plansurvive.client.pages import all_pages
 from plansurvive.client.web import assets, one_time
-from plansurvive.client.web.access import Guard
-from plansurvive.client.web.access import pages as login
-from plansurvive.client.web.access.guard import SlowBody
-from plansurvive.client.web.access.oidc.provider import LoginFailed
-from plansurvive.client.web.access.people import Forbidden, unguarded
+from plansurvive.client.web import login_pages as login
 from plansurvive.client.web.decisions import routes as decisions
 from plansurvive.client.web.drafts import routes as drafts
 from plansurvive.client.web.graph import routes as graph

@@ -19,15 +19,15 @@ from starlette.routing import Route
 from temporalio.client import Client
 
 from plansurvive.client import runs
+from plansurvive.client.access import public
+from plansurvive.client.access.forms import BadForm, form_of, text_of
 from plansurvive.client.calls import with_values
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.rpc import describe
-from plansurvive.client.web.access import public
 from plansurvive.client.web.decisions.asked import asked_now, cards_of
 from plansurvive.client.web.decisions.cards import Shown
 from plansurvive.client.web.decisions.inbox import outcome
-from plansurvive.client.web.forms import BadForm, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import Refused

@@ -18,10 +18,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from plansurvive.client.pages import all_pages, entries
-from plansurvive.client.web.access import Role, csrf_of
+from plansurvive.client.access import Role, csrf_of
+from plansurvive.client.pages import all_pages, links, site_of
 from plansurvive.client.web.assets import asset
-from plansurvive.client.web.service import service_of
 from plansurvive.client.web.words import duration, status_mark, status_word
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import exact, line, safe
@@ -87,7 +86,7 @@ def environment() -> jinja2.Environment:
         "url_of": url_of,
         "partial": False,
         "duration": duration,
-        "added": entries,
+        "links": links,
     }
     return found
 
@@ -123,8 +122,8 @@ def _common(request: Request) -> dict[str, Any]:
         "person": person,
         "may": person.may if person else lambda _role: False,
         "csrf": csrf_of(request),
-        "can_log_out": service_of(request).access.can_log_out,
-        "said": lambda: service_of(request).take_said(request) if person else [],
+        "can_log_out": site_of(request).access.can_log_out,
+        "said": lambda: site_of(request).take_said(request) if person else [],
         "path": request.url.path,
         "now": datetime.now(UTC),
         "nav": "",

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 
 import uvicorn
 
-from plansurvive.client.web.access import Access, access_for
-from plansurvive.client.web.access.choose import check
-from plansurvive.client.web.access.limits import server_options
+from plansurvive.client.access import Access, access_for
+from plansurvive.client.access.choose import check
 from plansurvive.client.web.app import application
+from plansurvive.client.web.limits import server_options
 from plansurvive.client.web.service import Service
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import Connection

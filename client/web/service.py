@@ -10,14 +10,17 @@ import asyncio
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.requests import Request
+from starlette.responses import Response
 from temporalio.client import Client
 
+from plansurvive.client.access import Access
 from plansurvive.client.listing import list_plans
-from plansurvive.client.web.access import Access
-from plansurvive.client.web.live.hub import Hub
-from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.client.watchers.hub import Hub
+from plansurvive.client.watchers.watcher import Watcher
+from plansurvive.client.web.rendering import page
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
 from plansurvive.runtime.connect import Connection, find
@@ -84,6 +87,10 @@ class Service:
             number = sum(len(each.waiting or ()) or each.status == PlanStatus.REVIEW for each in listed)
             self._counted = time.monotonic(), number
         return self._counted[1]
+
+    def page(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+        """A page, see `rendering.page`."""
+        return page(request, template, status=status, **context)
 
     def say(self, request: Request, text: str) -> None:
         """Keep a message for the next page of this session."""

@@ -20,13 +20,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput, WorkflowHandle
 
 from plansurvive.client import runs
+from plansurvive.client.access import access_for
 from plansurvive.client.mcp.host import Host
 from plansurvive.client.mcp.http.callers import callers, token
 from plansurvive.client.mcp.http.endpoint import McpEndpoint, caller
 from plansurvive.client.mcp.http.entrance import McpEntrance
 from plansurvive.client.mcp.server import build
 from plansurvive.client.mcp.templates.calling import Templates
-from plansurvive.client.web.access import access_for
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.features.templates.find import project_store

@@ -12,14 +12,14 @@ import typer
 from plansurvive.client.cli import environment, output, signals
 from plansurvive.client.cli.output import say
 from plansurvive.client.cli.session import who
-from plansurvive.client.web.served import ServedPage, recorded, served
+from plansurvive.client.served_page import ServedPage, recorded, served
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from plansurvive.client.web.access import Access
+    from plansurvive.client.access import Access
 
 Port = Annotated[
     int | None, typer.Option("--port", metavar="N", min=0, max=65_535, help="Port; 0 is any free one. Default: 7243.")

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 
 from starlette.requests import Request
 
-from plansurvive.client.web.access.access import Access, Unknown
-from plansurvive.client.web.access.link import Attempts, SecretLink
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.access.oidc.provider import LoginFailed
-from plansurvive.client.web.access.people import Person
+from plansurvive.client.access.access import Access, Unknown
+from plansurvive.client.access.link import Attempts, SecretLink
+from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.oidc.provider import LoginFailed
+from plansurvive.client.access.people import Person
 from plansurvive.runtime.private_files import secret
 from plansurvive.runtime.settings import Settings
 

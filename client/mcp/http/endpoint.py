@@ -25,13 +25,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from plansurvive.client.access import Role, SecretLink, person_of, public
 from plansurvive.client.mcp.host import Caller, Host
 from plansurvive.client.mcp.host import Request as McpRequest
 from plansurvive.client.mcp.http import roles
 from plansurvive.client.mcp.http.callers import PATH, Sender, callers
 from plansurvive.client.mcp.http.entrance import WELL_KNOWN, McpEntrance
 from plansurvive.client.mcp.server import build
-from plansurvive.client.web.access import Role, SecretLink, person_of, public
 from plansurvive.client.web.service import Service
 from plansurvive.plans.definition.parsing import MAX_BYTES
 

@@ -11,10 +11,10 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from plansurvive.client.access.access import Access, Unknown
+from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.people import Forbidden
 from plansurvive.client.mcp.http.callers import PATH, Callers, audience
-from plansurvive.client.web.access.access import Access, Unknown
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.access.people import Forbidden
 from plansurvive.runtime.settings import Settings
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"

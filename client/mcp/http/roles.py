@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ListToolsResult, Tool
 from starlette.requests import Request
 
-from plansurvive.client.web.access.people import Person, Role, person_of
+from plansurvive.client.access.people import Person, Role, person_of
 
 DECIDES = frozenset(("plan_approve", "plan_deny", "plan_answer", "plan_decide"))
 """Tools that take a person's decision, or ask for it; a server has them only if it allows that."""

@@ -8,12 +8,12 @@ from typing import Any
 
 from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
+from plansurvive.client.forms.schema_form import Field
 from plansurvive.client.local_tools import tools_of
 from plansurvive.client.pending import Pending
 from plansurvive.client.rpc import ask_view
 from plansurvive.client.web.decisions.cards import Shown, answer_form
 from plansurvive.client.web.decisions.inbox import outcome
-from plansurvive.client.web.schema_form import Field
 from plansurvive.client.web.service import Service
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.models import BriefView

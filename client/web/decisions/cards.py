@@ -12,9 +12,9 @@ from itertools import groupby
 from typing import Any
 
 from plansurvive.client.decide.call_diff import CallDiff
+from plansurvive.client.forms.schema_form import Field, SchemaForm
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.pending import Pending
-from plansurvive.client.web.schema_form import Field, SchemaForm
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS
 from plansurvive.plans.views.card import Part

@@ -14,12 +14,12 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.client.access.forms import text_of
 from plansurvive.client.calls import with_values
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.differences.plan_diff import field_changes
 from plansurvive.client.pending import Pending
 from plansurvive.client.web.decisions.asked import cards_of
-from plansurvive.client.web.forms import text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import Refused

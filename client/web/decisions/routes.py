@@ -16,19 +16,20 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.calls import with_values
 from plansurvive.client.decide.changed_call import is_same
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker, PlanClosed
-from plansurvive.client.web.access import Role, needs, person_of
+from plansurvive.client.forms.schema_form import Field
+from plansurvive.client.pages import done
 from plansurvive.client.web.decisions.asked import asked_now, cards_of, news, schema_of_args
 from plansurvive.client.web.decisions.cards import answer_form, args_form, groups
 from plansurvive.client.web.decisions.inbox import Inbox, outcome
 from plansurvive.client.web.decisions.live import events
 from plansurvive.client.web.decisions.other_args import final_args, shown_once_more
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
-from plansurvive.client.web.schema_form import Field
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern

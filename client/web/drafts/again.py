@@ -17,10 +17,11 @@ from starlette.responses import Response
 from temporalio.client import Client
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import needs, person_of
+from plansurvive.client.pages import done
 from plansurvive.client.runs import Started
-from plansurvive.client.web.access import Role
-from plansurvive.client.web.access.people import needs, person_of
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.definition.scopes import walk_step

@@ -11,11 +11,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from plansurvive.client import edits as editing
-from plansurvive.client.web.access import Role
-from plansurvive.client.web.access.people import Handler, needs, person_of
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import Handler, needs, person_of
+from plansurvive.client.pages import done
 from plansurvive.client.web.drafts.memory import loaded
 from plansurvive.client.web.drafts.review_page import number_of, refused
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError

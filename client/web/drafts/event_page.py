@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from plansurvive.client import runs
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.forms import done, form_of, text_of
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.pages import done
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import PlanError

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from temporalio.client import Client
 
 from plansurvive.client import edits
+from plansurvive.client.access.people import Author, Person
 from plansurvive.client.ids import plan_id
 from plansurvive.client.undo.whole import Undone
-from plansurvive.client.web.access.people import Author, Person
 from plansurvive.client.web.drafts.reviewed import Reviewed, reviewed
 from plansurvive.client.web.drafts.versions import KnownVersions
 from plansurvive.client.web.service import service_of

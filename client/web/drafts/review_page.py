@@ -11,17 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import needs, person_of
+from plansurvive.client.pages import done, ready
 from plansurvive.client.requests.llm import require_llm_of
-from plansurvive.client.web.access import Role
-from plansurvive.client.web.access.people import needs, person_of
 from plansurvive.client.web.drafts.memory import loaded, memory_of
 from plansurvive.client.web.drafts.reviewed import Reviewed
 from plansurvive.client.web.drafts.rows import rows_of
 from plansurvive.client.web.drafts.versions import Since
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
-from plansurvive.client.web.start.pages import ready
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
 from plansurvive.plans.run import PlanStatus

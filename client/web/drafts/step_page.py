@@ -15,16 +15,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from plansurvive.client import edits as editing
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import needs, person_of
 from plansurvive.client.forms.step_draft import Unwritable
-from plansurvive.client.web.access import Role
-from plansurvive.client.web.access.people import needs, person_of
+from plansurvive.client.pages import done
 from plansurvive.client.web.drafts.memory import loaded, memory_of
 from plansurvive.client.web.drafts.review_page import number_of
 from plansurvive.client.web.drafts.reviewed import Reviewed
 from plansurvive.client.web.drafts.rows import Row, rows_of, why_not_edited
 from plansurvive.client.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
 from plansurvive.client.web.drafts.versions import Since
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.definition.parsing import Unreadable

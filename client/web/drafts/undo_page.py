@@ -10,12 +10,13 @@ from starlette.responses import Response
 from temporalio.client import Client
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import needs
+from plansurvive.client.pages import done
 from plansurvive.client.runs import Started, Summary
 from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
-from plansurvive.client.web.access import Role
-from plansurvive.client.web.access.people import needs
 from plansurvive.client.web.drafts.memory import Undo, memory_of
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import PlanError

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from plansurvive.client.web.access import Role, needs
+from plansurvive.client.access import Role, needs
+from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.client.web.graph.document import document, tag
 from plansurvive.client.web.graph.gantt import time_line
-from plansurvive.client.web.live.watcher import Watcher
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.views.models import PlanView

@@ -14,15 +14,15 @@ from temporalio.client import Client
 
 from plansurvive.activities.lifecycle.agent_history import history_store
 from plansurvive.client import agents, draft, runs
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.local_tools import known_tools
+from plansurvive.client.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
-from plansurvive.client.web.start.pages import ready
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import Entry, History
 from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args

@@ -5,10 +5,11 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.client.access import Role, SecretLink, needs
+from plansurvive.client.access.forms import form_of
+from plansurvive.client.access.oidc.login import OidcAccess
 from plansurvive.client.mcp.http.callers import PATH, audience, token
-from plansurvive.client.web.access import Role, SecretLink, needs
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.forms import done, form_of
+from plansurvive.client.pages import done
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 

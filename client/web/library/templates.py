@@ -7,18 +7,18 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.client.access import Role, needs
+from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff
 from plansurvive.client.differences.texts import Side, text_rows
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
+from plansurvive.client.pages import done
 from plansurvive.client.plan_file import OF_WORKERS, check
+from plansurvive.client.requests.plan_form import Source, source_of
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.web.access import Role, needs
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
-from plansurvive.client.web.start.pages import source_of
-from plansurvive.client.web.start.sources import Source
 from plansurvive.features.templates.known import Known
 from plansurvive.features.templates.names import named, new_name
 from plansurvive.plans.definition.parsing import read_plan

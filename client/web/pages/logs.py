@@ -6,8 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from plansurvive.client.web.live.output import Output
-from plansurvive.client.web.live.stream import streamed
+from plansurvive.client.watchers.output import Output
+from plansurvive.client.watchers.stream import streamed
 from plansurvive.client.web.rendering import page, url_of
 from plansurvive.client.web.service import service_of
 from plansurvive.runtime.connect import storage

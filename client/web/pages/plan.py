@@ -12,12 +12,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of
 from plansurvive.client.ids import plan_id
+from plansurvive.client.pages import done
 from plansurvive.client.runs import BriefView, Summary
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.forms import done, form_of
-from plansurvive.client.web.live.stream import EVERY, KEEP, json_message, message, streamed
-from plansurvive.client.web.live.watcher import Watcher, updates
+from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
+from plansurvive.client.watchers.watcher import Watcher, updates
 from plansurvive.client.web.pages.rows import ON_A_PAGE, Listed, done_of, key_of, listed
 from plansurvive.client.web.rendering import page, render, url_of
 from plansurvive.client.web.service import service_of

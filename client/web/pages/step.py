@@ -15,7 +15,7 @@ from plansurvive.client import runs
 from plansurvive.client.feature import remarks_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.runs import PlanView
-from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.client.web.pages.rows import Listed, listed
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of

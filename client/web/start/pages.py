@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from urllib.parse import quote
 
-from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
-from temporalio.client import Client
 
 from plansurvive.client import draft, runs
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.apps import part
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.forms.schema_form import MORE
+from plansurvive.client.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
+from plansurvive.client.requests.plan_form import (
+    Choices,
+    Source,
+    checked,
+    choices_of,
+    pasted,
+    requested,
+    source_of,
+    time_limit_of,
+)
 from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.forms import done, form_of, text_of
 from plansurvive.client.web.rendering import page
-from plansurvive.client.web.schema_form import MORE
 from plansurvive.client.web.service import service_of
-from plansurvive.client.web.start.inputs import sent_of
 from plansurvive.client.web.start.offered import offered
-from plansurvive.client.web.start.sources import Choices, Source, checked, pasted, requested, time_limit_of
 from plansurvive.features.forecast import words
 from plansurvive.features.forecast.forecast import forecast
 from plansurvive.features.forecast.model import Forecast
 from plansurvive.features.templates.known import Known
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import Options
-from plansurvive.runtime.background_worker import ensure_worker
-from plansurvive.runtime.task_queues import serves_this_machine
 
 ON_FAILURE = ("ask_llm", "block", "stop")
 
@@ -112,26 +116,6 @@ async def import_(request: Request) -> Response:
     )
 
 
-class Ready(NamedTuple):
-    """A server and workers that run what is started."""
-
-    client: Client
-    local: bool
-    """Whether the workers share this machine's directories."""
-    keeps_worker: bool
-    """Whether this machine runs a background worker with the page's settings."""
-
-
-async def ready(request: Request) -> Ready:
-    """The client, with a worker started if one is needed, as before a command. Raises NotConnected, WorkerFailed."""
-    service = service_of(request)
-    connection = await service.connected()
-    worker = await ensure_worker(service.settings, connection)
-    queue = service.settings.task_queue
-    local = connection.is_on_this_machine and await serves_this_machine(connection.client, queue)
-    return Ready(connection.client, local, worker is not None)
-
-
 async def start(request: Request, wanted: PlanRequest) -> Started:
     """Start a checked plan as `plan start` does. Raises as `client.runs.start`."""
     service = service_of(request)
@@ -146,21 +130,6 @@ async def start(request: Request, wanted: PlanRequest) -> Started:
         name=wanted.file.title,
         queue=service.settings.task_queue,
     )
-
-
-def source_of(form: FormData) -> Source:
-    """Where the plan of a form is from. Line ends are LF: browsers send CRLF."""
-    file, template = text_of(form, "file"), text_of(form, "template")
-    return Source(file=file, template=template, text=text_of(form, "text").replace("\r\n", "\n"))
-
-
-def choices_of(form: FormData) -> Choices:
-    """What was chosen and typed beside the plan."""
-    return Choices(
-        tuple(sent_of(form.multi_items())), text_of(form, "workspace"), text_of(form, "id"),
-        text_of(form, "maxParallel"), bool(text_of(form, "review")), bool(text_of(form, "yes")),
-        text_of(form, "timeout"),
-    )  # fmt: skip
 
 
 def _choose(request: Request, typed: dict[str, str] | None = None, error: PlanError | None = None) -> Response:

@@ -25,6 +25,8 @@ from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
 from plansurvive.client import runs
+from plansurvive.client.access.link import KEY_FILE as LINK_FILE
+from plansurvive.client.access.link import fresh_secret
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import plan_id
 from plansurvive.client.mcp.decisions.open import waiting
@@ -34,8 +36,6 @@ from plansurvive.client.mcp.tools.deciding import DECIDING
 from plansurvive.client.mcp.tools.sources import Source
 from plansurvive.client.mcp.tools.views import awaited
 from plansurvive.client.requests.plan_request import Flags, prepared
-from plansurvive.client.web.access.link import KEY_FILE as LINK_FILE
-from plansurvive.client.web.access.link import fresh_secret
 from plansurvive.plans.run import ENDED, Options, PlanStatus
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings

@@ -14,7 +14,7 @@ from plansurvive.client.mcp.host import Host
 from plansurvive.client.mcp.where import where
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask
-from plansurvive.client.web.served import recorded
+from plansurvive.client.served_page import recorded
 from plansurvive.plans.run import Options
 from tests.client.mcp.agents import Agent, agent_of, called, refused
 from tests.driving import terminated

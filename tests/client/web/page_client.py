@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 from temporalio.client import Client
 
-from plansurvive.client.web.access import SecretLink
+from plansurvive.client.access import SecretLink
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.connect import Connection, Origin

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 import httpx
 import uvicorn
 
-from plansurvive.client.web.access import SecretLink
+from plansurvive.client.access import SecretLink
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from tests.client.web.page_client import SECRET

@@ -9,8 +9,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from plansurvive.client.access.forms import MAX_BYTES, BadForm, form_of, text_of
+from plansurvive.client.pages import done
 from plansurvive.client.web.app import application
-from plansurvive.client.web.forms import MAX_BYTES, BadForm, done, form_of, text_of
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import ORIGIN, csrf_of, secret_link, service_for

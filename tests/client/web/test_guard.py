@@ -9,7 +9,7 @@ import httpx
 import pytest
 from temporalio.client import Client
 
-from plansurvive.client.web.access.link import fresh_secret
+from plansurvive.client.access.link import fresh_secret
 from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import HOST, ORIGIN, SECRET, browsing, secret_link, service_for
 

@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 from plansurvive.client import runs
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.runs import Choice, Started
-from plansurvive.client.web.live.watcher import Watcher
+from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.client.web.page_client import browsing, csrf_of, service_for

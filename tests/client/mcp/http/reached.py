@@ -14,8 +14,8 @@ from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client
 
+from plansurvive.client.access import Access, SecretLink, access_for
 from plansurvive.client.mcp.http.callers import token
-from plansurvive.client.web.access import Access, SecretLink, access_for
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.connect import Connection, Origin

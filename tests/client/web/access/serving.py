@@ -17,10 +17,10 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from temporalio.client import Client
 
-from plansurvive.client.web.access import Role, SecretLink, needs
-from plansurvive.client.web.access.limits import server_options
+from plansurvive.client.access import Role, SecretLink, needs
+from plansurvive.client.access.forms import form_of
 from plansurvive.client.web.app import application
-from plansurvive.client.web.forms import form_of
+from plansurvive.client.web.limits import server_options
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST

@@ -8,7 +8,7 @@ import socket
 import pytest
 from playwright.async_api import Browser, expect
 
-from plansurvive.client.web.access import access_for
+from plansurvive.client.access import access_for
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.server import HOST

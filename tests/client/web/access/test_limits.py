@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from plansurvive.client.web.access.limits import HEAD_BYTES, BoundedProtocol
-from plansurvive.client.web.forms import MAX_BYTES
+from plansurvive.client.access.forms import MAX_BYTES
+from plansurvive.client.web.limits import HEAD_BYTES, BoundedProtocol
 from plansurvive.runtime.settings import Settings
 from tests.client.web.access.serving import Page, served
 from tests.waiting import until

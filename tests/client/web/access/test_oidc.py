@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from plansurvive.client.web.access import Role, needs, person_of
-from plansurvive.client.web.access.choose import access_for
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.access.oidc.provider import Provider
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.choose import access_for
+from plansurvive.client.access.forms import form_of
+from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.oidc.provider import Provider
 from plansurvive.client.web.app import application
-from plansurvive.client.web.forms import form_of
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.settings import Settings
 from tests.client.web.access.issuer import (

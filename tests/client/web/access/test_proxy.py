@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from plansurvive.client.web.access import Role, access_for, needs, person_of
+from plansurvive.client.access import Role, access_for, needs, person_of
+from plansurvive.client.access.forms import form_of
 from plansurvive.client.web.app import application
-from plansurvive.client.web.forms import form_of
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.settings import Settings
 

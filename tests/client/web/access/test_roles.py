@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.client.web.access.people import Role
-from plansurvive.client.web.access.roles import RoleSource
+from plansurvive.client.access.people import Role
+from plansurvive.client.access.roles import RoleSource
 from plansurvive.runtime.settings import SettingError
 
 RULES = (

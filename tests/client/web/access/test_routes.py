@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
-from plansurvive.client.web.access import Role, access_for, needs, public
-from plansurvive.client.web.access.people import role_needed, unguarded
+from plansurvive.client.access import Role, access_for, needs, public
+from plansurvive.client.access.people import role_needed, unguarded
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.settings import Settings

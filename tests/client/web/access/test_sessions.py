@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plansurvive.client.web.access import sessions as module
-from plansurvive.client.web.access.link import FREE, WINDOW, Attempts
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access import sessions as module
+from plansurvive.client.access.link import FREE, WINDOW, Attempts
+from plansurvive.client.access.sessions import Sessions
 
 
 class Clock:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.client.web.access.choose import access_for, check
-from plansurvive.client.web.access.link import SecretLink
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.access.proxy import ProxyAccess
+from plansurvive.client.access.choose import access_for, check
+from plansurvive.client.access.link import SecretLink
+from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.proxy import ProxyAccess
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import SettingError, Settings
 

@@ -12,8 +12,8 @@ from playwright.async_api import Browser, Page
 from temporalio.client import Client
 
 from plansurvive.client import runs
+from plansurvive.client.access import SecretLink
 from plansurvive.client.decisions import Choice
-from plansurvive.client.web.access import SecretLink
 from plansurvive.client.web.app import application
 from plansurvive.client.web.decisions.routes import decision_url
 from plansurvive.client.web.service import Service

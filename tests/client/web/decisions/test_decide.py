@@ -12,8 +12,8 @@ import pytest
 from temporalio.client import Client
 
 from plansurvive.client import runs
+from plansurvive.client.access import Role, SecretLink
 from plansurvive.client.decisions import Choice
-from plansurvive.client.web.access import Role, SecretLink
 from plansurvive.client.web.decisions.routes import decision_url
 from plansurvive.client.web.service import Service
 from tests.client.cli.command import plan as command

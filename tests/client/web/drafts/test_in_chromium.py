@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client.web.access import SecretLink
+from plansurvive.client.access import SecretLink
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.runtime.connect import Connection, Origin

@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from plansurvive.client.access.browser import HEADERS
 from plansurvive.client.web import assets
-from plansurvive.client.web.access.browser import HEADERS
 from plansurvive.client.web.graph.gantt import TimeLine
 from plansurvive.client.web.rendering import environment
 from tests.client.web.browser import DESK, Watch, opened, served, watch

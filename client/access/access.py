@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.responses import Response
 
-from plansurvive.client.web.access.people import Person
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access.people import Person
+from plansurvive.client.access.sessions import Sessions
 
 DECIDE = "/decide/"
 """Below it are one-time links, which need no login: the link itself says what it may."""

@@ -19,12 +19,12 @@ from itsdangerous import BadSignature, URLSafeTimedSerializer
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from plansurvive.client.web.access.access import Access, Known, Unknown, is_use
-from plansurvive.client.web.access.browser import own_path
-from plansurvive.client.web.access.oidc.provider import LoginFailed, Provider
-from plansurvive.client.web.access.people import Forbidden, Person
-from plansurvive.client.web.access.roles import RoleSource
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access.access import Access, Known, Unknown, is_use
+from plansurvive.client.access.browser import own_path
+from plansurvive.client.access.oidc.provider import LoginFailed, Provider
+from plansurvive.client.access.people import Forbidden, Person
+from plansurvive.client.access.roles import RoleSource
+from plansurvive.client.access.sessions import Sessions
 
 MINUTES = 10
 CALLBACK = "/login/callback"

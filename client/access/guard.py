@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plansurvive.client.web.access.access import Access, Unknown
-from plansurvive.client.web.access.browser import (
+from plansurvive.client.access.access import Access, Unknown
+from plansurvive.client.access.browser import (
     HEADERS,
     MAX_HEAD,
     MAX_HEADERS,
@@ -23,7 +23,7 @@ from plansurvive.client.web.access.browser import (
     SECURE,
     refusal,
 )
-from plansurvive.client.web.access.people import Forbidden
+from plansurvive.client.access.people import Forbidden
 from plansurvive.plans.errors import PlanError
 
 STATIC = "/static/"

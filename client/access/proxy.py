@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 from starlette.requests import Request
 
-from plansurvive.client.web.access.access import Access, Known, Unknown
-from plansurvive.client.web.access.people import Forbidden, Person
-from plansurvive.client.web.access.roles import RoleSource
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access.access import Access, Known, Unknown
+from plansurvive.client.access.people import Forbidden, Person
+from plansurvive.client.access.roles import RoleSource
+from plansurvive.client.access.sessions import Sessions
 
 SECRET_HEADER = "x-plans-proxy-secret"  # noqa: S105  # a name
 MAX_NAME = 200

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plansurvive.client.runs import BriefView
-from plansurvive.client.web.live.merging import BIG, asked_of, merged
+from plansurvive.client.watchers.merging import BIG, asked_of, merged
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.views import queries

@@ -15,10 +15,10 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from plansurvive.client.web.access.access import Access, Known, Unknown, is_use
-from plansurvive.client.web.access.browser import REFERRER, SAFE_METHODS, own_path
-from plansurvive.client.web.access.people import Person, Role
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access.access import Access, Known, Unknown, is_use
+from plansurvive.client.access.browser import REFERRER, SAFE_METHODS, own_path
+from plansurvive.client.access.people import Person, Role
+from plansurvive.client.access.sessions import Sessions
 from plansurvive.runtime.atomic_file import write_whole
 
 KEY_FILE = "web.key"

@@ -25,7 +25,7 @@ from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step
 from plansurvive.client.rpc import ask_view, describe, has_ended, translated
 from plansurvive.client.runs import BriefView, LiveView, PlanView
-from plansurvive.client.web.live.merging import asked_of, merged
+from plansurvive.client.watchers.merging import asked_of, merged
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.queries import BRIEF

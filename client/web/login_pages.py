@@ -7,9 +7,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from plansurvive.client.web.access.oidc.login import CALLBACK, OidcAccess
-from plansurvive.client.web.access.people import Role, needs
-from plansurvive.client.web.forms import form_of
+from plansurvive.client.access.forms import form_of
+from plansurvive.client.access.oidc.login import CALLBACK, OidcAccess
+from plansurvive.client.access.people import Role, needs
 from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 

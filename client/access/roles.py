@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from plansurvive.client.web.access.people import Role
+from plansurvive.client.access.people import Role
 from plansurvive.plans.identities import identity
 from plansurvive.runtime.settings import SettingError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from temporalio.client import Client
 
 from plansurvive.client.ids import workflow_id
-from plansurvive.client.web.live.output import Output
-from plansurvive.client.web.live.watcher import IDLE_SECONDS, Watcher
+from plansurvive.client.watchers.output import Output
+from plansurvive.client.watchers.watcher import IDLE_SECONDS, Watcher
 from plansurvive.runtime.value_store import ValueStore
 
 MOST = 500

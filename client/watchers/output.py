@@ -15,7 +15,7 @@ from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Number
 from plansurvive.client.logs.feed import Began, Event, Wrote, feed
-from plansurvive.client.web.live.stream import message
+from plansurvive.client.watchers.stream import message
 from plansurvive.plans.activity_io import STDERR
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.live import numbered

@@ -1,4 +1,4 @@
-"""Forms that people send: bounded, with the CSRF token of their session; and the answer once it is done."""
+"""Forms that people send: bounded, with the CSRF token of their session."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from urllib.parse import parse_qsl
 from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
 
-from plansurvive.client.web.access import csrf_of
-from plansurvive.client.web.access.browser import own_path
-from plansurvive.client.web.service import service_of
+from plansurvive.client.access import csrf_of
 from plansurvive.plans.errors import PlanError
 
 MAX_BYTES = 4_000_000
@@ -43,16 +40,6 @@ def text_of(form: FormData, name: str, default: str = "") -> str:
     """A field of a form as text; `default` if it is missing or a file."""
     value = form.get(name, default)
     return value if isinstance(value, str) else default
-
-
-def done(request: Request, url: str, said: str = "") -> Response:
-    """The answer to a form that did what it should: show `url`, a path of this page, with a message on top.
-
-    The same without JavaScript and with htmx, which follows the redirect and takes from the page what it needs.
-    """
-    if said:
-        service_of(request).say(request, said)
-    return RedirectResponse(own_path(url), 303)
 
 
 async def _body(request: Request) -> bytes:

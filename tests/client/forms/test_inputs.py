@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
+from plansurvive.client.forms.inputs import Filled, filled
+from plansurvive.client.forms.schema_form import MORE
 from plansurvive.client.forms.shapes import shape_of
-from plansurvive.client.web.schema_form import MORE
-from plansurvive.client.web.start.inputs import Filled, filled
 from plansurvive.plans.model import Input
 from tests.client.web.start.test_start import begun
 from tests.client.web.visiting import Visitor
+from tests.client.web.visiting import visitor as visitor
 from tests.driving import terminated
 
 DEPLOY = """\

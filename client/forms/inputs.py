@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from plansurvive.client.forms.errors import errors_of
+from plansurvive.client.forms.schema_form import MORE, Field, SchemaForm, schema_of_inputs
 from plansurvive.client.forms.texts import ABSENT, Unreadable, json_value
-from plansurvive.client.web.schema_form import MORE, Field, SchemaForm, schema_of_inputs
 from plansurvive.plans.model import Input, Problem
 
 NAME = "input"

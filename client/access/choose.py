@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from plansurvive.client.web.access.access import Access
-from plansurvive.client.web.access.link import SecretLink, fresh_secret
-from plansurvive.client.web.access.oidc.login import OidcAccess
-from plansurvive.client.web.access.oidc.provider import Provider
-from plansurvive.client.web.access.proxy import ProxyAccess
-from plansurvive.client.web.access.roles import RoleSource
-from plansurvive.client.web.access.sessions import Sessions
+from plansurvive.client.access.access import Access
+from plansurvive.client.access.link import SecretLink, fresh_secret
+from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.oidc.provider import Provider
+from plansurvive.client.access.proxy import ProxyAccess
+from plansurvive.client.access.roles import RoleSource
+from plansurvive.client.access.sessions import Sessions
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.setting_groups.web import is_loopback
 from plansurvive.runtime.settings import SettingError, Settings

@@ -9,15 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from starlette.datastructures import FormData
+
+from plansurvive.client.access.forms import text_of
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.feature import library
+from plansurvive.client.forms.inputs import Filled, Sent, filled, sent_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.time_spans import time_limit
 from plansurvive.client.requests.workspaces import asking_in, directory_of
-from plansurvive.client.web.start.inputs import Filled, Sent, filled
-from plansurvive.features.templates.known import Known, plan_file_of
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
 from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.will_ask import Asking
@@ -48,8 +51,8 @@ class Source:
         if self.file:
             return load(str(roots.file(self.file)))
         if self.template:
-            place = str(roots.paths[0])
-            return plan_file_of(Known.of(settings, place).find(self.template), settings, place)
+            found = library().find(self.template, roots.paths[0], settings.state_dir)
+            return PlanFile(found.label, found.text, found.data, roots.paths[0].resolve(), found.name)
         return pasted(self.text, roots.paths[0])
 
 
@@ -84,6 +87,21 @@ def time_limit_of(typed: str) -> float | None:
         return time_limit(typed.strip())
     except ValueError as error:
         raise PlanError(f"time limit: {error}", "BAD_USAGE") from None
+
+
+def source_of(form: FormData) -> Source:
+    """Where the plan of a form is from. Line ends are LF: browsers send CRLF."""
+    file, template = text_of(form, "file"), text_of(form, "template")
+    return Source(file=file, template=template, text=text_of(form, "text").replace("\r\n", "\n"))
+
+
+def choices_of(form: FormData) -> Choices:
+    """What was chosen and typed beside the plan."""
+    return Choices(
+        tuple(sent_of(form.multi_items())), text_of(form, "workspace"), text_of(form, "id"),
+        text_of(form, "maxParallel"), bool(text_of(form, "review")), bool(text_of(form, "yes")),
+        text_of(form, "timeout"),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
