@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-from pydantic import SecretStr
 from temporalio.client import Client
 
+from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.plans.activity_io import Call, CheckRequest
 from plansurvive.plans.agents.llm_request import LlmAnswer
+from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
@@ -54,7 +55,9 @@ class Attempt:
     tool: Tool
     context: ToolContext
     args: Mapping[str, Any]
-    """The arguments as written, with the names of secrets in place of their values."""
+    """The arguments without what layers have filled in (`Layer.arguments`)."""
+    is_filled: bool
+    """Layers have filled in values that only this worker has."""
     clean: Callable[[str], str]
     """Takes the secrets of the worker out of a text."""
     values: ValueStore
@@ -79,7 +82,7 @@ class Layer:
     """What a feature puts around attempts. Override the seams that it fills; these here add nothing."""
 
     async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
-        """The arguments with what only a worker can fill in, at the places `call.secrets`; asked if there are any.
+        """The arguments with what only the worker has, as the feature's part of the call says it; else as they are.
 
         Last of all that is filled in: nothing is looked for in it. Raises ToolError. Example: `secrets`.
         """
@@ -129,11 +132,14 @@ class InWorker:
         self.client, self.settings, self.fault = client, settings, fault
 
     @asynccontextmanager
-    async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:  # noqa: ARG002
+    async def running(
+        self, own: Collection[str], say: Callable[[str], None], masked: Sequence[Seen]  # noqa: ARG002
+    ) -> AsyncIterator[None]:  # fmt: skip
         """As long as the process polls: opened before it, closed after its last activity has ended.
 
         In the order of the features, and closed in the reverse order. `own`: names of the worker's own tools. `say`:
-        prints a line for whoever started the worker. Example: the connections of `tool_servers`.
+        prints a line for whoever started the worker. `masked`: what features have masked in texts. Example: the
+        connections of `tool_servers`.
         """
         yield
 
@@ -174,8 +180,12 @@ class WorkerFeatures:
     """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
     library: Library = field(default_factory=Library)
     """Plans that are kept under names; the same in `plan check`."""
-    secrets: Sequence[SecretStr] = ()
+    masked: Sequence[Seen] = ()
     """What they know and no history, view or log may show."""
+    language: Language = PLAIN
+    """What they add to the language of plans."""
+    specs: Sequence[Callable[[ToolSpec], ToolSpec]] = ()
+    """What they say of a tool; the same in `plan tools`."""
 
     def __post_init__(self) -> None:
         """Let each know the others."""
@@ -187,7 +197,7 @@ class WorkerFeatures:
         """See `InWorker.running`."""
         async with AsyncExitStack() as opened:
             for each in self.in_worker:
-                await opened.enter_async_context(each.running(own, say))
+                await opened.enter_async_context(each.running(own, say, self.masked))
             yield
 
     @property
@@ -205,6 +215,12 @@ class WorkerFeatures:
         """See `InWorker.before_check`."""
         return [before for each in self.in_worker if (before := each.before_check()) is not None]
 
+    def described(self, spec: ToolSpec) -> ToolSpec:
+        """The spec of a tool with what the features say of it."""
+        for say in self.specs:
+            spec = say(spec)
+        return spec
+
     def layers(self, tools: Iterable[Tool]) -> list[Layer]:
         """The layers around attempts of these tools, the outermost first. Raises SettingError."""
         return [layer for each in self.in_worker if (layer := each.layer(tools)) is not None]
@@ -213,6 +229,11 @@ class WorkerFeatures:
         """The parts of the facts of a plan. Raises SettingError."""
         parts = [part for each in self.in_worker if (part := each.facts()) is not None]
         return {part.feature: part for part in parts}
+
+
+def layers_of_arguments(layers: Sequence[Layer]) -> list[Layer]:
+    """Those that may fill in something of the worker's own."""
+    return [layer for layer in layers if type(layer).arguments is not Layer.arguments]
 
 
 def around_call(layers: Sequence[Layer], attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Awaitable[Any]:

@@ -31,7 +31,7 @@ from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.provenance.undo import FileChanges
-from plansurvive.activities.tools.registry import with_receivers, with_secrets
+from plansurvive.activities.tools.registry import with_receivers
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
@@ -42,7 +42,6 @@ from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.keys.at_rest import AtRest
 from plansurvive.runtime.keys.of_settings import ring_of
-from plansurvive.runtime.secrets.store import store_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
@@ -53,17 +52,19 @@ def offered(
     fault: Callable[[str], None], features: WorkerFeatures,
 ) -> list[Callable[..., object]]:  # fmt: skip
     """The tools, and the activities that workflows call. `indexed`: whether the server has our search attributes."""
-    named = store_of(settings)
-    tools = with_secrets(with_receivers(tools, settings.http_allow), named)
+    tools = with_receivers(tools, settings.http_allow)
+    tools = {name: replace(tool, spec=features.described(tool.spec)) for name, tool in tools.items()}
     own = {name: tool.spec for name, tool in tools.items()}
     more = features.tools
-    specs = KnownSpecs(own, more) if more else own
+    specs = KnownSpecs(own, more, features.described) if more else own
     values, rest = ValueStore(_driver(client, settings), settings.inline_bytes), AtRest(ring_of(settings))
     summaries = SummaryWriter(settings.state_dir, rest)
     effects = Effects.of(settings)
-    site = environment_of(settings, effects, fault, client.service_client.config.target_host, features.secrets)
+    site = environment_of(settings, effects, fault, client.service_client.config.target_host, features.masked)
     site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))
-    llm = LanguageModel(settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, named)
+    llm = LanguageModel(
+        settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, features.masked
+    )
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
     changes = FileChanges(effects, journal, site.rules, signing.public_key(settings), settings.state_dir)
     plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
@@ -90,14 +91,17 @@ def offered(
 class KnownSpecs(Mapping[str, ToolSpec]):
     """The specs of a worker's own tools, and of those that features offer now."""
 
-    def __init__(self, own: Mapping[str, ToolSpec], more: Sequence[MoreTools]) -> None:
-        self._own, self._more = own, more
+    def __init__(
+        self, own: Mapping[str, ToolSpec], more: Sequence[MoreTools], described: Callable[[ToolSpec], ToolSpec]
+    ) -> None:
+        self._own, self._more, self._described = own, more, described
 
     def __getitem__(self, name: str) -> ToolSpec:
-        places = [self._own, *(each.specs for each in self._more), *(each.earlier for each in self._more)]
-        for place in places:
+        if name in self._own:
+            return self._own[name]
+        for place in [*(each.specs for each in self._more), *(each.earlier for each in self._more)]:
             if name in place:
-                return place[name]
+                return self._described(place[name])
         raise KeyError(name)
 
     def __contains__(self, name: object) -> bool:

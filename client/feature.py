@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # `plan --help` loads neither
+    from plansurvive.plans.definition.language import Language
     from plansurvive.plans.feature import RuleSet
     from plansurvive.plans.model import Plan, Problem, ToolSpec
     from plansurvive.plans.views.models import ResultView
@@ -56,6 +57,18 @@ def library() -> Library:
 
     found: Library = next((side.LIBRARY for side in sides("library")), Library())
     return found
+
+
+def language() -> Language:
+    """The language of plans, as all features extend it."""
+    from plansurvive.plans.definition.language import Language
+
+    return Language.of(side.LANGUAGE for side in sides("language"))
+
+
+def is_of_workers(problem: Problem) -> bool:
+    """Whether it is about what this machine does not know and workers may: they check the plan before it starts."""
+    return problem.code == "UNKNOWN_TOOL" or any(problem.code == word.unknown for word in language().words)
 
 
 def remarks_of(result: ResultView) -> list[str]:

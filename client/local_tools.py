@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plansurvive.client.feature import specs_of
+from plansurvive.client.feature import sides, specs_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.runtime.secrets.file import allowed, read_entries
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 def known_tools(settings: Settings) -> dict[str, ToolSpec]:
     """Specifications of this machine's tools by name; starts no server.
 
-    Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad mcp.toml or secrets.toml.
+    Raises PlanError if a module in PLANS_TOOLS cannot be loaded, or for a bad file of the operator.
     """
     from plansurvive.activities.tools.registry import (
         load_tools,  # lazily: imports all tools, which most commands do not need
@@ -29,8 +28,9 @@ def known_tools(settings: Settings) -> dict[str, ToolSpec]:
 
     own = {name: tool.spec for name, tool in sorted(load_tools(settings.tools).items())}
     found = own | {name: spec for name, spec in sorted(specs_of(settings).items()) if name not in own}
-    entries = read_entries(settings)
-    return {name: allowed(spec, entries) for name, spec in found.items()}
+    for described in (side.described(settings) for side in sides("tool_specs")):
+        found = {name: described(spec) for name, spec in found.items()}
+    return found
 
 
 async def tools_of(client: Client, plan: str, settings: Settings) -> dict[str, ToolSpec]:

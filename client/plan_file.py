@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from plansurvive.client.feature import language
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -101,10 +102,6 @@ def load(path: str) -> PlanFile:
     return PlanFile(name, text, data)
 
 
-OF_WORKERS = ("UNKNOWN_TOOL", "UNKNOWN_SECRET")
-"""Codes of what this machine does not know and workers may: they check the plan again, before it starts."""
-
-
 def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[Problem]]:
     """The plan, or None if its form is invalid, and all problems of it. A plan may be returned with problems.
 
@@ -115,8 +112,8 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
         if len(plan) > MAX_FOUND:
             return None, plan
         sound = sound_part(data)
-        return None, plan + (problems(sound, tools) if sound else [])
-    found = problems(plan, tools)
+        return None, plan + (problems(sound, tools, language=language()) if sound else [])
+    found = problems(plan, tools, language=language())
     return plan, found if errors(found) else found + races_among(plan.steps)
 
 

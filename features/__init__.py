@@ -4,10 +4,12 @@ A new feature is a new folder and a line in FEATURES. The sides of a feature are
 it has them; each defines one name, and is imported when somebody asks for that side:
 
 - `rules`: `RULES`, a `plans.feature.Rules`
+- `language`: `LANGUAGE`, a `plans.definition.language.Language`: words, and checks of steps
 - `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
+- `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
-- `masked`: `masked(settings, environ)`, the secrets it knows of, which no history, view or log may show
+- `masked`: `masked(settings, environ)`, the secrets it knows of, which no history, view or log may show (`Seen`)
 - `tools`: `specs(settings)` and `refresh(settings, data, everything)`, the tools it adds to those of this machine
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
   `GROUP COMMAND` is one of a group

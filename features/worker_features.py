@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from functools import partial
 
-from pydantic import SecretStr
 from temporalio.client import Client
 
+from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features import FEATURES, sides
+from plansurvive.plans.definition.language import Language
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 
@@ -26,10 +27,12 @@ def features_of_worker(
         unused=[side.UNUSED for side in sides("upkeep", names)],
         library=next((side.LIBRARY for side in sides("library", names)), Library()),
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
-        secrets=masked(settings, names),
+        masked=masked(settings, names),
+        language=Language.of(side.LANGUAGE for side in sides("language", names)),
+        specs=[side.described(settings) for side in sides("tool_specs", names)],
     )
 
 
-def masked(settings: Settings, names: tuple[str, ...] = FEATURES) -> list[SecretStr]:
+def masked(settings: Settings, names: tuple[str, ...] = FEATURES) -> list[Seen]:
     """The secrets that the features know, and no history, view or log may show. Raises SettingError."""
-    return [secret for side in sides("masked", names) for secret in side.masked(settings, os.environ)]
+    return [side.masked(settings, os.environ) for side in sides("masked", names)]

@@ -23,6 +23,7 @@ def features_of(names: tuple[str, ...] = FEATURES) -> Features:
     return Features(
         names=names,
         rules=tuple(side.RULES for side in sides("rules", names)),
+        languages={name: side.LANGUAGE for name in names for side in sides("language", (name,))},
         in_run=tuple(side.IN_RUN for side in sides("in_workflow", names) if side.IN_RUN),
     )
 

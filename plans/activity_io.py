@@ -60,8 +60,6 @@ class Call(Parted, Value):
     quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
         default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
     )
-    secrets: list[list[str | int]] = Field(default_factory=list, description="Those `deferred` that name secrets.")
-    literal: bool = Field(default=False, description="Nothing but secrets is filled in: an agent's arguments.")
     owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
     drafted: bool = Field(
         default=False,

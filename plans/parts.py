@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Part", "Parted"]
+__all__ = ["Part", "Parted", "united"]
 
 
 class Part(BaseModel):
@@ -47,3 +47,18 @@ class Parted(BaseModel):
         if not isinstance(found, kind):
             found = self.parts[kind.feature] = kind.model_validate({} if found is None else found)
         return found
+
+
+def united(one: Parted, other: Parted) -> dict[str, Any]:
+    """The parts of both. Of the same field in both that of `other` counts; of mappings, each of their entries."""
+    first, second = (
+        {name: part.model_dump() if isinstance(part, Part) else part for name, part in each.parts.items()}
+        for each in (one, other)
+    )
+    found = first | second
+    for name in [each for each in first if each in second]:
+        found[name] = first[name] | second[name]
+        for key, value in second[name].items():
+            if isinstance(value, dict) and isinstance(first[name].get(key), dict):
+                found[name][key] = first[name][key] | value
+    return found

@@ -22,6 +22,7 @@ from plansurvive.plans.audit.receipts import Receipts
 from plansurvive.plans.budget import Ledger
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.children.state import Hashes, ParentLink
+from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import FileTracker
 from plansurvive.plans.flow.batches.part import Batch
@@ -183,6 +184,7 @@ class Run(Parted, State):
     host: Host | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
     moving: bool = Field(default=False, exclude=True, description="The host is lost; another is about to take over.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
+    _language: Language = PrivateAttr(default=PLAIN)
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -190,6 +192,15 @@ class Run(Parted, State):
         return cls(
             plan=plan, options=options, facts=facts, inputs=inputs, steps={s.id: StepState() for s in plan.steps}
         )
+
+    @property
+    def language(self) -> Language:
+        """The language of plans with what the features that the run asks add to it; a workflow sets it."""
+        return self._language
+
+    @language.setter
+    def language(self, language: Language) -> None:
+        self._language = language
 
     @property
     def outline(self) -> Outline:

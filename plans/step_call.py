@@ -27,8 +27,6 @@ from plansurvive.plans.flow.values import Composer
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status
-from plansurvive.plans.secrets.calls import places, places_of_agent
-from plansurvive.plans.secrets.naming import SECRET
 
 CONTENT = "plan:"
 """Key in `StepCall.values` of the child plan that a call runs; no step has such an id."""
@@ -90,7 +88,8 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
 
 def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCall:
     """The call with these arguments."""
-    found = {root: values.identity(root) for place in filled.deferred for root in _roots(filled.args, place)}
+    left = [*filled.deferred, *filled.withheld]
+    found = {root: values.identity(root) for place in left for root in _roots(filled.args, place)}
     spec = run.facts.tools.get(step.tool)
     if spec is not None and spec.definition:
         found[DEFINITION] = {"sha256": spec.definition}
@@ -208,16 +207,21 @@ def filled_args(
     args = run.args_of(step) if args is None else args
     spec = run.facts.tools.get(step.tool)  # unknown until a worker has checked the plan
     if run.literal:
-        named = places_of_agent(spec, args)
-        return Filled(args, named, named)
+        return Filled(args, [])
     mine = scanned(step.tool, args)
     roots = [reference.root for reference in find(mine)]
     values.add(roots)
-    absent, named = list(values.stored), list[Place]()
-    if SECRET in roots and spec is not None and spec.secrets and not values.means(SECRET):
-        absent, named = [*absent, SECRET], places(spec, mine)
-    filled = fill(mine, values.inline, spec.quoting if spec else {}, absent, budget)
-    return Filled({name: filled.args.get(name, args[name]) for name in args}, filled.deferred, named)
+    own = set[str]()
+    if spec is not None and spec.withheld:
+        own = {root for root in spec.withheld if root in roots and not values.means(root)}
+    filled = fill(mine, values.inline, spec.quoting if spec else {}, [*values.stored, *sorted(own)], budget)
+    deferred, withheld = filled.deferred, list[Place]()
+    if own:
+        # What names a value of the worker's own stays as it is written, for a layer around the attempt. The digest has
+        # its place: an approval of a text that a step gave, and that only looks so, is none of the value.
+        withheld = [place for place in deferred if not own.isdisjoint(_roots(filled.args, place))]
+        deferred = [place for place in deferred if place not in withheld]
+    return Filled({name: filled.args.get(name, args[name]) for name in args}, deferred, withheld)
 
 
 def size_of(args: dict[str, Any]) -> int:

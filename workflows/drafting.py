@@ -77,7 +77,7 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
     except Unanswered as error:
         return Drafted(run.plan, [Problem(code=error.code, message=error.message)], error.text[:20_000])
     plan = plan_of_tasks(tasks, run.plan, run.request, args)
-    return Drafted(plan, errors(problems(plan, run.facts.tools)))
+    return Drafted(plan, errors(problems(plan, run.facts.tools, language=run.language)))
 
 
 async def redraft(run: Run, feedback: str) -> Plan:

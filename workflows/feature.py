@@ -6,13 +6,14 @@ the points below; nothing else of a feature is named in `workflows/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from temporalio import workflow
 
 from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import Problem
@@ -134,6 +135,8 @@ class Features:
     """All features of the worker, those without a side in pure or workflow code included."""
     rules: tuple[Rules, ...] = ()
     in_run: tuple[type[InRun], ...] = ()
+    languages: Mapping[str, Language] = field(default_factory=dict)
+    """What they add to the language of plans, by name."""
 
     def gathered(self, execution: Execution) -> Collaborators:
         """The features that ask and are asked in a run: those of the worker it was begun with, for its whole life.
@@ -144,6 +147,7 @@ class Features:
         if missing := [name for name in names if name not in self.names]:
             raise FeatureMissing(missing)
         execution.schedule.rules = RuleSet([each for each in self.rules if each.name in names])
+        execution.run.language = Language.of(self.languages[name] for name in names if name in self.languages)
         return Collaborators([kind(execution) for kind in self.in_run if kind.feature in names])
 
 

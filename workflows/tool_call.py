@@ -71,7 +71,7 @@ def _summary(run: Run, step: Step) -> str:
 
 def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValues, policy: Policy) -> Call:
     decision, files = run.decisions.get(step.id), known(run, step, filled)
-    has_stored = len(filled.deferred) > len(filled.secrets)
+    has_stored = bool(filled.deferred)
     return Call(
         args=filled.args,
         plan_id=run.plan.id or "",
@@ -92,8 +92,6 @@ def _call(run: Run, step: Step, spec: ToolSpec, filled: Filled, values: StepValu
         large=values.large if has_stored else {},
         composed=values.composed if has_stored else {},
         quoting=spec.quoting if has_stored else {},
-        secrets=list(filled.secrets),
-        literal=bool(filled.secrets) and run.literal,
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
         drafted=bool(run.request) and not run.literal,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.redaction import Secrets, guard_logs
+from plansurvive.activities.attempt.redaction import Secrets, Seen, guard_logs
 from plansurvive.activities.attempt.waiting import Lift, lift_attempts
 from plansurvive.activities.feature import Layer
 from plansurvive.activities.network.address_policy import AddressPolicy
@@ -30,7 +30,6 @@ from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
-from plansurvive.runtime.secrets.store import store_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
@@ -132,18 +131,18 @@ def sandbox_of(settings: Settings) -> Sandbox:
 
 def environment_of(
     settings: Settings, effects: Effects, fault: Callable[[str], None] = no_fault, temporal: str = "",
-    masked: Sequence[SecretStr] = (),
+    masked: Sequence[Seen] = (),
 ) -> ToolEnvironment:  # fmt: skip
     """The environment of a worker with these settings, connected to the server at `temporal` (HOST:PORT).
 
-    `masked`: secrets of features. Also sets the quota of `effects` for undo contents.
+    `masked`: what features have masked in texts. Also sets the quota of `effects` for undo contents.
     """
     from plansurvive.activities.tools.registry import source_files  # lazily: `plan doctor` needs only the sandbox
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    masked = [*masked, *(collector_secrets(os.environ) if settings.otel else [])]
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *masked], store_of(settings))
+    of_collector = collector_secrets(os.environ) if settings.otel else []
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_collector], masked)
     guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))

@@ -1,7 +1,7 @@
 """Redacts secret values from every text before it leaves the worker (FAULTS T9).
 
 Placeholder keys for local endpoints (`none`, `ollama`) are too short to count as secrets: redacting them would garble
-ordinary text. Secrets that plans name are masked in every spelling of `activities.attempt.spellings`, from the moment
+ordinary text. Values of features are masked in every spelling of `activities.attempt.spellings`, from the moment
 a worker has read them.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pydantic import SecretStr
@@ -22,23 +23,33 @@ _KEY_SHAPE = re.compile(r"\bsk-[A-Za-z0-9_*.\-]{6,}")
 
 
 class Seen(Protocol):
-    """Secrets that were read so far, and how often there was a new one (runtime.secrets.store)."""
+    """Values of a feature that were read so far, and how often there was a new one."""
 
-    version: int
+    @property
+    def version(self) -> int:
+        """Grows with each new value."""
 
     @property
     def seen(self) -> list[str]:
         """The values."""
 
 
+@dataclass(frozen=True)
+class Fixed:
+    """Values that stay the same as long as the worker runs."""
+
+    seen: list[str]
+    version: int = 0
+
+
 class Secrets:
     """The known secrets of a worker. Its repr does not contain them."""
 
-    def __init__(self, values: Iterable[SecretStr | None], named: Seen | None = None) -> None:
-        """`named`: those that plans name; there may be more with each call."""
+    def __init__(self, values: Iterable[SecretStr | None], masked: Sequence[Seen] = ()) -> None:
+        """`masked`: those of features; there may be more with each call."""
         plain = {value.get_secret_value() for value in values if value is not None}
         self._fixed = frozenset(text for value in plain if len(value) >= SHORTEST for text in spellings(value))
-        self._named, self._version = named, -1
+        self._masked, self._version = masked, -1
         self._known: list[str] = []
         self._pattern: re.Pattern[bytes] | None = None
         self._bytes: list[bytes] = []
@@ -46,15 +57,17 @@ class Secrets:
     @property
     def known(self) -> list[str]:
         """The texts to mask, the longest first: a secret may contain another."""
-        version = self._named.version if self._named is not None else 0
+        version = sum(each.version for each in self._masked)
         if version != self._version:
-            seen = self._named.seen if self._named is not None else []
-            texts = self._fixed.union(*(spellings(value) for value in seen))
+            texts = self._fixed.union(*(spellings(value) for value in self._values()))
             self._known = sorted(texts, key=lambda text: (-len(text), text))
             self._bytes = [text.encode() for text in self._known]
             self._pattern = re.compile(b"|".join(map(re.escape, self._bytes))) if texts else None
             self._version = version
         return self._known
+
+    def _values(self) -> Iterator[str]:
+        return (value for each in self._masked for value in each.seen if len(value) >= SHORTEST)
 
     def in_bytes(self) -> tuple[list[bytes], re.Pattern[bytes] | None]:
         """The same as bytes, and the pattern of all of them; None without any."""

@@ -22,10 +22,10 @@ from plansurvive.activities.attempt.heartbeat import Heartbeat
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.attempt.results import keep
 from plansurvive.activities.attempt.run_once import once
-from plansurvive.activities.attempt.stored_arguments import as_texts, as_written, filled
+from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
 from plansurvive.activities.attempt.waiting import waiting
-from plansurvive.activities.feature import Attempt, Waits, around_call
+from plansurvive.activities.feature import Attempt, Waits, around_call, layers_of_arguments
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.effect_log import Effects
@@ -105,9 +105,10 @@ async def _call(
     """The value, the tool's own or what a layer gave instead; and what the layers add to it."""
     site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
-    args = await filled(tool, call, values, site.layers)
-    keywords = _checked(tool, args, call, context)
-    written = as_written(args, call)
+    written = args = await filled(tool, call, values)
+    for layer in layers_of_arguments(site.layers):
+        args = await layer.arguments(tool, call, args)
+    keywords = _checked(tool, args, call, context, is_filled=args is not written)
     context.sandbox, context.addresses = site.sandbox, site.addresses
 
     async def watched() -> Any:
@@ -118,7 +119,7 @@ async def _call(
             context.ended = time.time_ns()
         return await keep(value, values, site.secrets)
 
-    attempt = Attempt(tool, context, written, site.secrets.out_of, values)
+    attempt = Attempt(tool, context, written, args is not written, site.secrets.out_of, values)
     value = await around_call(site.layers, attempt, watched)
     if attempt.taken_from is not None:
         await site.replaced(tool, context)
@@ -145,8 +146,11 @@ async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[
         raise ToolError("TOOL_FAILED", f"{tool.spec.name} tried to exit the worker ({error})") from None
 
 
-def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext) -> dict[str, Any]:
-    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED if they need an approval."""
+def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext, *, is_filled: bool) -> dict[str, Any]:
+    """The function's keyword arguments. Raises INVALID_ARGS, or APPROVAL_REQUIRED if they need an approval.
+
+    `is_filled`: they hold values that only the worker has.
+    """
     problems = [f"{field}: {sentence}" for field, sentence in argument_problems(tool.spec, as_texts(args))]
     keywords: dict[str, Any] = {}
     if not problems:
@@ -154,7 +158,7 @@ def _checked(tool: Tool, args: dict[str, Any], call: Call, context: ToolContext)
             keywords = tool.keywords(args, context)
         except ValidationError as error:
             problems = [f"args.{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
-    if problems and call.secrets:  # what is wrong is said with a part of the value
+    if problems and is_filled:  # what is wrong is said with a part of the value
         problems = [f"{each.partition(': ')[0]}: does not fit; it may hold a secret" for each in problems]
     if problems:
         raise ToolError("INVALID_ARGS", f"Invalid args for {tool.spec.name}: {'; '.join(problems)}")

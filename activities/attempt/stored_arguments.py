@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any, cast, get_args
 
-from plansurvive.activities.feature import Layer
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
@@ -18,34 +17,17 @@ from plansurvive.plans.expressions.conditions import field_of
 from plansurvive.plans.expressions.references import Place, Reference, fill_at, in_text
 from plansurvive.plans.flow.batches.outcome import ITEMS
 from plansurvive.plans.large_value import Composed, LargeValue
-from plansurvive.plans.secrets.calls import REFUSED
 from plansurvive.runtime.value_store import StoredText, ValueStore, apart
 
 
-async def filled(tool: Tool, call: Call, values: ValueStore, layers: Sequence[Layer] = ()) -> dict[str, Any]:
-    """The arguments of the call with all references filled in, secrets last: nothing is looked for in their values.
+async def filled(tool: Tool, call: Call, values: ValueStore) -> dict[str, Any]:
+    """The arguments of the call with the references filled in.
 
-    Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE, SECRET_MISSING, SECRET_REFUSED.
+    Raises BadReference, or ToolError: VALUE_MISSING, VALUE_CORRUPT, VALUE_TOO_LARGE.
     """
-    if not call.deferred:
+    deferred = call.deferred
+    if not deferred:
         return call.args
-    stored = [place for place in call.deferred if place not in call.secrets]
-    args = await _with_stored(tool, call, stored, values) if stored else call.args
-    for layer in layers if call.secrets else ():
-        args = await layer.arguments(tool, call, args)
-    if any(at(args, place) == at(call.args, place) for place in call.secrets):  # no layer fills in any
-        raise ToolError(REFUSED, "this worker has no secrets (secrets.toml)")
-    return args
-
-
-def as_written(args: dict[str, Any], call: Call) -> dict[str, Any]:
-    """The arguments with the names of secrets instead of secrets, for whoever looks at a call beside its tool."""
-    for place in call.secrets:
-        args = changed(args, place, at(call.args, place))
-    return args
-
-
-async def _with_stored(tool: Tool, call: Call, deferred: list[Place], values: ValueStore) -> dict[str, Any]:
     args, whole = dict(call.args), dict[str, StoredText]()
     for name in _receivers(tool):
         stream = _stream(args.get(name), call) if [name] in deferred else None

@@ -67,7 +67,7 @@ class PlanChecker:
                 here.append(step)
             else:
                 elsewhere.add(path)
-        wrong = problems(plan, self.tools, elsewhere)
+        wrong = problems(plan, self.tools, elsewhere, language=self.features.language)
         wrong += input_values(plan, request.inputs)[1]
         wrong += self._templates(request, plan)
         wrong += [problem for check in self.features.checks for problem in check(plan)]

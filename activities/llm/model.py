@@ -37,14 +37,14 @@ class LanguageModel:
     model: str | None = None
     timeout: float = DEFAULT_TIMEOUT
     """Seconds for one request, including the fallbacks to other response formats."""
-    named: Seen | None = None
-    """The secrets that plans name."""
+    masked: Sequence[Seen] = ()
+    """What features have masked in texts."""
     _modes: dict[tuple[str, str], Mode] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def secrets(self) -> Secrets:
-        """The API key and the secrets that plans name, to be redacted."""
-        return Secrets([self.api_key], self.named)
+        """The API key and the values of features, to be redacted."""
+        return Secrets([self.api_key], self.masked)
 
     def check(self) -> None:
         """Raise LlmError LLM_NO_KEY, LLM_MODEL or LLM_REQUEST if the settings cannot work."""

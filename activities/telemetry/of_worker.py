@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 
@@ -31,8 +31,8 @@ TRIES = 5
 class WorkerTelemetry:
     """Made before the worker connects, as the SDK's metrics belong to the runtime of its connection."""
 
-    def __init__(self, settings: Settings, child: int | None = None, masked: Sequence[SecretStr] = ()) -> None:
-        """`child`: number of this process in a pool. `masked`: secrets of features. Raises SettingError."""
+    def __init__(self, settings: Settings, child: int | None = None, masked: Sequence[Seen] = ()) -> None:
+        """`child`: number of this process in a pool. `masked`: what features mask. Raises SettingError."""
         self._settings, self._child = settings, child
         self._logs = settings.log == "json"
         self._spans: SpanExport | None = None
@@ -105,9 +105,9 @@ def _served(settings: Settings, address: str, child: int | None) -> Instruments:
     return Instruments(runtime)
 
 
-def _secrets(settings: Settings, masked: Sequence[SecretStr]) -> Secrets:
+def _secrets(settings: Settings, masked: Sequence[Seen]) -> Secrets:
     from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
     token = settings.temporal.get("TEMPORAL_API_KEY")
     known = [settings.openai_api_key, SecretStr(token) if token else None]
-    return Secrets([*known, *masked, *collector_secrets(os.environ)])
+    return Secrets([*known, *collector_secrets(os.environ)], masked)

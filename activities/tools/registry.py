@@ -22,7 +22,6 @@ from plansurvive.activities.tools.search import SEARCH_TOOLS
 from plansurvive.activities.tools.shell import SHELL_TOOLS
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.secrets.store import SecretStore
 
 RESERVED_NAMES = frozenset(
     (
@@ -87,11 +86,6 @@ def with_receivers(tools: Mapping[str, Tool], receivers: Sequence[str]) -> dict[
         name: replace(tool, spec=tool.spec.model_copy(update=hosts)) if tool.spec.sends else tool
         for name, tool in tools.items()
     }
-
-
-def with_secrets(tools: Mapping[str, Tool], secrets: SecretStore) -> dict[str, Tool]:
-    """The tools with the secrets that each may use."""
-    return {name: replace(tool, spec=secrets.allowed(tool.spec)) for name, tool in tools.items()}
 
 
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plansurvive.client.feature import library
+from plansurvive.client.feature import language, library
 from plansurvive.client.plan_file import PlanFileError, load
 from plansurvive.plans.children.check import content_problems, input_problems, nested
 from plansurvive.plans.children.state import MAX_NESTING
@@ -83,7 +84,7 @@ class _Search:
             return
         if digest not in self._found.hashes:
             self._found.hashes.append(digest)
-        child, wrong = content_problems(content, self._tools, problems)
+        child, wrong = content_problems(content, self._tools, partial(problems, language=language()))
         yield from nested(step.id, f"args.{kind} {source}", wrong)
         if child is not None:
             yield from input_problems(step, child, input_values)

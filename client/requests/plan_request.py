@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import rules_of_features
+from plansurvive.client.feature import is_of_workers, rules_of_features
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.plan_file import OF_WORKERS, PlanFile, check, load
+from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.client.priority import fairness_of
 from plansurvive.client.requests.workspaces import checked, directory_of, named
 from plansurvive.plans.definition.validation import errors, input_values
@@ -118,7 +118,7 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
     place = directory_of(found, plan, flags.workspace, settings)
     children = check_children(plan, tools, place, settings.state_dir)
     problems = problems + input_values(plan, inputs)[1] + children.problems
-    unknown = [problem for problem in problems if problem.code in OF_WORKERS]
+    unknown = [problem for problem in problems if is_of_workers(problem)]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]

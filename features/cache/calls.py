@@ -48,6 +48,8 @@ class CachedCall:
     context: ToolContext
     args: Mapping[str, Any]
     order: CacheOrder
+    is_filled: bool = False
+    """Its arguments hold values that only this worker has."""
     note: CacheNote = field(default_factory=CacheNote)
     _key: CallKey | None = None
     _listed: dict[str, Stamp | None] | None = None
@@ -94,7 +96,7 @@ class CachedCall:
     def _refused(self) -> str:
         """Why the tool is called in any case."""
         call, spec = self.context.call, self.tool.spec
-        if call.secrets:
+        if self.is_filled:
             return "it is given a secret"
         if not self.version:
             return f"the code of {spec.name} cannot be distinguished from other code; declare a version"

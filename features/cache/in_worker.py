@@ -43,7 +43,9 @@ class Results(Layer):
         order = attempt.context.call.part(CacheOrder)
         if not order.asked:
             return await inner()
-        cached = self.of_call(attempt.tool, attempt.context, attempt.args, order, attempt.values)
+        cached = self.of_call(
+            attempt.tool, attempt.context, attempt.args, order, attempt.values, is_filled=attempt.is_filled
+        )
         if (earlier := await cached.taken()) is not None:
             attempt.taken_from, value = earlier.place, earlier.large or earlier.value
         else:
@@ -53,11 +55,12 @@ class Results(Layer):
         return value
 
     def of_call(
-        self, tool: Tool, context: ToolContext, args: Mapping[str, Any], order: CacheOrder, values: ValueStore
-    ) -> CachedCall:
+        self, tool: Tool, context: ToolContext, args: Mapping[str, Any], order: CacheOrder, values: ValueStore,
+        *, is_filled: bool = False,
+    ) -> CachedCall:  # fmt: skip
         """A call that asks for the result of an earlier run."""
         version = identity(tool) if tool.spec.server else self.versions.get(tool.spec.name, ())
-        return CachedCall(self.store, values, tool, version, context, args, order)
+        return CachedCall(self.store, values, tool, version, context, args, order, is_filled)
 
 
 class Worker(InWorker):

@@ -10,9 +10,9 @@ import re
 
 from pydantic import ValidationError
 
+from plansurvive.features.cache.language import refusal_of, rule_of
 from plansurvive.features.cache.model import CacheNote, CacheOrder
 from plansurvive.plans.activity_io import Call, Return
-from plansurvive.plans.definition.checks.uncacheable import refusal_of, rule_of
 from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.parts import Parted

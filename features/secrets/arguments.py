@@ -9,19 +9,19 @@ Rejected: references with a value type that each view masks; one forgotten view 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from plansurvive.activities.attempt.stored_arguments import at, changed
 from plansurvive.activities.feature import Layer
 from plansurvive.activities.tools.tool import Tool
+from plansurvive.features.secrets.model import NamedSecrets
+from plansurvive.features.secrets.naming import filled, misuse, names_in
+from plansurvive.features.secrets.permissions import MISPLACED, REFUSED, host_problem
+from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.expressions.references import Place
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.secrets.calls import MISPLACED, REFUSED, host_problem
-from plansurvive.plans.secrets.naming import filled, misuse, names_in
-from plansurvive.runtime.secrets.store import SecretStore
 
 
 class SecretArguments(Layer):
@@ -32,23 +32,24 @@ class SecretArguments(Layer):
 
     async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         """The arguments with their secrets. Raises ToolError SECRET_REFUSED, SECRET_MISSING, SECRET_MISPLACED."""
-        return await asyncio.to_thread(with_secrets, tool.spec, args, call.secrets, call, self.store)
+        named = call.part(NamedSecrets)
+        if not named.places:
+            return args
+        return await asyncio.to_thread(with_secrets, tool.spec, args, named, self.store)
 
 
-def with_secrets(
-    spec: ToolSpec, args: dict[str, Any], places: Sequence[Place], call: Call, store: SecretStore
-) -> dict[str, Any]:
-    """The arguments with the secrets at `places`. Raises ToolError SECRET_REFUSED, SECRET_MISSING, SECRET_MISPLACED."""
+def with_secrets(spec: ToolSpec, args: dict[str, Any], named: NamedSecrets, store: SecretStore) -> dict[str, Any]:
+    """The arguments with the secrets in them. Raises ToolError SECRET_REFUSED, SECRET_MISSING, SECRET_MISPLACED."""
     used, found = list[str](), dict(args)
-    for place in places:
+    for place in named.places:
         text = at(args, place)
         names = names_in(text) if isinstance(text, str) else []
         if not names or (len(place) == 1 and place[0] in spec.quoting):
             raise ToolError(MISPLACED, _where(place, misuse(text) if isinstance(text, str) else ""))
         values = store.values(names, spec)
-        if any(call.literal and not store.entries[name].models for name in names):
+        if any(named.literal and not store.entries[name].models for name in names):
             raise ToolError(REFUSED, f"an agent may not use the secret {names[0]} on this worker (secrets.toml)")
-        found = changed(found, place, filled(text, values, literal=call.literal))
+        found = changed(found, place, filled(text, values, literal=named.literal))
         used += names
     if problem := host_problem(store.allowed(spec), used, found):
         raise ToolError(REFUSED, problem)

@@ -10,9 +10,9 @@ import typer
 from plansurvive.client.cli import environment, output
 from plansurvive.client.cli.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
+from plansurvive.features.secrets.secrets_file import Entry, file_of, read_entries, unknown_tools
+from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.views.safe_text import line
-from plansurvive.runtime.secrets.file import Entry, file_of, read_entries, unknown_tools
-from plansurvive.runtime.secrets.store import SecretStore
 
 FAILED = 1
 """Exit code if a secret cannot be read."""

@@ -1,4 +1,4 @@
-"""Secrets in a worker with a secrets.toml: the layer that fills them in."""
+"""Secrets in a worker: the layer that fills them in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from plansurvive.activities.feature import InWorker, Layer
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.features.secrets.arguments import SecretArguments
-from plansurvive.runtime.secrets.store import store_of
+from plansurvive.features.secrets.store import store_of
 
 
 class Worker(InWorker):
@@ -16,9 +16,8 @@ class Worker(InWorker):
     feature = "secrets"
 
     def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
-        """None without a secrets.toml: calls that name secrets are refused. Raises SettingError."""
-        store = store_of(self.settings)
-        return SecretArguments(store) if store.entries else None
+        """Fills in what secrets.toml allows, and refuses what it does not. Raises SettingError."""
+        return SecretArguments(store_of(self.settings))
 
 
 IN_WORKER = Worker

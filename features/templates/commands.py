@@ -31,8 +31,9 @@ from plansurvive.client.cli.run import (
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.differences.texts import text_rows
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.feature import is_of_workers
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.plan_file import OF_WORKERS, check, load
+from plansurvive.client.plan_file import check, load
 from plansurvive.client.requests.plan_request import Flags
 from plansurvive.features.templates import views
 from plansurvive.features.templates.find import find_in
@@ -75,7 +76,7 @@ def save(
     settings = environment.settings()
     found = load(file)
     plan, wrong = check(found.data, known_tools(settings))
-    serious = [problem for problem in errors(wrong) if problem.code not in OF_WORKERS]
+    serious = [problem for problem in errors(wrong) if not is_of_workers(problem)]
     if plan is None or serious:
         raise PlanRefused(wrong, found)
     if wrong:

@@ -6,12 +6,13 @@ listing is known, and nothing waits for it.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import InWorker, MoreTools
 from plansurvive.features.tool_servers.server_tools import START_SECONDS, ServerTools, tool_servers
 from plansurvive.features.tool_servers.servers import read_servers
@@ -39,12 +40,14 @@ class Worker(InWorker):
         self.served: ServerTools | None = None
 
     @asynccontextmanager
-    async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:
+    async def running(
+        self, own: Collection[str], say: Callable[[str], None], masked: Sequence[Seen]
+    ) -> AsyncIterator[None]:
         """Lists the servers, and says which ones and which tools are missing; their connections end with the worker."""
         if not read_servers(self.settings):
             yield
             return
-        async with tool_servers(self.settings, self.client.service_client.config.target_host) as servers:
+        async with tool_servers(self.settings, self.client.service_client.config.target_host, masked=masked) as servers:
             self.served = ServerTools(servers, self.settings, own)
             await self.served.begin(self.patience)
             for name in self.served.unlisted:

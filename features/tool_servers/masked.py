@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from pydantic import SecretStr
-
+from plansurvive.activities.attempt.redaction import Fixed
 from plansurvive.features.tool_servers.servers import file_of, read_servers, secrets_in
 from plansurvive.runtime.settings import Settings
 
 
-def masked(settings: Settings, environ: Mapping[str, str]) -> Sequence[SecretStr]:
+def masked(settings: Settings, environ: Mapping[str, str]) -> Fixed:
     """What the references of mcp.toml lead to now. Raises SettingError for a bad mcp.toml."""
-    return secrets_in(read_servers(settings), file_of(settings).parent, environ)
+    found = secrets_in(read_servers(settings), file_of(settings).parent, environ)
+    return Fixed([each.get_secret_value() for each in found])

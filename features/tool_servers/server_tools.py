@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,7 +22,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from plansurvive.activities.attempt.environment import sandbox_of
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.feature import MoreTools
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.network.own_servers import own_servers
@@ -39,7 +39,6 @@ from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.files.name_patterns import ProtectedNames
 from plansurvive.plans.model import ToolSpec
-from plansurvive.runtime.secrets.store import store_of
 from plansurvive.runtime.settings import Settings
 
 START_SECONDS = 10.0
@@ -57,7 +56,6 @@ class ServerTools(MoreTools):
         """`taken`: names of the worker's own tools, which no server's tool gets."""
         state, self._workspace = settings.state_dir, str(settings.workspace or "")
         self.servers, self._state, self._taken = servers, state, frozenset(taken)
-        self._allowed = store_of(settings).allowed
         self._earlier: dict[str, ToolSpec] = {}
         self._written: dict[str, datetime] = {}
         self._first: dict[str, asyncio.Task[None]] = {}
@@ -66,7 +64,7 @@ class ServerTools(MoreTools):
     @property
     def specs(self) -> dict[str, ToolSpec]:
         """The tools by name."""
-        found = (self._allowed(spec) for listing in self.listings.values() for spec in listing.tools)
+        found = (spec for listing in self.listings.values() for spec in listing.tools)
         return {spec.name: spec for spec in found if spec.name not in self._taken}
 
     @property
@@ -106,8 +104,7 @@ class ServerTools(MoreTools):
 
     async def live(self, server: str, workspace: str) -> dict[str, ToolSpec]:
         """The tools of one server as it lists them now. Raises ToolError as `ToolServers.list_tools`."""
-        found = (await self._listed(server, workspace)).by_name
-        return {name: self._allowed(spec) for name, spec in found.items()}
+        return dict((await self._listed(server, workspace)).by_name)
 
     def tool(self, name: str) -> Tool | None:
         """The tool of a name that begins like a server's; None for any other name."""
@@ -149,7 +146,7 @@ class ServerTools(MoreTools):
 
     def _keep(self, listing: Listing) -> None:
         last = self.listings.get(listing.server)
-        self._earlier |= {name: self._allowed(spec) for name, spec in listing.by_name.items()}
+        self._earlier |= listing.by_name
         self.listings = {**self.listings, listing.server: listing}
         same, written = {"time", "tried"}, self._written.get(listing.server)
         is_due = written is None or listing.time - written > WRITTEN_AGAIN
@@ -159,10 +156,13 @@ class ServerTools(MoreTools):
                 write_listing(self._state, listing)
 
 
-def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, str] = os.environ) -> ToolServers:
+def tool_servers(
+    settings: Settings, temporal: str = "", environ: Mapping[str, str] = os.environ, masked: Sequence[Seen] = ()
+) -> ToolServers:
     """The servers of mcp.toml, none of them started yet. Raises SettingError for a bad mcp.toml.
 
-    `temporal`: HOST:PORT of the server that the worker is connected to, which no server of tools may lead to.
+    `temporal`: HOST:PORT of the server that the worker is connected to, which no server of tools may lead to. `masked`:
+    what features have masked in texts.
     """
     from plansurvive.activities.tools.registry import source_files  # lazily, as it loads every tool
 
@@ -170,7 +170,7 @@ def tool_servers(settings: Settings, temporal: str = "", environ: Mapping[str, s
     names = ProtectedNames(settings.protected, source_files(settings.tools))
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     site = Site(sandbox_of(settings), names, settings.cache_dir, directory, environ, addresses)
-    secrets = Secrets(secrets_in(servers, directory, environ), store_of(settings))
+    secrets = Secrets(secrets_in(servers, directory, environ), masked)
     return ToolServers(servers, site, settings.state_dir, secrets)
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 from plansurvive.plans.children.check import inline_problems
-from plansurvive.plans.definition.checks.caching import cache_problems
 from plansurvive.plans.definition.checks.calls import CallOf, reference_problems, tool_problems
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.cycles import cycle_problems
@@ -22,6 +21,7 @@ from plansurvive.plans.definition.checks.meaning import MeaningCheck
 from plansurvive.plans.definition.checks.names import dependency_problems, id_problems, size_problem
 from plansurvive.plans.definition.checks.scope import Plain, Scope
 from plansurvive.plans.definition.checks.values import Values
+from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND
 from plansurvive.plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
@@ -34,15 +34,16 @@ MAX_PROBLEMS = 200
 
 
 def problems(
-    plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = (), untyped: Container[str] = ()
-) -> list[Problem]:
+    plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str] = (), untyped: Container[str] = (),
+    language: Language = PLAIN,
+) -> list[Problem]:  # fmt: skip
     """All problems of a plan, in step order; those of the plan as a whole come last. After MAX_FOUND the check stops.
 
     Tools of the steps whose paths are in `elsewhere` are not checked: they run on workers of another task queue.
     `untyped`: inputs whose values, and so their types, are known only when the plan starts.
     """
     too_large = size_problem(plan)
-    return [too_large] if too_large else _Check(plan, tools, elsewhere, untyped).run()
+    return [too_large] if too_large else _Check(plan, tools, elsewhere, untyped, language).run()
 
 
 class _Full(Exception):
@@ -53,9 +54,10 @@ class _Check:
     """One check of a plan."""
 
     def __init__(
-        self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str], untyped: Container[str]
-    ) -> None:
-        self._plan, self._tools, self._elsewhere = plan, tools, elsewhere
+        self, plan: Plan, tools: Mapping[str, ToolSpec], elsewhere: Container[str], untyped: Container[str],
+        language: Language,
+    ) -> None:  # fmt: skip
+        self._plan, self._tools, self._elsewhere, self._language = plan, tools, elsewhere, language
         self._hints, self._inputs, self._plain = Hints(), set(plan.inputs), Plain(plan)
         self._meaning = MeaningCheck(Values(plan, tools, untyped), self._hints)
         self._found: list[Problem] = []
@@ -77,7 +79,7 @@ class _Check:
             return [*self._found, _more(f"the other {rest} steps were not checked; fix these problems first")]
         for scope, body in zip(scopes, plan_bodies(self._plan), strict=True):
             self._found += cycle_problems(body.steps, scope)
-        ended = [*output_problems(self._plan, self._hints), *self._meaning.of_outputs(self._plan)]
+        ended = [*output_problems(self._plan, self._hints, self._language), *self._meaning.of_outputs(self._plan)]
         whole = [*_defaults(self._plan), *owned_problems(self._plan)]
         return [*self._found, *ended, *whole]
 
@@ -103,13 +105,14 @@ class _Check:
         self._add(dependency_problems(step, scope, self._hints))
         for call in calls_of(step, scope.before):
             if here:
-                self._add(tool_problems(call, self._tools, scope, self._hints))
-                self._add(inline_problems(call, self._tools, problems))
+                self._add(tool_problems(call, self._tools, scope, self._hints, self._language))
+                self._add(inline_problems(call, self._tools, partial(problems, language=self._language)))
             paths = partial(self._path, step=step, scope=scope, path=call.path)
-            self._add(reference_problems(call, scope, self._inputs, self._hints, paths=paths))
+            self._add(reference_problems(call, scope, self._inputs, self._hints, "args", paths, self._language))
         if here:
-            self._add(cache_problems(step, self._tools))
-        self._add(expression_problems(step, scope, self._inputs, self._hints))
+            for check in self._language.checks:
+                self._add(check(step, self._tools))
+        self._add(expression_problems(step, scope, self._inputs, self._hints, self._language))
         if not _is_plain(step) or step.when is not None:
             self._add(self._meaning.of_step(step, scope))
         if not _is_plain(step):
@@ -160,23 +163,28 @@ def _is_plain(step: Step) -> bool:
     return all(each is None for each in constructs)
 
 
-def call_problems(step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str]) -> list[Problem]:
+def call_problems(
+    step: Step, tools: Mapping[str, ToolSpec], usable: set[str], inputs: set[str], language: Language
+) -> list[Problem]:
     """All problems of one step's call, given that it may reference the values of the `usable` steps."""
     hints = Hints()
     scope = Scope([step], Plain(), body=Body("", "", [], frozenset(usable), frozenset()))
     call = CallOf(step.id, step.id, step.tool, step.args, call_names(step))
-    return [*tool_problems(call, tools, scope, hints), *reference_problems(call, scope, inputs, hints)]
+    return [
+        *tool_problems(call, tools, scope, hints, language),
+        *reference_problems(call, scope, inputs, hints, language=language),
+    ]
 
 
 def body_problems(
     plan: Plan, tools: Mapping[str, ToolSpec], steps: Sequence[Step], before: str, around: Sequence[Step],
-    variables: Collection[str],
+    variables: Collection[str], language: Language,
 ) -> list[Problem]:  # fmt: skip
     """All problems of the steps of one body, and of those inside them, that stand at the path `before` of a run.
 
     `around`: the steps further out whose values they may use; `variables`: the other names that mean something there.
     """
-    check = _Check(plan, tools, (), ())
+    check = _Check(plan, tools, (), (), language)
     return check.body(steps, Scope(around, Plain(), before=before), before, frozenset(variables))
 
 

@@ -106,7 +106,7 @@ def _of_body(run: Run, outline: Outline, node: Node, steps: list[Step], before: 
                 around[name] = outline.step(step_id).model_copy(update={"id": name})
     for name in own - {outline.inner_name(node.id)}:
         around.pop(name, None)
-    return body_problems(outline.plan, run.facts.tools, steps, before, list(around.values()), variables)
+    return body_problems(outline.plan, run.facts.tools, steps, before, list(around.values()), variables, run.language)
 
 
 def _shape(step: Step) -> dict[str, object]:

@@ -65,7 +65,7 @@ def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = 
         raise InvalidPlan(unreadable)
     overrides = {name: override_of(name, data) for name, data in draft.inner.items()}
     check_queues(run, plan, overrides)
-    remaining = errors(problems(plan, run.facts.tools))
+    remaining = errors(problems(plan, run.facts.tools, language=run.language))
     new = [problem for problem in remaining if problem not in run.problems]
     if new:
         raise InvalidPlan(new)

@@ -275,7 +275,7 @@ def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:
     completed = {name for name, state in run.steps.items() if state.status is Status.COMPLETED}
     usable = completed | (run.steps.keys() & dependencies(step).keys())
     changed = step.model_copy(update={"args": args})
-    problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs))
+    problems = call_problems(changed, run.facts.tools, usable, set(run.plan.inputs), run.language)
     if problems:
         raise Refused("; ".join(f"{problem.field}: {problem.message}" for problem in problems[:5]), "INVALID_ARGS")
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from heapq import nlargest
 from typing import Any
 
+from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import walk_step, with_bodies
 from plansurvive.plans.definition.validation import calls_of
 from plansurvive.plans.editing.inner_edits import siblings
@@ -30,7 +31,6 @@ from plansurvive.plans.llm.prompt_parts import Prompt, ToolOutcome
 from plansurvive.plans.llm.shortened import args_line
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Result, Run
-from plansurvive.plans.secrets import models as secrets
 from plansurvive.plans.step_call import digest_of, upcoming
 
 PER_STEP = 2
@@ -141,9 +141,8 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
             f"no step can be inserted before '{step.id}': it is not a step of a block, but one item or round of a step"
         )
         return [f"{text}; choose retry, skip or abort"]
-    secret = _secrets(run, step, choice)
-    if secret:
-        return [f"the secret {name} may not be named by a model (secrets.toml)" for name in secret]
+    if refused := _beyond_models(run, step, choice):
+        return refused
     try:
         applied(run, step, choice, now)
     except InvalidPlan as error:
@@ -153,12 +152,20 @@ def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> li
     return []
 
 
-def _secrets(run: Run, step: Step, choice: Recovery) -> list[str]:
-    """Secrets that the choice names, and that no model may."""
-    known, before = run.facts.tools, run.args_of(step)
-    calls = [call for new in choice.steps for _, each in walk_step(new) for call in calls_of(each)]
-    found = [*secrets.refused(known.get(step.tool), choice.args or {}, before)]
-    return sorted({*found, *(name for each in calls for name in secrets.refused(known.get(each.tool), each.args, {}))})
+def _beyond_models(run: Run, step: Step, choice: Recovery) -> list[str]:
+    """What is wrong with words of the choice that steps may use, but no model may write."""
+    chosen: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = [
+        (call.tool, call.args, {}) for new in choice.steps for _, each in walk_step(new) for call in calls_of(each)
+    ]
+    found, hints = dict[str, None](), Hints()
+    chosen.insert(0, (step.tool, choice.args or {}, run.args_of(step)))
+    for name, args, before in chosen:
+        spec = run.facts.tools.get(name)
+        if spec is None or (own := run.language.for_models(spec, [before])) is spec:
+            continue
+        for word in run.language.words:
+            found |= {wrong.message: None for wrong in word.problems(own, args, {name: own}, hints)}
+    return list(found)
 
 
 def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | None:

@@ -70,8 +70,8 @@ class Filled:
 
     args: dict[str, Any]
     deferred: list[Place]
-    secrets: Sequence[Place] = ()
-    """Those of the `deferred` locations that name secrets."""
+    withheld: Sequence[Place] = ()
+    """Further locations that are left as they are written: they name values that only the worker has."""
 
 
 def find(args: Any) -> list[Reference]:

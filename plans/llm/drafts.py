@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from plansurvive.plans.definition.validation import condition_problems, errors, problems
+from collections.abc import Mapping
+from typing import Any
+
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.validation import calls_of, condition_problems, errors, problems
 from plansurvive.plans.execution.regeneration import fitted
 from plansurvive.plans.llm.answers import PlanAnswer
 from plansurvive.plans.llm.json_extraction import AnswerProblem
-from plansurvive.plans.model import Plan, Problem, Value
+from plansurvive.plans.model import Plan, Problem, ToolSpec, Value
 from plansurvive.plans.run import Run
-from plansurvive.plans.secrets.models import tools_for_models
 
 
 class Draft(Value):
@@ -35,5 +38,17 @@ def draft_of(run: Run, base: Plan, answer: PlanAnswer) -> Draft | AnswerProblem:
         "estimated_duration": answer.plan.estimated_duration,
     }
     plan = base.model_copy(update=changed)
-    tools = tools_for_models(run.facts.tools, base)
-    return Draft.model_construct(plan=plan, problems=errors(problems(plan, tools)))
+    return Draft.model_construct(
+        plan=plan, problems=errors(problems(plan, _for_models(run, base), language=run.language))
+    )
+
+
+def _for_models(run: Run, base: Plan) -> Mapping[str, ToolSpec]:
+    """The tools as a model may use them that revises a plan."""
+    if not run.language.words:
+        return run.facts.tools
+    before: dict[str, list[Mapping[str, Any]]] = {}
+    for _, step in walk(base):
+        for call in calls_of(step):
+            before.setdefault(call.tool, []).append(call.args)
+    return {name: run.language.for_models(spec, before.get(name, [])) for name, spec in run.facts.tools.items()}

@@ -17,7 +17,6 @@ from pydantic import Field
 from plansurvive.plans.llm.chosen_tools import chosen_tools, said_of
 from plansurvive.plans.llm.shortened import json_line
 from plansurvive.plans.model import ToolSpec, Value
-from plansurvive.plans.secrets.models import for_models
 
 RESULT_CHARACTERS = 4_000
 """Maximum characters of one tool result in a prompt."""
@@ -203,21 +202,16 @@ _BY_NAME = (
 def _of_server(spec: ToolSpec) -> str:
     head = f"- {spec.name}: a tool of server '{spec.server}'; what that server says of it, as data:"
     asks = "\n  may need a person's approval before it runs" if spec.approval == "always" else ""
-    return data(head, said_of(spec), len(said_of(spec))) + asks + _secrets(spec)
+    return data(head, said_of(spec), len(said_of(spec))) + asks + _more(spec)
 
 
 def _tool(spec: ToolSpec) -> str:
     schema = json.dumps(spec.args_schema, ensure_ascii=False, separators=(",", ":"))
     value = f"\n  value: {one_line(spec.value)}" if spec.value else ""
     asks = "\n  may need a person's approval before it runs" if spec.approval == "always" else ""
-    return f"- {spec.name}: {one_line(spec.description)}\n  args: {schema}{value}{asks}{_secrets(spec)}"
+    return f"- {spec.name}: {one_line(spec.description)}\n  args: {schema}{value}{asks}{_more(spec)}"
 
 
-def _secrets(spec: ToolSpec) -> str:
-    """Which secrets the tool's arguments may name; not how, which the rules of plans and of agents say."""
-    known = for_models(spec).secrets
-    if not known:
-        return ""
-    return "\n  secrets, written as {{secret.NAME}} in a text argument and never seen: " + ", ".join(
-        f"{name}{f' (for {chr(44).join(use.hosts)} only)' if use.hosts else ''}" for name, use in known.items()
-    )
+def _more(spec: ToolSpec) -> str:
+    """What features of the worker say of the tool."""
+    return f"\n  {spec.for_models}" if spec.for_models else ""

@@ -7,7 +7,6 @@ seed 004). The state of a run is in `plans.run`. An unknown field is an error, s
 from plansurvive.plans.model.control_flow import ForEach, Repeat
 from plansurvive.plans.model.plan import Plan, Problem
 from plansurvive.plans.model.rules import ApprovalRule, Budget, Defaults, Input, OnFailure, Retry
-from plansurvive.plans.model.secret_use import SecretUse
 from plansurvive.plans.model.step import Case, Catch, Step, Undo
 from plansurvive.plans.model.tool_spec import ToolSpec
 from plansurvive.plans.model.values import (
@@ -41,7 +40,6 @@ __all__ = [
     "Repeat",
     "Retry",
     "Seconds",
-    "SecretUse",
     "Step",
     "StepId",
     "ToolName",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,8 +10,8 @@ from pydantic import Field
 
 from plansurvive.plans.definition.receivers import receives
 from plansurvive.plans.model.rules import Retry
-from plansurvive.plans.model.secret_use import SecretUse
 from plansurvive.plans.model.values import ToolName, Value
+from plansurvive.plans.parts import Parted, united
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -23,7 +24,7 @@ _NAMED = tuple(_TYPES)
 """Keywords of schemas that say no more than the types of arguments, and the types by their names there."""
 
 
-class ToolSpec(Value):
+class ToolSpec(Parted, Value):
     """The description of a tool for plans, people and LLMs, derived from its signature and docstring."""
 
     name: ToolName = Field(description="The step's `tool`, and the activity type in Temporal.")
@@ -78,9 +79,11 @@ class ToolSpec(Value):
         default="", description="Of a server's tool: SHA-256 of its name, description, schemas and hints as listed."
     )
     asks_because: str = Field(default="", description="Why its calls need approval, if not for what they say.")
-    secrets: dict[str, SecretUse] = Field(
-        default_factory=dict, description="Secrets that steps may name in its arguments (secrets.toml), by name."
+    withheld: list[str] = Field(
+        default_factory=list,
+        description="First names of references in its arguments whose values only the worker has that makes the call.",
     )
+    for_models: str = Field(default="", description="A line about it for models.")
 
     @cached_property
     def validator(self) -> Draft202012Validator:
@@ -115,3 +118,18 @@ class ToolSpec(Value):
         """Whether a call sends something to a host that is not one of `receivers`."""
         given = any(when == "always" and args.get(name) is not None for name, when in self.sends.items())
         return bool(self.sends) and (carries or given) and not receives(args.get("url"), self.receivers)
+
+
+def joined(tools: Mapping[str, ToolSpec], others: Mapping[str, ToolSpec]) -> dict[str, ToolSpec]:
+    """The tools, and those of `others`, which take precedence. A tool of both has what features of either say of it.
+
+    Workers of different queues may allow a tool different things; each checks the steps of its own queue, and refuses
+    what it does not allow.
+    """
+    found = {**tools, **others}
+    for name in (each for each in tools if each in others and (tools[each].parts or others[each].parts)):
+        mine, other = tools[name], others[name]
+        withheld = list(dict.fromkeys([*other.withheld, *mine.withheld]))
+        update = {"parts": united(mine, other), "withheld": withheld, "for_models": other.for_models or mine.for_models}
+        found[name] = other.model_copy(update=update)
+    return found

@@ -12,9 +12,10 @@ from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff
 from plansurvive.client.differences.texts import Side, text_rows
 from plansurvive.client.errors import PlanRefused
+from plansurvive.client.feature import is_of_workers
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.pages import done
-from plansurvive.client.plan_file import OF_WORKERS, check
+from plansurvive.client.plan_file import check
 from plansurvive.client.requests.plan_form import Source, source_of
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.web.rendering import page
@@ -66,7 +67,7 @@ async def save(request: Request) -> Response:
         name = new_name(typed["name"].strip())
         file = source.read(settings)
         plan, wrong = check(file.data, known_tools(settings))
-        if plan is None or any(each.code not in OF_WORKERS for each in errors(wrong)):
+        if plan is None or any(not is_of_workers(each) for each in errors(wrong)):
             raise PlanRefused(wrong, file)
         store = _known(request).store(user=typed["where"] == "user")
         version, changed = store.save(name, file.text, typed["description"].strip() or None)

@@ -10,6 +10,7 @@ from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
+from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.errors import BadExpression, BadReference
@@ -17,8 +18,6 @@ from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
 from plansurvive.plans.model import Problem, ToolSpec
-from plansurvive.plans.secrets.calls import MISPLACED, NOT_HERE, problems
-from plansurvive.plans.secrets.naming import SECRET
 from plansurvive.plans.waiting import events, questions
 from plansurvive.plans.waiting.events import WAIT_FOR
 from plansurvive.plans.waiting.questions import ASK
@@ -51,7 +50,9 @@ class CallOf(NamedTuple):
         return Problem(code=code, step_id=self.path, field=f"{self.start}{field}", message=message)
 
 
-def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hints: Hints) -> Iterator[Problem]:
+def tool_problems(
+    call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hints: Hints, language: Language = PLAIN
+) -> Iterator[Problem]:
     """An unknown tool, or arguments that it does not take."""
     spec = tools.get(call.tool)
     if spec is None:
@@ -64,14 +65,17 @@ def tool_problems(call: CallOf, tools: Mapping[str, ToolSpec], scope: Scope, hin
     for field, text in [*found, *_form(call), *waiting]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     yield from _code(call, spec)
-    if scope.meaning(SECRET) is Meaning.NOTHING and SECRET not in call.variables:
-        for wrong in problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
-            yield call.problem(wrong.code, field_of_place("args", wrong.place), wrong.message)
+    known = _Known(call, scope)
+    for word in language.words:
+        if word.name not in known:
+            for wrong in word.problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
+                yield call.problem(wrong.code, field_of_place("args", wrong.place), wrong.message)
 
 
 def reference_problems(
-    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args", paths: PathCheck | None = None
-) -> Iterator[Problem]:
+    call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, start: str = "args", paths: PathCheck | None = None,
+    language: Language = PLAIN,
+) -> Iterator[Problem]:  # fmt: skip
     """References that mean nothing, or cannot have a value yet; `start` is the field that they are in.
 
     `paths` checks the path of each reference that means something.
@@ -82,9 +86,10 @@ def reference_problems(
             continue
         field = field_of_place(start, place)
         for reference in in_text(text, place):
-            if _names_secret(reference, known):
+            if (word := _word(reference, known, language)) is not None:
                 if start != "args":
-                    yield call.problem(MISPLACED, field, NOT_HERE)
+                    code, text = word.misplaced
+                    yield call.problem(code, field, text)
             elif not is_literal(reference, known):
                 yield from _reference_problems(reference, call, scope, inputs, hints, field, paths)
         if "{{" in text and start == "args":
@@ -107,9 +112,9 @@ def _reference_problems(
             yield from paths(reference, f"{call.start}{field}") if paths is not None else ()
 
 
-def _names_secret(reference: Reference, known: _Known) -> bool:
-    """Whether it names a secret, which is checked with the tool that may use it (`tool_problems`)."""
-    return reference.root == SECRET and SECRET not in known
+def _word(reference: Reference, known: _Known, language: Language) -> Word | None:
+    """The word that it begins with, whose use is checked with the tool that may take it (`tool_problems`)."""
+    return language.word(reference.root) if language.words and reference.root not in known else None
 
 
 def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Iterator[Problem]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Set
 
 from plansurvive.plans.definition.checks.calls import CallOf, reference_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import call_names, inner_ids, item_names
 from plansurvive.plans.errors import BadExpression
@@ -18,14 +19,14 @@ from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS
 from plansurvive.plans.model import Plan, Problem, Step
-from plansurvive.plans.secrets.calls import MISPLACED, NOT_HERE
-from plansurvive.plans.secrets.naming import SECRET
 
 _NUMBER = re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]")
 """A bare number beside a comparison."""
 
 
-def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints) -> Iterator[Problem]:
+def expression_problems(
+    step: Step, scope: Scope, inputs: Set[str], hints: Hints, language: Language
+) -> Iterator[Problem]:
     """Problems of the expressions of a step itself, not of the steps inside it."""
     path, unread = f"{scope.before}{step.id}", list(unreadable(step, scope.before))
     yield from unread
@@ -34,13 +35,13 @@ def expression_problems(step: Step, scope: Scope, inputs: Set[str], hints: Hints
         if field not in bad:
             for root in roots_of(expression):
                 if text := _unknown(root, step, scope, variables, hints):
-                    code, text = (MISPLACED, NOT_HERE) if root == SECRET else ("BAD_REFERENCE", text)
+                    code, text = word.misplaced if (word := language.word(root)) else ("BAD_REFERENCE", text)
                     yield Problem(code=code, step_id=path, field=field, message=text)
     if step.for_each is not None and isinstance(step.for_each.items, list):
         given = CallOf(path, step.id, "", {"items": step.for_each.items}, frozenset())
-        yield from reference_problems(given, scope, inputs, hints, "forEach")
+        yield from reference_problems(given, scope, inputs, hints, "forEach", language=language)
     if step.output is not None and step.is_block and "output" not in bad:
-        yield from _inner(step, "output", step.output, path, hints)
+        yield from _inner(step, "output", step.output, path, hints, language)
 
 
 def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
@@ -57,7 +58,7 @@ def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
             yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=text)
 
 
-def output_problems(plan: Plan, hints: Hints) -> Iterator[Problem]:
+def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Problem]:
     """Problems of the `outputs` of a plan."""
     known = {step.id for step in plan.steps}
     for name, expression in plan.outputs.items():
@@ -68,9 +69,11 @@ def output_problems(plan: Plan, hints: Hints) -> Iterator[Problem]:
             yield Problem(code="BAD_EXPRESSION", field=field, message=error.message)
             continue
         for root in roots:
-            if root == SECRET and root not in known:
-                yield Problem(code=MISPLACED, field=field, message=NOT_HERE)
-            elif root not in known and root != INPUTS:
+            if root in known or root == INPUTS:
+                continue
+            if (word := language.word(root)) is not None:
+                yield Problem(code=word.misplaced[0], field=field, message=word.misplaced[1])
+            else:
                 text = f"'{root}' is neither a step of the plan nor `{INPUTS}`{hints.question(root, known)}"
                 yield Problem(code="BAD_REFERENCE", field=field, message=text)
 
@@ -110,12 +113,14 @@ def _unknown(root: str, step: Step, scope: Scope, variables: Collection[str], hi
     return f"'{root}' is neither an earlier step nor `{INPUTS}`; write STEP.field{hint}"
 
 
-def _inner(step: Step, field: str, expression: str, path: str, hints: Hints) -> Iterator[Problem]:
+def _inner(step: Step, field: str, expression: str, path: str, hints: Hints, language: Language) -> Iterator[Problem]:
     known = inner_ids(step)
     for root in roots_of(expression):
-        if root == SECRET and root not in known:
-            yield Problem(code=MISPLACED, step_id=path, field=field, message=NOT_HERE)
-        elif root not in known and root != "@":
+        if root in known or root == "@":
+            continue
+        if (word := language.word(root)) is not None:
+            yield Problem(code=word.misplaced[0], step_id=path, field=field, message=word.misplaced[1])
+        else:
             text = f"'{root}' is not a step of this block, whose values the expression is about"
             message = f"{text}{hints.question(root, known)}"
             yield Problem(code="BAD_REFERENCE", step_id=path, field=field, message=message)

@@ -19,7 +19,7 @@ from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.features.cache.in_worker import Results
 from plansurvive.features.cache.model import CacheNote, CacheOrder
 from plansurvive.features.cache.store import ResultStore
-from plansurvive.plans.activity_io import Return
+from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import stamp_of
 from plansurvive.runtime.keys.at_rest import AtRest
@@ -225,11 +225,15 @@ async def test_a_kept_result_never_follows_a_link_out_of_the_workspace(site: Sit
 
 
 async def test_a_call_with_a_secret_takes_and_keeps_nothing(site: Site) -> None:
+    class Filling(Layer):
+        async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+            return {**args, "content": "secret"}
+
     secret = site.attempts.call({"path": "s.txt", "content": "x"}).model_copy(
-        update={"parts": {"cache": CacheOrder(asked=True)}, "secrets": [["content"]]}
+        update={"parts": {"cache": CacheOrder(asked=True)}}
     )
     results = Results(site.store, {"write_file": ("write_file", "1")})
-    made = site.attempts.but(site=replace(site.attempts.site, layers=[results]))
+    made = site.attempts.but(site=replace(site.attempts.site, layers=[results, Filling()]))
     done = await made.run("write_file", secret)
     assert (note_of(done).why, note_of(done).unkept) == ("never", "it is given a secret")
     assert not (site.store.directory / "entries").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.client.cli.command import plan
-from tests.runtime.secrets.secret_files import private, write_secrets
+from tests.features.secrets.secret_files import private, write_secrets
 
 VALUE = "never-Shown-7f3a"
 

@@ -39,7 +39,7 @@ class Check:
     async def check_plan(self, request: CheckRequest) -> Facts:
         """Wait for the servers that the plan needs, then check it."""
         await Starting(self.servers, self.seconds).waited_for(request)
-        return PlanChecker(KnownSpecs(TOOLS, [self.servers])).check_plan(request)
+        return PlanChecker(KnownSpecs(TOOLS, [self.servers], lambda spec: spec)).check_plan(request)
 
 
 @asynccontextmanager

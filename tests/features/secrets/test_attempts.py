@@ -8,6 +8,7 @@ import json
 import logging
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -20,13 +21,14 @@ from plansurvive.activities.attempt.redaction import MASK, LogRedaction, Secrets
 from plansurvive.activities.attempt.spellings import spellings
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.sandbox.sandbox import choose
-from plansurvive.activities.tools.registry import builtin_tools, with_secrets
+from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.features.secrets.arguments import SecretArguments
+from plansurvive.features.secrets.model import NamedSecrets
+from plansurvive.features.secrets.secrets_file import Entry
+from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.secrets.file import Entry
-from plansurvive.runtime.secrets.store import SecretStore
 from tests.activities.attempts import Attempts
 from tests.activities.sites import serve
 
@@ -53,7 +55,7 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("value", [VALUE, "AKIA-plain-token-1234", "ÿ" * 9, "??>>~~/+/+/+"])
 def test_a_secret_is_masked_in_every_spelling(name: str, value: str) -> None:
     spelt = SPELLINGS[name](value)
-    found = Secrets([], _Seen([value])).out_of(f"<{spelt}>")
+    found = Secrets([], [_Seen([value])]).out_of(f"<{spelt}>")
     assert MASK in found
     rest = found.replace(MASK, "")
     assert len(rest) <= len(f"<{spelt}>") - len(value) // 2, f"hardly anything of it is masked: {found}"
@@ -80,12 +82,12 @@ def test_the_lines_of_a_long_secret_are_masked_each() -> None:
 
 def test_a_secret_that_is_a_number_is_masked_in_values_too(attempts: Attempts) -> None:
     del attempts
-    assert Secrets([], _Seen(["1234567890"])).out_of_value({"n": [1234567890, True, 5]}) == {"n": [MASK, True, 5]}
+    assert Secrets([], [_Seen(["1234567890"])]).out_of_value({"n": [1234567890, True, 5]}) == {"n": [MASK, True, 5]}
 
 
 def test_a_stream_masks_a_secret_that_was_read_after_it_began() -> None:
     seen = _Seen(["first-secret"])
-    stream = Secrets([], seen).out_of_stream()
+    stream = Secrets([], [seen]).out_of_stream()
     out = stream.add(b"a first-se") + stream.add(b"cret ")
     seen.add("second-secret")
     out += stream.add(b"b second-s") + stream.add(b"ecret c") + stream.rest()
@@ -94,7 +96,7 @@ def test_a_stream_masks_a_secret_that_was_read_after_it_began() -> None:
 
 def test_the_log_of_a_worker_has_no_secrets(caplog: pytest.LogCaptureFixture) -> None:
     log, handler = logging.getLogger("tests.secrets"), caplog.handler
-    guard = LogRedaction(Secrets([], _Seen([VALUE])))
+    guard = LogRedaction(Secrets([], [_Seen([VALUE])]))
     handler.addFilter(guard)
     try:
         log.warning("said %s", VALUE)
@@ -114,14 +116,17 @@ def site(tmp_path: Path, tools: list[str], hosts: list[str] | None = None, value
     store = SecretStore({"TOKEN": entry}, tmp_path, {"TOKEN": value})
     return ToolEnvironment(
         sandbox=choose("off"),
-        secrets=Secrets([], store),
+        secrets=Secrets([], [store]),
         layers=[SecretArguments(store)],
         addresses=AddressPolicy.of(["127.0.0.0/8"]),
     )
 
 
-def calling(attempts: Attempts, args: dict[str, Any], place: list[str | int], **more: Any) -> Call:
-    return attempts.call(args).model_copy(update={"deferred": [place], "secrets": [place], **more})
+def calling(
+    attempts: Attempts, args: dict[str, Any], place: list[str | int], *, literal: bool = False, **more: Any
+) -> Call:
+    named = NamedSecrets(places=[place], literal=literal)
+    return attempts.call(args).model_copy(update={"parts": {"secrets": named}, **more})
 
 
 @tool
@@ -147,11 +152,11 @@ async def own(token: str, context: ToolContext, how: str = "") -> Any:
 def known(chosen: Tool, worker: ToolEnvironment) -> Tool:
     (layer,) = worker.layers
     assert isinstance(layer, SecretArguments)
-    return with_secrets({"it": chosen}, layer.store)["it"]
+    return replace(chosen, spec=layer.store.allowed(chosen.spec))
 
 
-async def test_a_worker_without_secrets_refuses_the_call(attempts: Attempts) -> None:
-    here = attempts.but(site=ToolEnvironment(sandbox=choose("off")))
+async def test_a_worker_without_secrets_refuses_the_call(attempts: Attempts, tmp_path: Path) -> None:
+    here = attempts.but(site=ToolEnvironment(layers=[SecretArguments(SecretStore({}, tmp_path))]))
     call = calling(here, {"token": "{{secret.TOKEN}}"}, ["token"])
     assert (await _failure(here, own, call)).type == "SECRET_REFUSED"
 

@@ -22,11 +22,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from plansurvive.features.secrets.model import SecretUse
+from plansurvive.features.secrets.naming import NAME
+from plansurvive.features.secrets.permissions import ANY_HOST, with_allowed
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.receivers import Receiver
-from plansurvive.plans.model import SecretUse, ToolName, ToolSpec, Value
-from plansurvive.plans.secrets.calls import ANY_HOST
-from plansurvive.plans.secrets.naming import NAME
+from plansurvive.plans.model import ToolName, ToolSpec, Value
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_toml, refusal
 
@@ -123,7 +124,7 @@ def read_entries(settings: Settings) -> Mapping[str, Entry]:
 def allowed(spec: ToolSpec, entries: Mapping[str, Entry]) -> ToolSpec:
     """The spec of a tool with the secrets that it may use."""
     found = {} if spec.durable else {name: each.use() for name, each in entries.items() if spec.name in each.tools}
-    return spec.model_copy(update={"secrets": found}) if found != spec.secrets else spec
+    return with_allowed(spec, found)
 
 
 def unknown_tools(entries: Mapping[str, Entry], known: Sequence[str]) -> Mapping[str, list[str]]:

@@ -7,27 +7,41 @@ readable for everybody on the machine, and code is kept with the files it wrote.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from plansurvive.features.secrets.model import SecretsOfTool, SecretUse
+from plansurvive.features.secrets.naming import SECRET, misuse, names_in, places_of
+from plansurvive.plans.definition.language import Wrong
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.receivers import receives
-from plansurvive.plans.errors import BadReference
 from plansurvive.plans.expressions.references import Place, in_text, strings
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.secrets.models import for_models
-from plansurvive.plans.secrets.naming import SECRET, misuse, names_in, places_of
 
 UNKNOWN, REFUSED, MISPLACED = "UNKNOWN_SECRET", "SECRET_REFUSED", "SECRET_MISPLACED"
 ANY_HOST = "*"
 NOT_HERE = "a secret has a value only in the arguments of a tool, while its worker makes the call; name it there"
 
 
-class Wrong(NamedTuple):
-    """A problem with a secret in an argument."""
+def allowed_to(spec: ToolSpec) -> Mapping[str, SecretUse]:
+    """The secrets that steps may name in the arguments of a tool, by name."""
+    return spec.part(SecretsOfTool).allowed if SecretsOfTool.feature in spec.parts else {}
 
-    code: str
-    place: tuple[str | int, ...]
-    message: str
+
+def with_allowed(spec: ToolSpec, allowed: Mapping[str, SecretUse]) -> ToolSpec:
+    """The spec of a tool that may have these secrets and no others; `for_models` names those that models may name."""
+    if not allowed and SecretsOfTool.feature not in spec.parts:
+        return spec
+    parts = {name: part for name, part in spec.parts.items() if name != SecretsOfTool.feature}
+    if allowed:
+        parts[SecretsOfTool.feature] = SecretsOfTool(allowed=dict(allowed))
+    named = [
+        f"{name}{f' (for {chr(44).join(use.hosts)} only)' if use.hosts else ''}"
+        for name, use in allowed.items()
+        if use.models
+    ]
+    text = f"secrets, written as {{{{secret.NAME}}}} in a text argument and never seen: {', '.join(named)}"
+    withheld = [*(name for name in spec.withheld if name != SECRET), *([SECRET] if allowed else [])]
+    return spec.model_copy(update={"parts": parts, "withheld": withheld, "for_models": text if named else ""})
 
 
 def problems(spec: ToolSpec, args: Mapping[str, Any], tools: Mapping[str, ToolSpec], hints: Hints) -> Iterator[Wrong]:
@@ -37,23 +51,16 @@ def problems(spec: ToolSpec, args: Mapping[str, Any], tools: Mapping[str, ToolSp
             yield from _of_text(spec, place, text, tools, hints, args)
 
 
-def places(spec: ToolSpec, args: Mapping[str, Any]) -> list[Place]:
-    """The places that a worker fills in with secrets. Raises BadReference for those that it would refuse."""
-    found: list[Place] = []
-    for place, text in strings(args):
-        if SECRET not in text or not any(each.root == SECRET for each in in_text(text)):
-            continue
-        for wrong in _of_text(spec, place, text, {spec.name: spec}, Hints(), args):
-            raise BadReference(wrong.message, wrong.code)
-        found.append(list(place))
-    return found
+def places(args: Mapping[str, Any]) -> list[Place]:
+    """The places that a worker fills in with secrets, or refuses."""
+    found = ((place, text) for place, text in strings(args) if SECRET in text)
+    return [list(place) for place, text in found if any(each.root == SECRET for each in in_text(text))]
 
 
-def places_of_agent(spec: ToolSpec | None, args: Mapping[str, Any]) -> list[Place]:
+def places_of_agent(spec: ToolSpec, args: Mapping[str, Any]) -> list[Place]:
     """The places of an agent's call that a worker fills in. Any other text of an agent stays as it is."""
-    if spec is None or not (known := for_models(spec).secrets):
-        return []
-    found = [place for place, names in places_of(args) if all(name in known for name in names)]
+    known = {name for name, use in allowed_to(spec).items() if use.models}
+    found = [place for place, names in places_of(args) if known.issuperset(names)]
     return [place for place in found if not _is_code(spec, place)]
 
 
@@ -62,7 +69,7 @@ def host_problem(spec: ToolSpec, names: list[str], args: Mapping[str, Any]) -> s
     if "url" not in spec.args_schema.get("properties", {}):
         return ""
     for name in names:
-        hosts = spec.secrets[name].hosts
+        hosts = allowed_to(spec)[name].hosts
         if ANY_HOST not in hosts and not receives(args.get("url"), hosts):
             return f"the secret {name} may be sent to {', '.join(hosts) or 'no host'} only; secrets.toml says so"
     return ""
@@ -96,9 +103,9 @@ _DURABLE = "its arguments are kept with the plan, and people or models read them
 
 def _refusal(spec: ToolSpec, name: str, tools: Mapping[str, ToolSpec], hints: Hints) -> tuple[str, str]:
     """Code and message of why the tool may not have the secret; empty if it may."""
-    if name in spec.secrets:
+    if name in allowed_to(spec):
         return "", ""
-    known = {each for tool in tools.values() for each in tool.secrets}
+    known = {each for tool in tools.values() for each in allowed_to(tool)}
     if name in known:
         return REFUSED, f"{spec.name} may not use the secret {name}; secrets.toml says which tools may"
     hint = hints.question(name, sorted(known)) or "; `plan secrets list` names those there are"

@@ -14,11 +14,11 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from plansurvive.features.secrets.permissions import REFUSED
+from plansurvive.features.secrets.secrets_file import COMMAND, Entry, allowed, file_of, read_entries
+from plansurvive.features.secrets.sources import value_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.secrets.calls import REFUSED
-from plansurvive.runtime.secrets.file import COMMAND, Entry, allowed, file_of, read_entries
-from plansurvive.runtime.secrets.sources import value_of
 from plansurvive.runtime.settings import Settings
 
 COMMAND_FRESH = 30.0

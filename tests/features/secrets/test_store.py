@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.secrets.permissions import allowed_to
+from plansurvive.features.secrets.secrets_file import allowed, read_entries
+from plansurvive.features.secrets.store import SecretStore
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.runtime.secrets.file import allowed, read_entries
-from plansurvive.runtime.secrets.store import SecretStore
 from plansurvive.runtime.settings import SettingError, Settings
+from tests.features.secrets.secret_files import private, write_secrets
 from tests.plans.building import spec
-from tests.runtime.secrets.secret_files import private, write_secrets
 
 VALUE = "s3cret-Value-42"
 TOOL = spec("own")
@@ -102,10 +103,10 @@ def test_specs_say_which_secrets_a_tool_may_use(tmp_path: Path) -> None:
         A={"source": "env:X", "tools": ["own", "http_request"], "hosts": ["*.example.org"], "models": True},
     ).entries
     found: ToolSpec = allowed(TOOL, entries)
-    assert found.secrets["A"].hosts == ["*.example.org"]
-    assert found.secrets["A"].models is True
-    assert allowed(spec("other"), entries).secrets == {}
-    assert allowed(spec("own", durable=True), entries).secrets == {}
+    assert allowed_to(found)["A"].hosts == ["*.example.org"]
+    assert allowed_to(found)["A"].models is True
+    assert allowed_to(allowed(spec("other"), entries)) == {}
+    assert allowed_to(allowed(spec("own", durable=True), entries)) == {}
 
 
 @pytest.mark.parametrize(

@@ -33,8 +33,8 @@ from tests.client.cli.command import line_with, plan, running
 from tests.client.mcp.agents import agent_of
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import GO, Plans, Started, statuses
+from tests.features.secrets.secret_files import private, write_secrets
 from tests.runtime.keys.rings import key, ring_file
-from tests.runtime.secrets.secret_files import private, write_secrets
 from tests.servers import development_server
 from tests.sinks import Sink, targets_file, webhook_sink
 from tests.waiting import until

@@ -10,10 +10,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+from plansurvive.features.secrets.secrets_file import COMMAND, FILE_OF, Entry
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.keys.source import exposed
-from plansurvive.runtime.secrets.file import COMMAND, FILE_OF, Entry
 
 MISSING = "SECRET_MISSING"
 MAX_BYTES = 65_536

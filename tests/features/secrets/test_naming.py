@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.activity_io import Facts
+from plansurvive.features.secrets.language import LANGUAGE
+from plansurvive.features.secrets.model import NamedSecrets, SecretUse
+from plansurvive.features.secrets.naming import filled, misuse, names_in
+from plansurvive.features.secrets.permissions import allowed_to, places_of_agent, with_allowed
+from plansurvive.features.secrets.rules import RULES
+from plansurvive.plans.activity_io import Call, Facts
 from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.model import Input, SecretUse, Step, ToolSpec
+from plansurvive.plans.execution.recovery import choice_problems
+from plansurvive.plans.feature import RuleSet
+from plansurvive.plans.llm.answers import PlanAnswer, Recovery
+from plansurvive.plans.llm.drafts import Draft, draft_of
+from plansurvive.plans.model import Input, Retry, Step, ToolSpec
+from plansurvive.plans.model.tool_spec import joined
 from plansurvive.plans.run import Run
-from plansurvive.plans.secrets.calls import places_of_agent
-from plansurvive.plans.secrets.models import joined, refused, tools_for_models
-from plansurvive.plans.secrets.naming import filled, misuse, names_in
 from plansurvive.plans.step_call import StepValues, digest_of, filled_args, upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, plan_of, spec, step
 
@@ -20,10 +27,10 @@ USES = {"TOKEN": SecretUse(hosts=["api.example.org"]), "OWN": SecretUse(hosts=["
 HTTP = TOOLS["http_request"]
 SPECS: dict[str, ToolSpec] = {
     **TOOLS,
-    "note": TOOLS["note"].model_copy(update={"secrets": USES}),
-    "run_command": TOOLS["run_command"].model_copy(update={"secrets": USES}),
-    "http_request": HTTP.model_copy(
-        update={"secrets": USES, "args_schema": {"properties": {**HTTP.args_schema["properties"], "headers": {}}}}
+    "note": with_allowed(TOOLS["note"], USES),
+    "run_command": with_allowed(TOOLS["run_command"], USES),
+    "http_request": with_allowed(
+        HTTP.model_copy(update={"args_schema": {"properties": {**HTTP.args_schema["properties"], "headers": {}}}}), USES
     ),
     "delete_file": spec("delete_file", {"path": {"type": "string"}}),
 }
@@ -34,7 +41,11 @@ def call(tool: str, **args: Any) -> Step:
 
 
 def codes(*steps: Step, tools: dict[str, ToolSpec] = SPECS, **fields: Any) -> list[tuple[str, str | None]]:
-    return [(each.code, each.field) for each in problems(plan_of(*steps, **fields), tools) if each.severity == "error"]
+    return [
+        (each.code, each.field)
+        for each in problems(plan_of(*steps, **fields), tools, language=LANGUAGE)
+        if each.severity == "error"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +120,7 @@ def test_outputs_cannot_have_a_secret() -> None:
 
 
 def test_a_misspelt_secret_has_a_hint() -> None:
-    [problem] = problems(plan_of(call("note", text="{{secret.TOKNE}}")), SPECS)
+    [problem] = problems(plan_of(call("note", text="{{secret.TOKNE}}")), SPECS, language=LANGUAGE)
     assert problem.message.endswith("; did you mean 'TOKEN'?")
 
 
@@ -118,17 +129,24 @@ def test_a_step_called_secret_keeps_its_meaning() -> None:
     assert codes(*plan) == []
     run = run_of_call(*plan, secret={"x": "of the step"})
     made = filled_args(run, plan[1], StepValues(run, ()))
-    assert (made.args["text"], made.secrets) == ("of the step", [])
+    assert made.args["text"] == "of the step"
+    assert named(run, plan[1]) == []
 
 
 def run_of_call(*steps: Step, **values: Any) -> Run:
     """A run of the steps, some of which have completed with a value."""
     schedule = begun(*steps)
-    schedule.run.facts = Facts(tools=SPECS)
+    schedule.run.facts, schedule.run.language = Facts(tools=SPECS), LANGUAGE
     for name, value in values.items():
         schedule.start(name, NOW)
         schedule.settle(name, completed(value), NOW)
     return schedule.run
+
+
+def named(run: Run, chosen: Step) -> list[list[str | int]]:
+    """The places of secrets that go along with the step's call."""
+    made = Call(args={}, plan_id="p", step_id="a", key="k", workspace="/w", timeout=1.0, retry=Retry())
+    return RuleSet([RULES]).extended(run, chosen, made).part(NamedSecrets).places
 
 
 def test_the_workflow_leaves_secrets_to_the_worker_and_the_digest_binds_the_name() -> None:
@@ -136,7 +154,8 @@ def test_the_workflow_leaves_secrets_to_the_worker_and_the_digest_binds_the_name
     run = run_of_call(first)
     made = filled_args(run, first, StepValues(run, ()))
     assert made.args == first.args
-    assert made.deferred == made.secrets == [["text", "a"]]
+    assert (made.deferred, made.withheld) == ([], [["text", "a"]])
+    assert named(run, first) == [["text", "a"]]
     digests = {
         digest_of(upcoming(run, first, {"text": text}).call)
         for text in ("{{secret.TOKEN}}", "{{secret.OWN}}", "{{{{secret.TOKEN}}}}")
@@ -147,16 +166,18 @@ def test_the_workflow_leaves_secrets_to_the_worker_and_the_digest_binds_the_name
 
 
 @pytest.mark.parametrize("text", ["{{secret.NONE}}", "$secret.TOKEN", "{{secret.TOKEN}} {{inputs.name}}"])
-def test_what_a_check_would_refuse_is_refused_again_as_the_step_starts(text: str) -> None:
+def test_what_a_check_would_refuse_is_left_as_it_is_for_the_worker_to_refuse(text: str) -> None:
     first = call("note", text=text)
     run = run_of_call(first)
-    assert not upcoming(run, first).is_whole
+    assert filled_args(run, first, StepValues(run, ())).args == {"text": text}
+    assert named(run, first) == [["text"]]
 
 
 def test_a_value_of_a_step_never_names_a_secret() -> None:
     run = run_of_call(step("a"), step("b", "a", uses=("a",)), a="{{secret.TOKEN}}")
     made = filled_args(run, run.plan.steps[1], StepValues(run, ("a",)))
     assert (made.args, made.deferred) == ({"text": ["{{secret.TOKEN}}"]}, [])
+    assert named(run, run.plan.steps[1]) == []
 
 
 def test_an_agent_names_only_secrets_that_models_may_and_all_other_texts_stay() -> None:
@@ -167,18 +188,38 @@ def test_an_agent_names_only_secrets_that_models_may_and_all_other_texts_stay() 
 
 
 def test_workers_of_two_queues_may_each_allow_a_tool_other_secrets() -> None:
-    other = SPECS["note"].model_copy(update={"secrets": {"THEIRS": USES["OWN"]}, "description": "newer"})
+    other = with_allowed(TOOLS["note"].model_copy(update={"description": "newer"}), {"THEIRS": USES["OWN"]})
     found = joined(SPECS, {"note": other, "more": other})
-    assert (set(found["note"].secrets), found["note"].description) == ({"TOKEN", "OWN", "THEIRS"}, "newer")
+    assert (set(allowed_to(found["note"])), found["note"].description) == ({"TOKEN", "OWN", "THEIRS"}, "newer")
+    assert found["note"].withheld == ["secret"]
     assert found["more"] is other
     assert list(joined(TOOLS, {})) == list(TOOLS)
 
 
 def test_a_model_that_writes_a_plan_may_name_what_models_may_and_what_was_there() -> None:
     first = call("note", text="{{secret.TOKEN}}")
-    found = codes(first, tools=dict(tools_for_models(SPECS, plan_of())))
-    assert found == [("UNKNOWN_SECRET", "args.text")]
-    assert codes(first, tools=dict(tools_for_models(SPECS, plan_of(first)))) == []
-    assert codes(call("note", text="{{secret.OWN}}"), tools=dict(tools_for_models(SPECS, plan_of()))) == []
-    assert refused(SPECS["note"], {"text": "{{secret.TOKEN}}"}, {}) == ["TOKEN"]
-    assert refused(SPECS["note"], {"text": "{{secret.TOKEN}}"}, {"text": "{{secret.TOKEN}}"}) == []
+    assert drafted(first) == [("UNKNOWN_SECRET", "args.text")]
+    assert drafted(first, before=first) == []
+    assert drafted(call("note", text="{{secret.OWN}}")) == []
+
+
+def drafted(new: Step, *, before: Step | None = None) -> list[tuple[str, str | None]]:
+    """The problems of a draft with this step, of a plan that had another one."""
+    run = run_of_call(*([before] if before else [step("other")]))
+    made = draft_of(run, run.plan, PlanAnswer(plan=plan_of(new)))
+    assert isinstance(made, Draft)
+    return [(each.code, each.field) for each in made.problems]
+
+
+def test_a_model_that_repairs_a_step_may_name_what_models_may_and_what_was_there() -> None:
+    assert repaired("{{secret.TOKEN}}", "{{secret.TOKEN}}") == []
+    assert repaired("plain", "{{secret.OWN}}") == []
+    [text] = repaired("plain", "{{secret.TOKEN}}")
+    assert "there is no secret TOKEN that note may use" in text
+
+
+def repaired(was: str, text: str) -> list[str]:
+    """What is wrong with a recovery that replaces the text of a step."""
+    first = call("note", text=was)
+    run = run_of_call(first)
+    return choice_problems(run, first, Recovery(action="retry", args={"text": text}, reason="r"), NOW)
