@@ -4,7 +4,8 @@ A module of pages has `routes`, whose templates are in the folder `templates` be
 or app (`limits/limits.html`). As far as it wants them, it has as well:
 
 - `LINKS`: place -> `Link`. Places: `navigation`; `start`, beside the button that starts a plan: the address takes the
-  form of that page, and a template's name as `?template=`
+  form of that page, and a template's name as `?template=`; `plan`, among the tabs of a plan: the address is below
+  that of the plan
 - `MOUNT`: `mount(site) -> Mounted | None`, for what runs as long as the page is served, and what programs call
 
 Features and apps have the module `pages`; another distribution names its module in the entry points `plans.pages`.
@@ -111,7 +112,7 @@ async def ready(request: Request) -> Ready:
     return Ready(connection.client, local, worker is not None)
 
 
-Place = Literal["navigation", "start"]
+Place = Literal["navigation", "start", "plan"]
 
 
 class Link(NamedTuple):

@@ -43,7 +43,6 @@ from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.live.feed import with_live
 from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step
-from plansurvive.client.logs.feed import feed as logs
 from plansurvive.client.pending import Pending, pending
 from plansurvive.client.resume import Links, interrupt, links, rerun, resume
 from plansurvive.client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
@@ -70,7 +69,7 @@ __all__ = [
     "Started", "Summary", "all_inside", "answer", "approve", "audit", "begin",
     "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "decide",
     "decide_all", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
-    "history", "inside", "interrupt", "links", "list_plans", "live", "logs", "make",
+    "history", "inside", "interrupt", "links", "list_plans", "live", "make",
     "pause", "pending", "plan_file", "regenerate", "rerun", "resume",
     "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text",
     "undo", "unpause", "wait", "watch",

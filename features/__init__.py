@@ -39,6 +39,7 @@ FEATURES: tuple[str, ...] = (
     "tool_servers",
     "forecast",
     "upkeep",
+    "outputs",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -82,7 +82,8 @@ Turns = list[tuple[Literal[1, 2], int]]
 class Logs(Value):
     """What a tool's commands wrote in one attempt: chunks in external storage, and the end that is not stored there.
 
-    Grows while the attempt runs; each one is complete in itself. `activities.outputs` writes, `client.logs` reads it.
+    Grows while the attempt runs; each one is complete in itself. `activities.outputs` writes it,
+    `features.outputs` reads it.
     """
 
     index: dict[str, str] = Field(

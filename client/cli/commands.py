@@ -27,7 +27,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "list": ("list_plans:list_", "List plans, newest first."),
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
-    "logs": ("follow.logs:logs", "Show what commands write, attempt by attempt."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
     "files": (
         "changes.files:files",

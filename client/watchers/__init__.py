@@ -1,5 +1,5 @@
 """What happens to a plan, as it happens, for all who look at it: one watcher per plan, however many look.
 
 A watcher only asks: it adds no event to a plan's history. `hub` finds it, `watcher` reads the plan, of a big one only
-what may have changed (`merging`), `stream` tells it to a browser, `output` follows what commands write.
+what may have changed (`merging`), `stream` tells it to a browser.
 """

@@ -1,16 +1,31 @@
-"""Finds the watcher of a plan; those that nobody uses end by themselves."""
+"""Finds the watcher of a plan, and what else those who look at the page share; what nobody uses is ended."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 from temporalio.client import Client
 
 from plansurvive.client.ids import workflow_id
-from plansurvive.client.watchers.output import Output
 from plansurvive.client.watchers.watcher import IDLE_SECONDS, Watcher
-from plansurvive.runtime.value_store import ValueStore
 
 MOST = 500
 """Plans watched at the same time; beyond that, the least recently used one that nobody looks at is dropped."""
+
+
+class Shared(Protocol):
+    """What is followed once for all viewers."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it may be ended: nobody has looked for a while."""
+
+    async def stop(self) -> None:
+        """End it."""
+
+
+S = TypeVar("S", bound=Shared)
 
 
 class Hub:
@@ -18,7 +33,7 @@ class Hub:
 
     def __init__(self, idle: float = IDLE_SECONDS) -> None:
         self._watchers: dict[str, Watcher] = {}
-        self._outputs: dict[tuple[str, str], Output] = {}
+        self._shared: dict[tuple[str, ...], Any] = {}
         self._idle = idle
 
     async def watcher(self, client: Client, plan: str) -> Watcher:
@@ -33,19 +48,19 @@ class Hub:
         self._watchers[name] = found  # the last one is the one used last
         return found
 
-    async def output(self, client: Client, store: ValueStore, plan: str, step: str) -> Output:
-        """The output of a plan's commands, or of those of one step; followed once for all. Raises BadPlanId."""
-        key = (workflow_id(plan), step)
-        for idle in [key for key, output in self._outputs.items() if output.is_idle]:
-            await self._outputs.pop(idle).stop()
-        if key not in self._outputs:
-            self._outputs[key] = Output(client, store, plan, step)
-        return self._outputs[key]
+    async def shared(self, key: tuple[str, ...], begin: Callable[[], S]) -> S:
+        """What all viewers of the same share, begun if there is none. `key`: a feature's name, and what is shared."""
+        for idle in [each for each, found in self._shared.items() if found.is_idle]:
+            await self._shared.pop(idle).stop()
+        if key not in self._shared:
+            self._shared[key] = begin()
+        found: S = self._shared[key]
+        return found
 
     async def close(self) -> None:
         """End all of them."""
-        while self._outputs:
-            await self._outputs.popitem()[1].stop()
+        while self._shared:
+            await self._shared.popitem()[1].stop()
         while self._watchers:
             _, watcher = self._watchers.popitem()
             await watcher.stop()

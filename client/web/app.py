@@ -27,7 +27,7 @@ from plansurvive.client.web.decisions import routes as decisions
 from plansurvive.client.web.drafts import routes as drafts
 from plansurvive.client.web.graph import routes as graph
 from plansurvive.client.web.library import routes as library
-from plansurvive.client.web.pages import logs, plan, plans, record, step
+from plansurvive.client.web.pages import plan, plans, record, step
 from plansurvive.client.web.rendering import error_page
 from plansurvive.client.web.service import Service
 from plansurvive.client.web.start import routes as start
@@ -52,7 +52,6 @@ AREAS: tuple[Sequence[BaseRoute], ...] = (
     start.routes,
     library.routes,
     record.routes,
-    logs.routes,
     plan.routes,
     step.routes,
 )

@@ -9,8 +9,8 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import runs
-from plansurvive.client.logs.attempts import Attempts
 from plansurvive.client.runs import Choice
+from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.plans.views.card import Card
 from tests.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plansurvive.client import resume
-from plansurvive.client.logs.feed import Wrote, feed
+from plansurvive.features.outputs.feed import Wrote, feed
 from plansurvive.runtime.value_store import ValueStore
 from tests.driving import Plans, Started, step
 from tests.nightly import only_nightly

@@ -19,11 +19,11 @@ import pytest_asyncio
 
 from plansurvive.client import resume, runs
 from plansurvive.client.audit.report import audit
-from plansurvive.client.logs.attempts import Attempts
-from plansurvive.client.logs.feed import raw
 from plansurvive.client.undo import files
 from plansurvive.client.undo.whole import would_undo
 from plansurvive.features.cache.commands import why_of
+from plansurvive.features.outputs.attempts import Attempts
+from plansurvive.features.outputs.feed import raw
 from plansurvive.features.upkeep.prune import prune
 from plansurvive.plans.activity_io import STDOUT
 from plansurvive.runtime.connect import connect, storage

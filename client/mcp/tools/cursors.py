@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Position, output
-from plansurvive.client.logs.attempts import Attempts, Shown
+from plansurvive.features.outputs.attempts import Attempts, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.model import Value

@@ -1,7 +1,7 @@
 """The query `logs`: every attempt of every step, with where the output of its commands is stored (DESIGN 2.1).
 
-The texts themselves are in the storage; `client.logs` reads them. Of a step that began agents or child plans it names
-those: their calls are steps of workflows of their own.
+The texts themselves are in the storage; `features.outputs` reads them. Of a step that began agents or child plans it
+names those: their calls are steps of workflows of their own.
 """
 
 from __future__ import annotations

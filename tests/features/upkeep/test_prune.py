@@ -21,7 +21,7 @@ from temporalio.client import (
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import end_records
-from plansurvive.client.logs.feed import raw
+from plansurvive.features.outputs.feed import raw
 from plansurvive.features.upkeep.prune import PruneRefused, prune
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime import namespaces

@@ -14,8 +14,8 @@ from itertools import islice
 from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Number
-from plansurvive.client.logs.feed import Began, Event, Wrote, feed
 from plansurvive.client.watchers.stream import message
+from plansurvive.features.outputs.feed import Began, Event, Wrote, feed
 from plansurvive.plans.activity_io import STDERR
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.live import numbered

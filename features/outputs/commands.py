@@ -24,8 +24,8 @@ from plansurvive.client.cli.options import AsJson, Id
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.ids import plan_id
-from plansurvive.client.logs.attempts import Shown
-from plansurvive.client.logs.feed import Began, Ended, Event, Wrote, feed, raw
+from plansurvive.features.outputs.attempts import Shown
+from plansurvive.features.outputs.feed import Began, Ended, Event, Wrote, feed, raw
 from plansurvive.plans.activity_io import STDERR, STDOUT, WORKER_LOST
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import json_text, line, safe

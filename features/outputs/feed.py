@@ -10,8 +10,8 @@ from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Number, Position, output
 from plansurvive.client.errors import NoWorker
-from plansurvive.client.logs.attempts import Attempts, Known, Shown
 from plansurvive.client.rpc import has_ended
+from plansurvive.features.outputs.attempts import Attempts, Known, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.runtime.errors import NotConnected

@@ -12,7 +12,7 @@ import pytest
 from temporalio.worker import Worker
 
 from plansurvive.activities.outputs.stored_output import Number
-from plansurvive.client.logs.feed import raw
+from plansurvive.features.outputs.feed import raw
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.runtime.connect import connect, storage
 from plansurvive.runtime.settings import Settings

@@ -13,7 +13,7 @@ from plansurvive.activities.outputs.stored_output import Number, Position, outpu
 from plansurvive.activities.outputs.transcript import NUMBERS, Transcript
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import runs
-from plansurvive.client.logs.feed import Event, Wrote, feed
+from plansurvive.features.outputs.feed import Event, Wrote, feed
 from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.progress.logs import LoggedAttempt
