@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from pydantic import Field
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError, RPCStatusCode
@@ -23,6 +24,7 @@ PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' A
 AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 AWAITING = "(PlanPending IS NOT NULL OR PlanStatus IN ('review', 'asking') OR PlanStatus IS NULL)"
 """Those that may await a person: `asking` stands for PlanPending where that is missing, and no status for no index."""
+MAX_LABELS = 20
 MAX_ID = 200
 """Characters of a task id that are shown: anybody may write a memo."""
 _STATUS = SearchAttributeKey.for_keyword("PlanStatus")
@@ -64,6 +66,8 @@ class Listed(Value):
     """Whether it must have ended some time after it began."""
     host: str | None = None
     """The host that has its files, where workers have a workspace each."""
+    labels: dict[str, str] = Field(default_factory=dict)
+    """Those of the plan."""
 
 
 async def list_plans(
@@ -142,7 +146,14 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         schedule=execution.typed_search_attributes.get(_SCHEDULE),
         has_deadline=bool(memo.get("timeout")),
         host=str(memo.get("host") or "")[:MAX_ID] or None,
+        labels=_labels(memo.get("labels")),
     )
+
+
+def _labels(found: object) -> dict[str, str]:
+    """The labels in a memo, which anybody may have written."""
+    pairs = list(found.items())[:MAX_LABELS] if isinstance(found, dict) else []
+    return {str(name)[:MAX_ID]: value[:MAX_ID] for name, value in pairs if isinstance(value, str)}
 
 
 def _time(text: object) -> datetime | None:

@@ -161,6 +161,7 @@ def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str
             "title": title[:1_000],
             "steps": len(plan.steps),
             **({"timeout": limit} if limit else {}),
+            **({"labels": plan.labels} if plan.labels else {}),
             **_origin(plan.task_id, plan.created_at),
         },
         "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),

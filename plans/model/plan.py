@@ -13,7 +13,7 @@ from plansurvive.plans.model.notify import Notify
 from plansurvive.plans.model.rules import Budget, Defaults, Input
 from plansurvive.plans.model.shares import Fairness, Priority
 from plansurvive.plans.model.step import Step
-from plansurvive.plans.model.values import MAX_PARALLEL, MAX_STEPS, PlanId, Queue, Seconds, StepId, Value
+from plansurvive.plans.model.values import MAX_PARALLEL, MAX_STEPS, Labels, PlanId, Queue, Seconds, StepId, Value
 
 
 class OfPlan(Flag):
@@ -74,6 +74,11 @@ class Plan(Value):
         default=None,
         description="`{key, weight}`: whose share of the workers the plan uses; default: that of who starts it; "
         "`--fairness KEY=WEIGHT` takes precedence.",
+    )
+    labels: Annotated[Labels, OfPlan.SPARSE] = Field(
+        default_factory=dict,
+        max_length=20,
+        description="What the plan belongs to, by name: `{team: billing, customer: acme}`; lists show it.",
     )
     defaults: Annotated[Defaults, OfPlan.EDIT | OfPlan.BATCH] = Field(
         default_factory=Defaults, description="Defaults for all steps."

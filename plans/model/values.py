@@ -29,6 +29,11 @@ def _not_reserved(queue: str) -> str:
 
 Queue = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_not_reserved)]
 """A task queue. With another name, the server refuses every activity, and the workflow task that starts it."""
+Labels = dict[
+    Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$")],
+    Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")],
+]
+"""Labels by name, as of Kubernetes; a value is one line of text."""
 Seconds = Annotated[float, Field(gt=0, le=31_536_000, strict=True)]
 
 

@@ -57,7 +57,15 @@ def test_people_edit_seven_fields_of_a_running_plan_and_an_agent_two_of_those() 
 
 
 def test_a_view_leaves_out_what_is_not_set() -> None:
-    assert set(plan_aliases(OfPlan.SPARSE)) == {"outputs", "rollback", "owns", "notify", "finally", "workspaceLock"}
+    assert set(plan_aliases(OfPlan.SPARSE)) == {
+        "outputs",
+        "rollback",
+        "owns",
+        "notify",
+        "finally",
+        "workspaceLock",
+        "labels",
+    }
 
 
 def test_a_batch_has_the_inputs_the_defaults_and_the_cache_of_its_plan() -> None:

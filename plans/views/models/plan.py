@@ -251,6 +251,7 @@ class PlanView(View):
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     notices: dict[str, Notice] = Field(default_factory=dict, description="What is said of it as a whole, by feature.")
+    labels: dict[str, str] = Field(default_factory=dict)
     workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)
     finally_: list[Step] | None = Field(default=None, alias="finally")

@@ -108,7 +108,9 @@ async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, work
     inner: dict[str, Any] = {"id": "inner", "tool": "plan", "args": {"steps": [gate]}}
     names = []
     for number, step in enumerate((look, gate, inner)):
-        file = written(tmp_path / f"{number}.json", {"title": f"Plan {number}", "steps": [look, {**step, "id": "x"}]})
+        file = written(tmp_path / f"{number}.json", {
+            "title": f"Plan {number}", "steps": [look, {**step, "id": "x"}], "labels": {"number": str(number)},
+        })  # fmt: skip
         names.append(str((await plan(environ, "start", file, "--json")).json["planId"]))
     assert (await plan(environ, "watch", names[0])).code == 0
 
@@ -123,6 +125,8 @@ async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, work
     await until(both_ask, "the plan that asks, and the one whose child plan asks")
     rows = await found("--awaiting")
     assert names[0] not in rows
+    assert rows[names[1]]["labels"] == {"number": "1"}
+    assert (await plan(environ, "show", names[1], "--json")).json["labels"] == {"number": "1"}
     assert [each["stepId"] for each in rows[names[1]]["asks"]] == ["x"]
     assert [each["stepId"] for each in rows[names[2]]["asks"]] == ["x/gate"]
     assert rows[names[1]]["since"]

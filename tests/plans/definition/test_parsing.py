@@ -313,3 +313,21 @@ def mutate(plan: Any, data: st.DataObject) -> None:
         else:
             at.append(data.draw(JSON | st.sampled_from(VALID["steps"])))
         return
+
+
+def test_labels_are_names_with_a_line_of_text_each() -> None:
+    labels = {"team": "billing", "cost.center_1": "4711 / Köln"}
+    plan = read_plan({"labels": labels, "steps": VALID["steps"]})
+    assert isinstance(plan, Plan)
+    assert plan.labels == labels
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"": "x"}, {"a b": "x"}, {"team": ""}, {"team": "x\ny"}, {"team": 5}, {"team": "x" * 201}, {"n" * 64: "x"},
+     {f"n{number}": "x" for number in range(21)}, ["team"], "team"],
+)  # fmt: skip
+def test_other_labels_are_refused(labels: Any) -> None:
+    found = read_plan({"labels": labels, "steps": VALID["steps"]})
+    assert isinstance(found, list)
+    assert all(each.code == "PLAN_SCHEMA" and (each.field or "").startswith("labels") for each in found)
