@@ -21,6 +21,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "releases": ("", ()),
     "schedules": ("", ()),
     "review": ("review", ("textual",)),
+    "mcp": ("mcp", ("mcp",)),
     "service": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""
@@ -28,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
     "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
     "schedule": ("schedules.commands.group:app", "Run plans at set times, on Temporal Schedules."),
+    "mcp": ("mcp.commands:app", "Serve plans to agents over MCP, on standard input/output."),
     "codec": ("codec.commands:codec", "Serve large values to the Temporal UI and CLI."),
 }
 """Command -> (`module:function` in this package, first sentence of its docstring)."""

@@ -5,7 +5,7 @@ or app (`limits/limits.html`). As far as it wants them, it has as well:
 
 - `LINKS`: place -> `Link`. Places: `navigation`; `start`, beside the button that starts a plan: the address takes the
   form of that page, and a template's name as `?template=`; `plan`, among the tabs of a plan: the address is below
-  that of the plan
+  that of the plan; `agents`, in a sentence about agents of one's own
 - `MOUNT`: `mount(site) -> Mounted | None`, for what runs as long as the page is served, and what programs call
 
 Features and apps have the module `pages`; another distribution names its module in the entry points `plans.pages`.
@@ -24,7 +24,8 @@ show. A template extends `base.html`, and may use `_macros.html`, `drafts/_parts
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -33,11 +34,13 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute
 from temporalio.client import Client
 
 from plansurvive.client import apps, feature
 from plansurvive.client.access import Access
 from plansurvive.client.access.browser import own_path
+from plansurvive.client.access.guard import Entrance
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import Connection
@@ -69,6 +72,20 @@ class Site(Protocol):
 
     def take_said(self, request: Request) -> list[str]:
         """The messages kept for this session; they are shown once."""
+
+
+class Mounted(Protocol):
+    """What a module of pages serves beside its pages, for programs."""
+
+    @property
+    def entrance(self) -> Entrance:
+        """Which addresses are its own, and who sends a request there."""
+
+    def routes(self) -> Sequence[BaseRoute]:
+        """The addresses that it answers."""
+
+    def running(self) -> AbstractAsyncContextManager[None]:
+        """What runs as long as the page is served."""
 
 
 def site_of(request: Request) -> Site:
@@ -112,7 +129,7 @@ async def ready(request: Request) -> Ready:
     return Ready(connection.client, local, worker is not None)
 
 
-Place = Literal["navigation", "start", "plan"]
+Place = Literal["navigation", "start", "plan", "agents"]
 
 
 class Link(NamedTuple):
@@ -141,6 +158,12 @@ def all_pages() -> tuple[Pages, ...]:
     """The pages of features, then of our apps that are installed, then those that entry points name."""
     ours = [Pages(side.__name__.split(".")[-2], side) for side in (*feature.sides("pages"), *apps.sides("pages"))]
     return (*ours, *(Pages(point.name, point.load()) for point in entry_points(group="plans.pages")))
+
+
+def mounted(site: Site) -> list[Mounted]:
+    """What they serve beside their pages, as far as the settings of the site want it."""
+    made = [each.module.MOUNT(site) for each in all_pages() if hasattr(each.module, "MOUNT")]
+    return [each for each in made if each is not None]
 
 
 def links(place: Place) -> list[Link]:

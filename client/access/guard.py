@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
@@ -55,11 +55,11 @@ class Entrance(Protocol):
 class Guard:
     """ASGI middleware. `refused` makes the answer to a request that is not let through, of its status and reason."""
 
-    def __init__(self, app: ASGIApp, access: Access, refused: Refuse, entrance: Entrance | None = None) -> None:
+    def __init__(self, app: ASGIApp, access: Access, refused: Refuse, entrances: Sequence[Entrance] = ()) -> None:
         self._app = app
         self._access = access
         self._refused = refused
-        self._entrance = entrance
+        self._entrances = entrances
         self._added = HEADERS | (SECURE if access.is_secure else {})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,7 +80,7 @@ class Guard:
             await send(message)
 
         request = Request(scope)
-        entrance = self._entrance if self._entrance and self._entrance.covers(request.url.path) else None
+        entrance = next((each for each in self._entrances if each.covers(request.url.path)), None)
         answer = await self._answer(request, entrance)
         if answer is not None:
             return await answer(scope, receive, guarded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
 from starlette.applications import Starlette
@@ -19,8 +19,7 @@ from plansurvive.client.access.guard import SlowBody
 from plansurvive.client.access.oidc.provider import LoginFailed
 from plansurvive.client.access.people import Forbidden, unguarded
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
-from plansurvive.client.mcp.http.endpoint import McpEndpoint, endpoint
-from plansurvive.client.pages import all_pages
+from plansurvive.client.pages import Mounted, all_pages, mounted
 from plansurvive.client.web import assets, one_time
 from plansurvive.client.web import login_pages as login
 from plansurvive.client.web.decisions import routes as decisions
@@ -62,22 +61,25 @@ UNKNOWN = frozenset(("UNKNOWN_STEP", "NO_VALUE"))
 SENTENCES = {403: "You may not see this.", 404: "There is no such page.", 405: "This page cannot do that."}
 
 
-def application(service: Service, mcp: McpEndpoint | None = None) -> Starlette:
+def application(service: Service, beside: Sequence[Mounted] | None = None) -> Starlette:
     """The application. `service` is closed by whoever made it. Raises ValueError for a route that anybody could use.
 
-    `mcp`: the MCP server to mount; None: that of the settings, if they want one. It runs as long as the application's
-    lifespan.
+    `beside`: what is served beside the pages, as long as the application's lifespan; None: what all modules of pages
+    mount.
     """
-    mcp = mcp or endpoint(service)
+    beside = mounted(service) if beside is None else beside
     added = [each.module.routes for each in all_pages()]
-    routes = [*(mcp.routes() if mcp else []), *(route for area in (*added, *AREAS) for route in area)]
+    of_programs = (each.routes() for each in beside)
+    routes = [route for area in (*of_programs, *added, *AREAS) for route in area]
     if open_ := unguarded(routes):
         raise ValueError(f"these may change something and do not say who may (`needs`): {', '.join(open_)}")
     app = Starlette(
         routes=routes,
-        middleware=[Middleware(Guard, access=service.access, refused=_refused, entrance=mcp.entrance if mcp else None)],
+        middleware=[
+            Middleware(Guard, access=service.access, refused=_refused, entrances=[each.entrance for each in beside])
+        ],
         exception_handlers={PlanError: _plan_error, HTTPException: _http_error, Exception: _unforeseen},
-        lifespan=lambda _app: _running(mcp),
+        lifespan=lambda _app: _running(beside),
     )
     app.router.redirect_slashes = False
     app.state.service = service
@@ -85,11 +87,10 @@ def application(service: Service, mcp: McpEndpoint | None = None) -> Starlette:
 
 
 @asynccontextmanager
-async def _running(mcp: McpEndpoint | None) -> AsyncIterator[None]:
-    if mcp is None:
-        yield
-        return
-    async with mcp.running():
+async def _running(beside: Sequence[Mounted]) -> AsyncIterator[None]:
+    async with AsyncExitStack() as stack:
+        for each in beside:
+            await stack.enter_async_context(each.running())
         yield
 
 

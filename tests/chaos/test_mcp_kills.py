@@ -13,8 +13,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from plansurvive.runtime.server import HOST
+from tests.apps.mcp.tasks.agent import accepted, agent, got, started, until_status, update
 from tests.chaos.conftest import ROOT, Chaos
-from tests.client.mcp.tasks.agent import accepted, agent, got, started, until_status, update
 from tests.driving import WAITS, work
 from tests.waiting import until
 

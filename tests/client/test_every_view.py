@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from plansurvive.apps.mcp.decisions.asks import ask_of
 from plansurvive.apps.review import rows as review
 from plansurvive.client.cli import asking
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.progress import Progress
-from plansurvive.client.mcp.decisions.asks import ask_of
 from plansurvive.client.pending import Pending
 from plansurvive.client.web.decisions.cards import Shown
 from plansurvive.client.web.pages.rows import listed

@@ -1,6 +1,6 @@
 """Fixture tools that ask the client for something and go on with what it says (MCP 2026-07-28, multi round-trip).
 
-Our own tools ask in this way for decisions only (`client.mcp.decisions`); the suite wants names, colours, samples.
+Our own tools ask in this way for decisions only (`apps.mcp.decisions`); the suite wants names, colours, samples.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput, WorkflowHandle
 
+from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.http.callers import callers, token
+from plansurvive.apps.mcp.http.endpoint import McpEndpoint, caller
+from plansurvive.apps.mcp.http.entrance import McpEntrance
+from plansurvive.apps.mcp.server import build
+from plansurvive.apps.mcp.template_tools.calling import Templates
 from plansurvive.client import runs
 from plansurvive.client.access import access_for
-from plansurvive.client.mcp.host import Host
-from plansurvive.client.mcp.http.callers import callers, token
-from plansurvive.client.mcp.http.endpoint import McpEndpoint, caller
-from plansurvive.client.mcp.http.entrance import McpEntrance
-from plansurvive.client.mcp.server import build
-from plansurvive.client.mcp.templates.calling import Templates
 from plansurvive.client.web.app import application
 from plansurvive.client.web.service import Service
 from plansurvive.features.templates.find import project_store
@@ -50,7 +50,7 @@ async def served(environ: Mapping[str, str], client: Client) -> AsyncIterator[st
         service = Service(settings, environ, access_for(settings, environ, "suite", here))
         service.connection = Connection(client, "tests", Origin.CONFIGURED)
         mcp = _endpoint(service)
-        async with on_socket(_with_token(application(service, mcp), token(settings)), listening):
+        async with on_socket(_with_token(application(service, [mcp]), token(settings)), listening):
             yield f"http://{here}/mcp"
         await service.close()
 

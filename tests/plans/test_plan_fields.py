@@ -6,7 +6,7 @@ from typing import Annotated
 
 import pytest
 
-from plansurvive.client.mcp.tools.editing import OF_THE_PLAN
+from plansurvive.apps.mcp.tools.editing import OF_THE_PLAN
 from plansurvive.plans.children.of_items import batch_run
 from plansurvive.plans.execution.apply_edits import PLAN_FIELDS
 from plansurvive.plans.flow.opened import Opened

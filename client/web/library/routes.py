@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.routing import Route
 
-from plansurvive.client.web.library import agents, connect, templates
+from plansurvive.client.web.library import agents, templates
 
 routes = [
     Route("/templates", templates.listed),
@@ -17,7 +17,4 @@ routes = [
     Route("/agents/rebuild", agents.rebuild, methods=["POST"]),
     Route("/agents/{agent_id}", agents.show),
     Route("/tools", agents.tools),
-    Route("/connect", connect.show),
-    Route("/connect", connect.reveal, methods=["POST"]),
-    Route("/connect/renew", connect.renew, methods=["POST"]),
 ]

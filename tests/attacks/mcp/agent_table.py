@@ -21,7 +21,7 @@ class AgentAttack(NamedTuple):
 
 
 _HERE = "attacks/mcp/test_mcp_agent.py::"
-_ROUNDS = "client/mcp/decisions/test_rounds.py::"
+_ROUNDS = "apps/mcp/decisions/test_rounds.py::"
 _ALL = (
     _HERE + "test_an_obedient_agent_approves_and_waives_nothing",
     _HERE + "test_an_obedient_agent_that_tries_each_way_with_each_plan_approves_and_waives_nothing",

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitResult, InputRequiredResult
 from pydantic import ValidationError
 
-from plansurvive.client.mcp.tools.deciding import DECIDING
-from tests.client.mcp.tasks.agent import accepted, got, update
+from plansurvive.apps.mcp.tools.deciding import DECIDING
+from tests.apps.mcp.tasks.agent import accepted, got, update
 
 Data = dict[str, Any]
 WAIVING: Data = {

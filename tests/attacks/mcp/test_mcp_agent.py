@@ -24,27 +24,27 @@ from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
+from plansurvive.apps.mcp.decisions.open import waiting
+from plansurvive.apps.mcp.http.callers import token
+from plansurvive.apps.mcp.rounds import KEY_FILE, round_key
+from plansurvive.apps.mcp.tools.deciding import DECIDING
+from plansurvive.apps.mcp.tools.sources import Source
+from plansurvive.apps.mcp.tools.views import awaited
 from plansurvive.client import runs
 from plansurvive.client.access.link import KEY_FILE as LINK_FILE
 from plansurvive.client.access.link import fresh_secret
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import plan_id
-from plansurvive.client.mcp.decisions.open import waiting
-from plansurvive.client.mcp.http.callers import token
-from plansurvive.client.mcp.rounds import KEY_FILE, round_key
-from plansurvive.client.mcp.tools.deciding import DECIDING
-from plansurvive.client.mcp.tools.sources import Source
-from plansurvive.client.mcp.tools.views import awaited
 from plansurvive.client.requests.plan_request import Flags, prepared
 from plansurvive.plans.run import ENDED, Options, PlanStatus
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import KEY as SIGNING_FILE
 from plansurvive.runtime.signing import private_key
+from tests.apps.mcp.http.reached import reached
+from tests.apps.mcp.tasks.agent import TakesTasks
 from tests.attacks.mcp.loose_plans import WAIVED, gone, put, ran, save
 from tests.attacks.mcp.obedient import Obedient
-from tests.client.mcp.http.reached import reached
-from tests.client.mcp.tasks.agent import TakesTasks
 from tests.driving import terminated
 from tests.waiting import until
 

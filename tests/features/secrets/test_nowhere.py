@@ -22,15 +22,15 @@ from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, Sch
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.attempt.spellings import spellings
-from plansurvive.client.mcp.host import Host
+from plansurvive.apps.mcp.host import Host
 from plansurvive.runtime.connect import Connection, Origin, connect
 from plansurvive.runtime.keys.of_settings import ring_of
 from plansurvive.runtime.keys.plain_texts import plain_texts
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.activities.sites import Site, serve
+from tests.apps.mcp.agents import agent_of
 from tests.client.cli.command import line_with, plan, running
-from tests.client.mcp.agents import agent_of
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import GO, Plans, Started, statuses
 from tests.features.secrets.secret_files import private, write_secrets
