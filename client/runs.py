@@ -26,7 +26,7 @@ from temporalio.service import RPCError
 from plansurvive.client import decisions, end_records
 from plansurvive.client.agents import recorded as history
 from plansurvive.client.agents import start as start_agent
-from plansurvive.client.answers.send import answer, event
+from plansurvive.client.answers import answer, event
 from plansurvive.client.audit.report import AuditReport, audit
 from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located

@@ -29,6 +29,7 @@ from importlib.util import find_spec
 from types import ModuleType
 
 FEATURES: tuple[str, ...] = (
+    "waiting",
     "cache",
     "limits",
     "notify",

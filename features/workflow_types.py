@@ -29,12 +29,12 @@ def features_of(names: tuple[str, ...] = FEATURES) -> Features:
 
 
 FEATURES_OF_WORKER = features_of()
-FeatureHandlers = handlers_of(FEATURES_OF_WORKER.in_run)
-"""The handlers of the signals that features declare."""
+OfPlans, OfAgents = handlers_of(FEATURES_OF_WORKER.in_run), handlers_of(FEATURES_OF_WORKER.of_agents.in_run)
+"""The handlers of the messages that features declare."""
 
 
 @workflow.defn(name="PlanWorkflow", failure_exception_types=[PlanError, ValidationError])
-class PlanWorkflow(FeatureHandlers, plan.PlanWorkflow):  # type: ignore[misc, valid-type]
+class PlanWorkflow(OfPlans, plan.PlanWorkflow):  # type: ignore[misc, valid-type]
     """Runs one plan, with all features."""
 
     features = FEATURES_OF_WORKER
@@ -50,10 +50,10 @@ class PlanWorkflow(FeatureHandlers, plan.PlanWorkflow):  # type: ignore[misc, va
 
 
 @workflow.defn(name="AgentWorkflow", failure_exception_types=[PlanError, ValidationError])
-class AgentWorkflow(FeatureHandlers, agent.AgentWorkflow):  # type: ignore[misc, valid-type]
-    """Runs one agent, with all features."""
+class AgentWorkflow(OfAgents, agent.AgentWorkflow):  # type: ignore[misc, valid-type]
+    """Runs one agent, with the features that agents have."""
 
-    features = FEATURES_OF_WORKER
+    features = FEATURES_OF_WORKER.of_agents
 
     @workflow.init
     def __init__(self, *arguments: Any) -> None:

@@ -19,10 +19,12 @@ are collected once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from pydantic import ValidationError
 
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.model import Plan, Step, ToolSpec
@@ -50,6 +52,8 @@ class Rules:
     """
     checked: Callable[[Run, datetime], None] | None = None
     """What follows from the facts of the plan's workers, which have just been recorded; the plan has not begun."""
+    problem: Callable[[Run], str] | None = None
+    """What is wrong with its part of a run that a client has handed in to be continued; empty if nothing is."""
     edited: Callable[[Run, Plan], None] | None = None
     """What follows for the run from an edit by a person; the plan is as it was before.
 
@@ -81,6 +85,7 @@ class RuleSet:
         self._for_next = [each.for_next for each in rules if each.for_next]
         self._for_child = [each.for_child for each in rules if each.for_child]
         self._checked = [each.checked for each in rules if each.checked]
+        self._problem = [(each.name, each.problem) for each in rules if each.problem]
         self._edited = [each.edited for each in rules if each.edited]
         self._extend = [each.extend for each in rules if each.extend]
         self._settled = [each.settled for each in rules if each.settled]
@@ -102,6 +107,16 @@ class RuleSet:
         """See `Rules.checked`."""
         for seam in self._checked:
             seam(run, now)
+
+    def problems(self, run: Run) -> Iterator[str]:
+        """See `Rules.problem`, each with the name of its part."""
+        for name, seam in self._problem:
+            try:
+                problem = seam(run)
+            except ValidationError as error:
+                problem = error.errors(include_url=False)[0]["msg"][:300]
+            if problem:
+                yield f"{name}: {problem}"
 
     def edited(self, run: Run, before: Plan) -> None:
         """See `Rules.edited`."""

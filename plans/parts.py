@@ -24,6 +24,14 @@ class Part(BaseModel):
     feature: ClassVar[str]
     """Name of the feature, as in `features.FEATURES`."""
 
+    def unproven(self) -> str:
+        """Of a run: discard what messages have brought and no step has used, as it is not known who sent it.
+
+        Asked where decisions are signed, after a reset and of a start without a good signature. Returns for the log
+        what it was, as in `3 events`; empty: nothing.
+        """
+        return ""
+
 
 P = TypeVar("P", bound=Part)
 

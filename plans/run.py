@@ -37,7 +37,6 @@ from plansurvive.plans.notice import Notice
 from plansurvive.plans.parts import Parted
 from plansurvive.plans.signatures import Signatures
 from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
-from plansurvive.plans.waiting.records import Waiting
 
 __all__ = [
     "DENIED",
@@ -176,7 +175,6 @@ class Run(Parted, State):
     nonce: str = Field(default="", description="What messages are signed for: of the first run, or of the last reset.")
     reset: bool = Field(default=False, description="The run was reset, and what was decided before is still in it.")
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
-    waiting: Waiting = Field(default_factory=Waiting, description="Answers to questions, and events.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")

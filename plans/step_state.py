@@ -112,6 +112,36 @@ def named(by: str, via: str, *, verified: bool) -> str:
     return f"{by} ({how})" if by and how else by
 
 
+class Answered(Value):
+    """Who answered a question, and when."""
+
+    by: str = ""
+    time: datetime
+    source: Literal["signal", "update", "timeout"] = Field(
+        default="signal", description="timeout: its time limit passed, and the default was taken."
+    )
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        return named(self.by, self.via, verified=self.verified)
+
+
+class Answer(Answered):
+    """The value that a person gave for a step. Once it has completed, its result holds the value, and this does not."""
+
+    value: Any = None
+    used: bool = Field(default=False, description="The step has completed with it.")
+    digest: str = Field(default="", description="Of the question it is about; empty: it was not known as a whole.")
+
+    def view(self) -> dict[str, Any]:
+        """Who answered and when, as JSON data: what is known of how the name came in only if there is something."""
+        known = {name for name in ("via", "verified") if getattr(self, name)}
+        return self.model_dump(mode="json", include={"by", "time", "source"} | known)
+
+
 class StepState(State):
     """The state of one step."""
 
@@ -130,6 +160,7 @@ class StepState(State):
     waits: dict[int, Literal["answer", "event"]] = Field(
         default_factory=dict, description="Numbers of the changes with which it began to wait for these."
     )
+    answer: Answer | None = Field(default=None, description="The answer to its question, which may come before it.")
     failure: Result | None = Field(default=None, description="Its last failure, while it awaits recovery.")
     proposal: dict[str, Any] | None = Field(default=None, description="The LLM's recovery, while a person decides.")
     recoveries: int = Field(default=0, description="How often the LLM was asked to recover it.")

@@ -22,8 +22,7 @@ from pydantic.fields import FieldInfo
 from temporalio import workflow
 
 from plansurvive.client.cli.commands import COMMANDS, imported
-from plansurvive.features.locks.model import LockNews
-from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
+from plansurvive.features.workflow_types import FEATURES_OF_WORKER, AgentWorkflow, PlanWorkflow
 from plansurvive.plans import error_codes, model
 from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution.messages import (
@@ -45,10 +44,10 @@ from plansurvive.plans.execution.messages import (
 )  # fmt: skip
 from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
 from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
-from plansurvive.plans.waiting.messages import AnswerQuestion, SendEvent
 from plansurvive.runtime.service import worker_arguments
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.telemetry.instruments import METRICS
+from plansurvive.workflows.feature import messages_of
 from scripts.generated import between
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -277,12 +276,13 @@ def with_tree(document: str) -> str:
 INPUTS: dict[str, type[BaseModel] | None] = {
     "approve": Approve, "deny": Deny, "decide": Decide, "pause": Control, "unpause": Control, "begin": Control,
     "interrupt": Control, "abandon": Control, "clear_session": Control, "control": ControlPlan,
-    "answer": AnswerQuestion, "event": SendEvent, "edit": EditPlan, "regenerate": Regenerate,
+    "edit": EditPlan, "regenerate": Regenerate,
     "files_changed": FilesChanged, "agent_progress": AgentProgress, "budget_answer": BudgetAnswer, "place": PlaceNews,
-    "place_report": PlaceReport, "workspace_lock": LockNews, "plan": BriefAsked, "events": Since, "stamps": FilesAsked,
+    "place_report": PlaceReport, "plan": BriefAsked, "events": Since, "stamps": FilesAsked,
     "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None, "summary": None,
     "file": None, "tools": None, "state": None,
 }  # fmt: skip
+INPUTS |= {message.name: message.reads for message in messages_of(FEATURES_OF_WORKER.in_run)}
 """What each message is read as; None: it needs no input."""
 WORKFLOWS: dict[str, type] = {"plans": PlanWorkflow, "agents": AgentWorkflow}
 

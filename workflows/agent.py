@@ -58,7 +58,7 @@ class AgentWorkflow(PlaceHandlers):
         self._index = search_attributes.Index()
         self._reporter = agent_reporting.Reporter()
         try:
-            self._open(read_agent_request(arguments))
+            self._open(read_agent_request(arguments, self.features.rules))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
@@ -75,6 +75,7 @@ class AgentWorkflow(PlaceHandlers):
                 await self._begin()
             else:
                 self._gather()
+                self._hear()
             execution.resume_timers()
             await self._work()
         except asyncio.CancelledError:
@@ -106,6 +107,7 @@ class AgentWorkflow(PlaceHandlers):
         agent.run.facts = facts
         self._gather()
         signed.judge(agent.run, self._proof)
+        self._hear()
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
         if agent.run.resumes:

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from temporalio import workflow
 
+from plansurvive.plans.definition.durable_tools import SLEEP
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
 from plansurvive.plans.execution.apply_edits import Revised
@@ -25,6 +27,7 @@ from plansurvive.plans.execution.file_tracking import note_returned
 from plansurvive.plans.execution.messages import AgentProgress, Decide
 from plansurvive.plans.execution.next_action import (
     Ask,
+    Begin,
     Call,
     Delegate,
     Expire,
@@ -33,10 +36,8 @@ from plansurvive.plans.execution.next_action import (
     Open,
     Skip,
     Sleep,
-    Waits,
     after_failure,
     after_timeout,
-    is_timer,
     next_action,
 )
 from plansurvive.plans.execution.schedule import Schedule
@@ -54,7 +55,7 @@ from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.children.children import Children
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 from plansurvive.workflows.recovery import StepRecovery
-from plansurvive.workflows.waiting.steps import WaitingSteps
+from plansurvive.workflows.starter import Starter
 
 
 class Execution:
@@ -64,11 +65,13 @@ class Execution:
         self.run, self.schedule = run, Schedule(run)
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
-        self._timers = ApprovalTimers()
+        self.timers = ApprovalTimers()
+        self._starters: list[Starter] = []
+        self._starter_of: dict[str, Starter] = {}
+        self._expires: dict[str | None, Starter] = {}
         self._recovery = StepRecovery(self.schedule, self.end, self.revise)
         self.children = Children(self.schedule)
-        self._sent, self._rest, self._moved = 0, timers.Rest(), self.children.place.moved
-        self.waiting = WaitingSteps(self.schedule, self._timers, self._end, self._rest.may_work)
+        self._sent, self.rest, self._moved = 0, timers.Rest(), self.children.place.moved
         self._seen = -1
 
     @property
@@ -80,10 +83,16 @@ class Execution:
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(
-            self._rest.is_over or self._finished or self._timers.have_passed or self._recovery.has_news
-            or self.waiting.has_news
+            self.rest.is_over or self._finished or self.timers.have_passed or self._recovery.has_news
+            or any(each.has_news for each in self._starters)
             or self.run.seq != self._seen
         )  # fmt: skip
+
+    def starts(self, starters: Sequence[Starter]) -> None:
+        """Have these run the steps of their tools; the facts of the run are known."""
+        self._starters = list(starters)
+        self._starter_of = {name: each for each in starters for name in each.tools}
+        self._expires = {name: each for each in starters for name in each.awaits}
 
     def wake(self) -> None:
         """Have the loop begin a turn, as a feature has news."""
@@ -93,16 +102,17 @@ class Execution:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
         signed.after_reset(self.run)
-        self._rest.end()
+        self.rest.end()
         while self._finished:
-            self._settle(*self._finished.popleft())
-        self.waiting.turn()
-        for name in self._timers.passed():
+            self._take(*self._finished.popleft())
+        for each in self._starters:
+            each.turn()
+        for name in self.timers.passed():
             self._expire(name)
         self._proceed()
         self._recovery.turn()
-        for name in self.waiting.decided():
-            self._timers.stop(name)
+        for name in [name for name in self.schedule.awaiting if self._is_decided(name)]:
+            self.timers.stop(name)
             if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
         self.children.turn()
@@ -115,20 +125,21 @@ class Execution:
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
         self._recovery.resume()
-        self.waiting.resume()
+        for each in self._starters:
+            each.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 if state.deadline or not self.schedule.is_container(name):
                     self._watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
-                self._timers.start(name, state.deadline, state.awaiting)
+                self.timers.start(name, state.deadline, state.awaiting)
 
     def revise(self, revised: Revised) -> None:
         """Put an edited plan into effect."""
         revision.put_into_effect(self.schedule, revised, workflow.now())
-        for name in self._timers.names:
+        for name in self.timers.names:
             if name not in self.run.steps or not self.run.steps[name].awaiting:
-                self._timers.stop(name)
+                self.timers.stop(name)
 
     def append(self, steps: list[Step]) -> None:
         """Add steps: the tool calls of an agent's answer."""
@@ -139,7 +150,7 @@ class Execution:
         """Start no further step. Activities in flight may finish, children are interrupted, timers end at once."""
         self.run.interrupted = True
         self.schedule.stop(reason, workflow.now())
-        self._timers.stop_all()
+        self.timers.stop_all()
         for name, handle in self._handles.items():
             if self._is_timer(name):
                 handle.cancel()
@@ -164,7 +175,7 @@ class Execution:
 
     def cancel_running(self) -> None:
         """Cancel every running step; each is settled once it has cleaned up. Stop all timers."""
-        self._timers.stop_all()
+        self.timers.stop_all()
         for handle in self._handles.values():
             handle.cancel()
 
@@ -172,7 +183,7 @@ class Execution:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         now = workflow.now()  # the same in the whole workflow task
         while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, now)):
-            if (self._sent > timers.ACTIVATION_BYTES and self._handles) or self._rest.is_due():
+            if (self._sent > timers.ACTIVATION_BYTES and self._handles) or self.rest.is_due():
                 return  # the rest starts in a later turn: a handle or a timer is in flight, so there will be one
             if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
                 self._act_on(next(iter(self.schedule.ready)), now)
@@ -181,12 +192,12 @@ class Execution:
         """Do what `next_action` decided about a ready step."""
         step, budget = self.schedule.step(step_id), Budget()
         action = next_action(self.schedule, step_id, budget)
-        self._rest.worked(budget.spent)
+        self.rest.worked(budget.spent)
         match action:
             case Skip(reason, opens, code):
-                self._end(step_id, skipped(reason, now, opens, code))
+                self.settle(step_id, skipped(reason, now, opens, code))
             case Fail(code, message):
-                self._end(step_id, failed(code, message, now))
+                self.settle(step_id, failed(code, message, now))
             case Ask(call, voids):
                 self._ask(step, call, now, voids)
             case Delegate(args):
@@ -195,8 +206,8 @@ class Execution:
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
-            case Waits():
-                self.waiting.begin(step_id, action)
+            case Begin(args):
+                self._begin(step, args, now)
             case Open(opened):
                 self.schedule.start(step_id, now)
                 self.schedule.open(step_id, opened, now)
@@ -207,6 +218,19 @@ class Execution:
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
                 self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self._moved))
+
+    def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
+        """Have a feature begin a step of its tool."""
+        starter = self._starter_of.get(step.tool)
+        if starter is None:
+            text = f"the plan was begun by a worker without the feature that runs '{step.tool}'"
+            self.end(step.id, failed("UNKNOWN_TOOL", text, now))
+        elif (handle := starter.start(step, args)) is not None:
+            self._watch(step.id, handle)
+
+    def _is_decided(self, step_id: str) -> bool:
+        """Whether a step that awaits a person's approval has it, or was denied."""
+        return step_id in self.run.decisions and self.run.steps[step_id].awaiting not in self._expires
 
     def _proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""
@@ -246,28 +270,32 @@ class Execution:
         self.schedule.ask(step.id, now, deadline)
         approvals.ask(self.run, step.id, call.args, digest_of(call))
         if deadline:
-            self._timers.start(step.id, deadline)
+            self.timers.start(step.id, deadline)
 
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
-        match None if self.waiting.expired(step_id) else after_timeout(self.schedule, step_id):
+        awaiting = self.run.steps[step_id].awaiting if step_id in self.run.steps else None
+        if awaiting in self._expires:
+            self._expires[awaiting].expired(step_id)
+            return
+        match after_timeout(self.schedule, step_id):
             case Expire(note, code, message):
                 self.run.note(LogKind.EXPIRED, note, now, step_id)
-                self._end(step_id, failed(code, message, now))
+                self.settle(step_id, failed(code, message, now))
             case Decide() as decision:
                 try:
                     approvals.decide(self.run, decision, now, "timeout")
                 except Refused as refusal:
                     self.run.note(LogKind.REFUSED, refusal.message, now, step_id, code=refusal.code)
 
-    def _settle(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+    def _take(self, step_id: str, handle: asyncio.Future[Any]) -> None:
         self._handles.pop(step_id, None)
         now, started, step = workflow.now(), self.run.steps[step_id].changes[-1].time, self.schedule.step(step_id)
         if step_id in self.run.opened and self._is_timer(step_id):
             self.run.steps[step_id].deadline = None
             return self._go_further(step_id, rested=True)
         if handle.cancelled():
-            return self._end(step_id, cancelled(now, started))
+            return self.settle(step_id, cancelled(now, started))
         error = handle.exception()
         if error is None and self.schedule.is_container(step_id):
             return self.schedule.open(step_id, handle.result(), now)
@@ -276,7 +304,7 @@ class Execution:
             self.schedule.rules.settled(self.run, step, returned, outcome.result)
             note_returned(self.run, step, returned, now)
             note_attempts(self.run, step, returned.attempts, returned.more_attempts)
-            return self._end(step_id, outcome)
+            return self.settle(step_id, outcome)
         outcome, left = of_activity(error, now, started), left_behind(error)
         note_returned(self.run, step, left, now)
         note_failure(self.run, step, outcome.result, started, left)
@@ -285,24 +313,24 @@ class Execution:
             case Ask(call, voids):
                 self.run.note(LogKind.ASKS, outcome.result.error or "", now, step_id)
                 return self._ask(step, call, now, voids)
-        return self._end(step_id, outcome)
+        return self.settle(step_id, outcome)
 
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""
-        self._timers.stop(step_id)
+        self.timers.stop(step_id)
         handler = handler_for(self.schedule.step(step_id), outcome.result)
         if handler is None or outcome.status is not Status.FAILED or not self.schedule.may_start(step_id):
             self.schedule.settle(step_id, outcome, workflow.now())
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())
 
-    def _end(self, step_id: str, outcome: Outcome) -> None:
+    def settle(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and goes to the LLM for recovery."""
-        self._timers.stop(step_id)
+        self.timers.stop(step_id)
         if not self._recovery.takes(step_id, outcome):
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:
         if self.schedule.is_container(step_id):
             return self.run.steps[step_id].deadline is not None  # else its items are being listed
-        return is_timer(self.run, self.schedule.step(step_id))
+        return self.schedule.step(step_id).tool == SLEEP

@@ -7,21 +7,23 @@ the points below; nothing else of a feature is named in `workflows/`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeVar
 
 from temporalio import workflow
 
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.messages import read
 from plansurvive.plans.feature import Rules, RuleSet
-from plansurvive.plans.model import Problem
+from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.starter import Starter
 
 Seam = TypeVar("Seam")
-Method = TypeVar("Method", bound=Callable[..., None])
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class FeatureMissing(RuntimeError):
@@ -39,20 +41,54 @@ class FeatureMissing(RuntimeError):
         )
 
 
-def signal(description: str) -> Callable[[Method], Method]:
-    """Declares a method of an `InRun` as the handler of the signal of that name; it may raise Refused."""
+@dataclass(frozen=True)
+class Message:
+    """A message that a method of an `InRun` handles: its docstring says for the reference what the message does.
 
-    def declare(method: Method) -> Method:
-        method.__dict__["signal_description"] = description
+    The method takes the message as `reads`, and runs once the features of the run are known; it may raise PlanError.
+    What comes before waits for that: a signal in the order in which it came.
+    """
+
+    kind: Literal["signal", "update", "query"]
+    name: str
+    description: str
+    reads: type[Value]
+    signed: bool = False
+    """Counts only with a good signature, where the worker asks for signed decisions."""
+    validator: str = ""
+    """Of an update: the method of the same arguments that raises PlanError for what leaves no trace in history."""
+    feature: str = ""
+    method: str = ""
+
+    def handled_by(self, method: Method) -> Method:
+        """Declare the method as its handler."""
+        method.__dict__["handles"] = self
         return method
 
-    return declare
+
+def signal(name: str, reads: type[Value], description: str, *, signed: bool = False) -> Callable[[Method], Method]:
+    """Declares a method of an `InRun` as the handler of a signal."""
+    return Message("signal", name, description, reads, signed).handled_by
+
+
+def update(
+    name: str, reads: type[Value], description: str, *, signed: bool = False, validator: str = ""
+) -> Callable[[Method], Method]:
+    """Declares a method of an `InRun` as the handler of an update; it returns the answer, as JSON data."""
+    return Message("update", name, description, reads, signed, validator).handled_by
+
+
+def query(name: str, reads: type[Value], description: str) -> Callable[[Method], Method]:
+    """Declares a method of an `InRun` as the handler of a query; it returns the answer, as JSON data."""
+    return Message("query", name, description, reads).handled_by
 
 
 class InRun:
     """What one feature does in one run of a workflow. Override the seams that it fills; these here do nothing."""
 
     feature: ClassVar[str]
+    of_agents: ClassVar[bool] = True
+    """Whether agents have it as well as plans."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
@@ -60,6 +96,10 @@ class InRun:
     @classmethod
     async def refused(cls, run: Run, facts: Facts, problems: Sequence[Problem]) -> None:
         """The worker refuses the plan, which never begins. `facts`: of that worker. Example: `notify` says so."""
+
+    def starters(self) -> Sequence[Starter]:
+        """What runs the steps of its tools. Example: `waiting` asks questions, and waits for events."""
+        return ()
 
     def turn(self) -> bool:
         """Before each turn of a plan. False: no step may start in it. Example: `locks` waits for the workspace."""
@@ -105,11 +145,12 @@ class Collaborators:
                 return True
         return False
 
-    def received(self, feature: str, name: str, arguments: Sequence[Any]) -> None:
-        """Hand a signal to the feature that declares it (`signal`). Raises Refused if the run does not have it."""
-        if feature not in self._by_name:
-            raise Refused(f"there is no signal '{name}' for this plan", "UNKNOWN_SIGNAL")
-        getattr(self._by_name[feature], name)(*arguments)
+    def handle(self, message: Message, method: str, arguments: Sequence[Any]) -> Any:
+        """Have the feature's method handle a message. Raises Refused if the run does not have the feature."""
+        if message.feature not in self._by_name:
+            code = "UNKNOWN_SIGNAL" if message.kind == "signal" else "FEATURE_MISSING"
+            raise Refused(f"there is no {message.kind} '{message.name}' for this plan", code)
+        return getattr(self._by_name[message.feature], method)(read(message.reads, arguments))
 
     def shown(self) -> None:
         """See `InRun.shown`."""
@@ -148,7 +189,14 @@ class Features:
             raise FeatureMissing(missing)
         execution.schedule.rules = RuleSet([each for each in self.rules if each.name in names])
         execution.run.language = Language.of(self.languages[name] for name in names if name in self.languages)
-        return Collaborators([kind(execution) for kind in self.in_run if kind.feature in names])
+        made = [kind(execution) for kind in self.in_run if kind.feature in names]
+        execution.starts([starter for each in made for starter in each.starters()])
+        return Collaborators(made)
+
+    @property
+    def of_agents(self) -> Features:
+        """The same for agents."""
+        return replace(self, in_run=tuple(each for each in self.in_run if each.of_agents))
 
 
 def _filled(made: Sequence[InRun], unfilled: object, of: Callable[[InRun], Seam]) -> list[Seam]:
@@ -157,20 +205,62 @@ def _filled(made: Sequence[InRun], unfilled: object, of: Callable[[InRun], Seam]
     return [seam for seam in seams if getattr(seam, "__func__", None) is not unfilled]
 
 
-def handlers_of(kinds: Sequence[type[InRun]]) -> type:
-    """A base class for a workflow class, with the handlers of the signals that these declare."""
-    declared = [
-        (kind.feature, name, method.signal_description)
+def messages_of(kinds: Sequence[type[InRun]]) -> list[Message]:
+    """The messages that these features handle."""
+    return [
+        replace(method.handles, feature=kind.feature, method=name)
         for kind in kinds
         for name, method in vars(kind).items()
-        if hasattr(method, "signal_description")
+        if hasattr(method, "handles")
     ]
-    return type("FeatureHandlers", (), {name: _handler(feature, name, text) for feature, name, text in declared})
 
 
-def _handler(feature: str, name: str, description: str) -> Callable[..., None]:
+def handlers_of(kinds: Sequence[type[InRun]]) -> type:
+    """A base class for a workflow class, with the handlers of the messages that these features handle.
+
+    The workflow (`workflows.handlers`) takes them as it takes those of the core: refused, signed, logged alike.
+    """
+    made: dict[str, Any] = {}
+    for message in messages_of(kinds):
+        handler = {"signal": _of_signal, "update": _of_update, "query": _of_query}[message.kind](message)
+        handler.__name__, handler.__doc__ = f"{message.kind}_{message.name}", _doc(kinds, message)
+        handler.__qualname__ = f"FeatureHandlers.{handler.__name__}"
+        declare: Any = getattr(workflow, message.kind)(name=message.name, description=message.description)
+        made[handler.__name__] = declare(handler)
+        if message.kind == "update":
+            made[f"_may_{message.name}"] = made[handler.__name__].validator(_of_validator(message))
+    return type("FeatureHandlers", (), made)
+
+
+def _doc(kinds: Sequence[type[InRun]], message: Message) -> str | None:
+    [kind] = [each for each in kinds if each.feature == message.feature]
+    doc: str | None = getattr(kind, message.method).__doc__
+    return doc
+
+
+def _of_signal(message: Message) -> Callable[..., Any]:
     def handle(self: Any, *arguments: Any) -> None:
-        self.received(feature, name, arguments)
+        self.signalled(message, arguments)
 
-    handle.__name__, handle.__qualname__ = name, f"FeatureHandlers.{name}"
-    return workflow.signal(name=name, description=description)(handle)
+    return handle
+
+
+def _of_update(message: Message) -> Callable[..., Any]:
+    async def handle(self: Any, *arguments: Any) -> Any:
+        return await self.updated(message, arguments)
+
+    return handle
+
+
+def _of_validator(message: Message) -> Callable[..., Any]:
+    def validate(self: Any, *arguments: Any) -> None:
+        self.may_update(message, arguments)
+
+    return validate
+
+
+def _of_query(message: Message) -> Callable[..., Any]:
+    def handle(self: Any, *arguments: Any) -> Any:
+        return self.queried(message, arguments)
+
+    return handle

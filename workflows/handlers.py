@@ -34,13 +34,13 @@ from plansurvive.plans.execution.messages import (
 from plansurvive.plans.execution.resume import INTERRUPTED
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
+from plansurvive.plans.people import who_of
 from plansurvive.plans.run import ENDED, Run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.plans.waiting.people import who_of
 from plansurvive.workflows import completion, signed
 from plansurvive.workflows.execution import Execution
-from plansurvive.workflows.feature import Collaborators, Features
+from plansurvive.workflows.feature import Collaborators, Features, Message
 from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
@@ -60,19 +60,72 @@ class MessageHandlers:
     _collaborators = Collaborators()
     _invalid: Sequence[Problem] = ()
     _signals = 0
+    _hears = False
+    _early: Sequence[tuple[Message, Sequence[Any]]] = ()
+    """Signals of features that came before the features of the run were known."""
 
     def _gather(self) -> None:
         """Once its facts are known: ask the features that the run was begun with."""
         self._collaborators = self.features.gathered(self._started())
+
+    def _hear(self) -> None:
+        """Once signatures can be checked: hand the features the messages that came before."""
+        self._hears = True
+        early, self._early = self._early, ()
+        for message, arguments in early:
+            self._take(message, arguments)
 
     def _started(self) -> Execution:
         if self._execution is None:
             raise invalid(self._invalid)
         return self._execution
 
-    def received(self, feature: str, name: str, arguments: Sequence[Any]) -> None:
-        """Take a signal that a feature declares; a refusal becomes a log entry."""
-        self._try(name, None, arguments, lambda: self._collaborators.received(feature, name, arguments))
+    def signalled(self, message: Message, arguments: Sequence[Any]) -> None:
+        """Take a signal of a feature; a refusal becomes a log entry."""
+        if self._hears or self._invalid:
+            self._take(message, arguments)
+        else:
+            self._early = (*self._early, (message, arguments))
+
+    def _take(self, message: Message, arguments: Sequence[Any]) -> None:
+        def act() -> None:
+            read(message.reads, arguments)  # what cannot be read is no use of its signature
+            if message.signed:
+                signed.take(self._started().run, message.name, arguments)
+            self._collaborators.handle(message, message.method, arguments)
+
+        self._try(message.name, step_of(arguments), arguments, act)
+
+    async def updated(self, message: Message, arguments: Sequence[Any]) -> Any:
+        """Take an update of a feature. Returns its answer."""
+        require_stored(arguments)
+        run = self._started().run
+        await workflow.wait_condition(lambda: self._hears or run.status in ENDED)
+        try:
+            _require_open(run)
+            if message.signed:
+                signed.take(run, message.name, arguments)
+            return self._collaborators.handle(message, message.method, arguments)
+        except PlanError as error:
+            raise refusal(error, run) from error
+
+    def may_update(self, message: Message, arguments: Sequence[Any]) -> None:
+        """Refuse an update of a feature that its run would refuse. Raises ApplicationError."""
+        run: Run | None = None
+        try:
+            run = self._started().run
+            _require_open(run)
+            read(message.reads, arguments)
+            if message.signed:
+                signed.check(run, message.name, arguments)
+            if message.validator and self._hears:
+                self._collaborators.handle(message, message.validator, arguments)
+        except PlanError as error:
+            raise refusal(error, run) from error
+
+    def queried(self, message: Message, arguments: Sequence[Any]) -> Any:
+        """The answer to a query of a feature."""
+        return self._collaborators.handle(message, message.method, arguments)
 
     def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
         return queries.view(self._started().run, arguments, self._started().schedule)
@@ -94,8 +147,7 @@ class MessageHandlers:
         try:
             if lost is not None:
                 raise Refused(lost.message, lost.code)
-            if run.status in ENDED:
-                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            _require_open(run)
             act()
         except Refused as refusal:
             known = step_id if step_id in run.steps else None
@@ -205,8 +257,7 @@ class MessageHandlers:
     def _may_decide(self, *arguments: Any) -> None:
         try:
             run = self._started().run
-            if run.status in ENDED:
-                raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")
+            _require_open(run)
             message = read(Decide, arguments)
             signed.check(run, "decide", arguments)
             patterns.check(run, message)
@@ -349,3 +400,9 @@ class MessageHandlers:
 
     def _clear_session(self, text: str) -> None:
         file_tracking.clear(self._started().run, text, workflow.now())
+
+
+def _require_open(run: Run) -> None:
+    """Raise Refused if the plan has ended."""
+    if run.status in ENDED:
+        raise Refused(f"the plan has ended ({run.status})", "PLAN_CLOSED")

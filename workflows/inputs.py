@@ -15,6 +15,7 @@ from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.audit.receipts import Receipts
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
+from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.files.undo import ChangesRequest
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
@@ -85,7 +86,7 @@ def _require_decodable(arguments: Sequence[Any]) -> None:
         raise InvalidPlan([Problem(code=refused.code, message=refused.message)])
 
 
-def read_request(arguments: Sequence[Any]) -> PlanRequest:
+def read_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> PlanRequest:
     """The argument of PlanWorkflow. Raises InvalidPlan unless there is exactly one, of the right shape."""
     sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
     with _schema_errors("PLAN_SCHEMA"), gc_disabled():
@@ -94,20 +95,20 @@ def read_request(arguments: Sequence[Any]) -> PlanRequest:
         text = carried if isinstance(carried, str) else None
         request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
     if request.run is not None and not is_carried():
-        _require_sound(run_check.problem_of(request.run, workflow.now()))
+        _require_sound(run_check.problem_of(request.run, workflow.now(), RuleSet(rules)))
     if request.run is not None:
         request.run.receipts = Receipts()  # those it came with are of the run before
     return request
 
 
-def read_agent_request(arguments: Sequence[Any]) -> AgentRequest:
+def read_agent_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> AgentRequest:
     """The argument of AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
     example = '{"order": {"request": "..."}, "options": {}}'
     sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with _schema_errors("AGENT_SCHEMA"):
         request = AgentRequest.model_validate(sent)
     if request.agent is not None and not is_carried():
-        _require_sound(run_check.agent_problem_of(request.agent, workflow.now()))
+        _require_sound(run_check.agent_problem_of(request.agent, workflow.now(), RuleSet(rules)))
     if request.agent is not None:
         request.agent.run.receipts = Receipts()
     return request

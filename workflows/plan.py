@@ -1,8 +1,8 @@
 """PlanWorkflow: one plan from draft to summary. `run` has four parts: draft, review, execute, summarize.
 
 Facts about the world come only from the activity `check_plan`, run once per task queue that steps are bound to. When
-the history is full, the workflow continues as new with the Run. `MessageHandlers`, `EditHandlers` and
-`WaitingHandlers` handle messages.
+the history is full, the workflow continues as new with the Run. `MessageHandlers`, `EditHandlers` and the features
+handle messages.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from plansurvive.workflows import completion, drafting, hosts, resume_check, sea
 from plansurvive.workflows.children import parent
 from plansurvive.workflows.children.value import set_value, with_result
 from plansurvive.workflows.completion import carried, failure_of, recorded
+from plansurvive.workflows.edit_handlers import EditHandlers
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
-from plansurvive.workflows.waiting.handlers import WaitingHandlers
 from plansurvive.workflows.worker_facts import facts_about
 
 
-class PlanWorkflow(WaitingHandlers):
+class PlanWorkflow(EditHandlers):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary.
 
     Registered as the class of the same name in `features.workflow_types`, which adds the features.
@@ -54,7 +54,7 @@ class PlanWorkflow(WaitingHandlers):
         self._reporter = parent.Reporter()
         self._resumed = self._is_over = False
         try:
-            self._open(read_request(arguments))
+            self._open(read_request(arguments, self.features.rules))
             self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
         except InvalidPlan as error:
             self._invalid = error.problems
@@ -73,6 +73,7 @@ class PlanWorkflow(WaitingHandlers):
         run.created = run.created or workflow.info().workflow_start_time
         if run.status is not PlanStatus.DRAFT:
             self._gather()
+            self._hear()
         self._watch = asyncio.create_task(signed.watch(run, self._proof.was_reset))
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
@@ -148,6 +149,7 @@ class PlanWorkflow(WaitingHandlers):
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         self._started().schedule.rules.checked(run, workflow.now())
         signed.judge(run, self._proof)
+        self._hear()
         if run.resumes:
             await resume_check.compare_files(run)
         if run.options.review:
@@ -178,6 +180,7 @@ class PlanWorkflow(WaitingHandlers):
         run.facts = await hosts.at_home(run, facts)
         self._gather()
         signed.judge(run, self._proof)
+        self._hear()
         self._publish()
         drafted = await drafting.draft(run)
         run.draft = drafted.text

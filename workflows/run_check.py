@@ -21,13 +21,13 @@ from plansurvive.plans.agents.run import AgentRun, agent_view, outcome_of, tasks
 from plansurvive.plans.editing import taken_over
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.flow import undo_run
 from plansurvive.plans.model.control_flow import MAX_ROUNDS
 from plansurvive.plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.markdown import details
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.plans.waiting import events
 
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
@@ -39,14 +39,14 @@ _RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, Arithm
 """What code that relies on a sound Run may raise for another one."""
 
 
-def problem_of(run: Run, now: datetime) -> str | None:
+def problem_of(run: Run, now: datetime, rules: RuleSet = NO_RULES) -> str | None:
     """Why a plan cannot start with this Run; None if it can."""
     if run.status is not PlanStatus.DRAFT:
         return f"run.status: a plan starts as a draft, not as {run.status}; use `plan resume` or `plan rerun`"
-    return next(_problems(run, _OF_A_PLAN), None) or _tried_out(run, now)
+    return next(_problems(run, _OF_A_PLAN, rules), None) or _tried_out(run, now)
 
 
-def agent_problem_of(agent: AgentRun, now: datetime) -> str | None:
+def agent_problem_of(agent: AgentRun, now: datetime, rules: RuleSet = NO_RULES) -> str | None:
     """Why an agent cannot start with this AgentRun; None if it can."""
     run, names = agent.run, [step.id for step in agent.run.plan.steps]
     has_ended = run.status in ENDED
@@ -60,10 +60,14 @@ def agent_problem_of(agent: AgentRun, now: datetime) -> str | None:
     lost = [name for name, state in run.steps.items() if state.status is Status.PENDING and name not in agent.called]
     if lost:
         return f"run.steps.{lost[0][:100]}: a call that is still to be made is in `called`"
-    return next(_problems(run, _OF_AN_AGENT), None) or next(_odd_values(agent), None) or _agent_tried_out(agent, now)
+    return (
+        next(_problems(run, _OF_AN_AGENT, rules), None)
+        or next(_odd_values(agent), None)
+        or _agent_tried_out(agent, now)
+    )
 
 
-def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
+def _problems(run: Run, statuses: frozenset[Status], rules: RuleSet) -> Iterator[str]:
     names = [step.id for step in run.plan.steps]
     if len(set(names)) < len(names):
         yield "run.plan.steps: two steps have the same id"
@@ -84,8 +88,7 @@ def _problems(run: Run, statuses: frozenset[Status]) -> Iterator[str]:
         yield from (f"run.steps.{name[:100]}: {problem}" for problem in _step_problems(run, state, within))
     for name, state in run.kept.steps.items():
         yield from (f"run.kept.{name[:100]}: {problem}" for problem in _step_problems(run, state, _INSIDE))
-    problem = events.state_problem(run)
-    yield from [f"run.{problem}"] if problem else []
+    yield from (f"run.parts.{problem}" for problem in rules.problems(run))
     yield from _odd_values(run)
 
 

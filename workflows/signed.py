@@ -20,8 +20,10 @@ from temporalio.common import RawValue
 
 from plansurvive.plans import signatures
 from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.execution.asking import void_answer
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
+from plansurvive.plans.parts import Part
 from plansurvive.plans.run import DONE, Decision, PlanStatus, Run, Status
 from plansurvive.plans.signatures import (
     ADDED,
@@ -35,7 +37,6 @@ from plansurvive.plans.signatures import (
     signature_of,
     signed_bytes,
 )
-from plansurvive.plans.waiting.records import Answer
 from plansurvive.workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
@@ -49,9 +50,6 @@ class StartProof(NamedTuple):
     content: bytes
     decided: Mapping[str, Decision]
     remembered: Mapping[str, str]
-    answered: Mapping[str, Answer]
-    events: int
-    """Number of the last event that the start brought."""
     was_reset: asyncio.Event
     """Set by each reset."""
 
@@ -80,7 +78,7 @@ def opened(run: Run, signature: Signature | None, content: bytes) -> StartProof:
     began_with = workflow.extern_functions().get(SEED_OF_START)
     if began_with is not None and began_with() != first:
         _reset(run, first, was_reset)
-    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), *_of_start(run), was_reset)
+    return StartProof(signature, content, dict(run.decisions), dict(run.remembered), was_reset)
 
 
 def _nonce(seed: int) -> str:
@@ -115,7 +113,8 @@ def judge(run: Run, proof: StartProof) -> None:
         del run.decisions[step_id]
         text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
         run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
-    _judge_waiting(run, proof, why)
+    if why:
+        _discard(run, "came before signatures could be checked", "UNSIGNED")
     run.remembered = {} if why else dict(proof.remembered)
     run.unsigned, run.reset = bool(why), False
     if why:
@@ -159,16 +158,7 @@ def after_reset(run: Run) -> None:
         known = step_id if step_id in run.steps else None
         run.note(LogKind.VOID, f"the decision on step '{step_id}' was made before a reset; decide again", now, known,
                  code="RESET")  # fmt: skip
-    waiting = run.waiting
-    for step_id in [name for name, answer in waiting.answers.items() if not answer.used]:
-        del waiting.answers[step_id]
-        known = step_id if step_id in run.steps else None
-        run.note(LogKind.VOID, f"the answer to step '{step_id}' was given before a reset; answer again", now, known,
-                 code="RESET")  # fmt: skip
-    if waiting.events:
-        text = f"{len(waiting.events)} events came before a reset; send again those that steps still wait for"
-        waiting.events = []
-        run.note(LogKind.VOID, text, now, code="RESET")
+    _discard(run, "came before a reset", "RESET")
     run.remembered, run.unsigned = {}, True
     _be_strict(run, RESET)
 
@@ -179,22 +169,15 @@ def _be_strict(run: Run, why: str) -> None:
     run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
 
 
-def _of_start(run: Run) -> tuple[Mapping[str, Answer], int]:
-    return dict(run.waiting.answers), run.waiting.number
-
-
-def _judge_waiting(run: Run, proof: StartProof, why: str) -> None:
-    """Discard the answers and events that came before their signatures could be checked."""
-    waiting, kept = run.waiting, {} if why else proof.answered
-    for step_id in [name for name in waiting.answers if waiting.answers[name] != kept.get(name)]:
-        del waiting.answers[step_id]
-        text = f"the answer to step '{step_id}' came before its signature could be checked; answer again"
-        run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
-    early = [event for event in waiting.events if why or event.number > proof.events]
-    if early:
-        waiting.events = [event for event in waiting.events if event not in early]
-        text = f"{len(early)} events came before their signatures could be checked; send them again"
-        run.note(LogKind.VOID, text, workflow.now(), code="UNSIGNED")
+def _discard(run: Run, why: str, code: str) -> None:
+    """Discard the answers that no step has used, and what features keep of messages."""
+    now = workflow.now()
+    for step_id, state in run.steps.items():
+        if state.answer is not None and not state.answer.used:
+            void_answer(run, step_id, now, f"{why}; answer again", code)
+    for part in run.parts.values():
+        if isinstance(part, Part) and (what := part.unproven()):
+            run.note(LogKind.VOID, f"{what} {why}; send again what steps still wait for", now, code=code)
 
 
 def check(run: Run, kind: str, arguments: Sequence[Any], name: str = "") -> Signature | None:

@@ -39,14 +39,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "pending": ("show:pending", "List the decisions that plans await."),
     "approve": ("control:approve", "Approve a step, now or before it awaits approval."),
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),
-    "answer": (
-        "questions.commands:answer",
-        "Answer the question of a step, now or before it asks.",
-    ),
-    "event": (
-        "questions.commands:event",
-        "Send an event to a plan, for the steps that wait for it.",
-    ),
     "begin": ("control:begin", "End the review of a plan: it starts, or continues."),
     "review": ("review:review", "Review a plan: edit it, begin it, approve its steps."),
     "edit": ("edit:edit", "Edit steps that have not started, or the plan itself."),

@@ -20,8 +20,9 @@ from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
 from plansurvive.plans.children.orders import CHILDREN, Source
 from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.errors import BadExpression, PlanError
-from plansurvive.plans.execution.next_action import Call, Delegate, Fail, Open, Skip, Sleep, Wait, Waits, next_action
+from plansurvive.plans.execution.next_action import Begin, Call, Delegate, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
@@ -156,8 +157,8 @@ class Walk:
                 self._go_below(name, step, args, before)
             case Delegate():
                 self._runs(name, why="it chooses its calls while it runs", is_known=False)
-            case Waits() as waits:
-                self._runs(name, why="waits for an event" if isinstance(waits, Wait) else "", is_known=False)
+            case Begin():
+                self._runs(name, why="waits for an event" if step.tool == WAIT_FOR else "", is_known=False)
             case _:
                 self._runs(name, is_known=False)
 

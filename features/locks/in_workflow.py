@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RetryPolicy
@@ -14,7 +13,6 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from plansurvive.features.locks.keeper import WorkspaceLockWorkflow
 from plansurvive.features.locks.model import Lock, LockNews, LockRelease, LockRequest, LockState
 from plansurvive.features.locks.rules import asked, needs_lock, told
-from plansurvive.plans.execution.messages import read
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal
 
@@ -34,10 +32,10 @@ class WorkspaceLock(InRun):
         self._run = execution.run
         self._asking: asyncio.Task[None] | None = None
 
-    @signal("Sent by the keeper of the lock on the workspace: who holds it.")
-    def workspace_lock(self, *arguments: Any) -> None:
-        """Take over whether the plan holds the lock on its workspace."""
-        told(self._run, read(LockNews, arguments), workflow.now())
+    @signal("workspace_lock", LockNews, "Sent by the keeper of the lock on the workspace: who holds it.")
+    def workspace_lock(self, news: LockNews) -> None:
+        """Sent by the keeper of the lock on its workspace: whether the plan holds it, and who does."""
+        told(self._run, news, workflow.now())
 
     def turn(self) -> bool:
         """Whether steps may start. Asks for the lock if the plan needs it and has not."""

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from plansurvive.plans.children import starting
 from plansurvive.plans.children.state import OutputsRequest
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.execution import resume
 from plansurvive.plans.execution.schedule import left_out
 from plansurvive.plans.expressions.references import INPUTS
@@ -33,7 +34,6 @@ from plansurvive.plans.model import DEFAULT_PARALLEL, ForEach, Step
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import Change, Result, Status, StepState
-from plansurvive.plans.waiting.events import WAIT_FOR
 
 
 def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime) -> Run:

@@ -27,8 +27,8 @@ from plansurvive.plans.flow.outline import Node, Outline
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.people import is_verified
 from plansurvive.plans.run import Run, Status
-from plansurvive.plans.waiting.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))

@@ -16,6 +16,7 @@ from plansurvive.plans.change_log import logged, of_approver, stands_since
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.validation import call_problems
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.asking import refuse_approval
 from plansurvive.plans.execution.deciding import remembered
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
@@ -23,11 +24,10 @@ from plansurvive.plans.flow.ids import is_inside, lineage, template_of
 from plansurvive.plans.flow.undone import is_of_edited
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
+from plansurvive.plans.people import is_verified, who_of
 from plansurvive.plans.plan_diff import same_value
 from plansurvive.plans.run import DONE, Decision, Run, Status
 from plansurvive.plans.step_call import StepCall, carries, digest_of, upcoming
-from plansurvive.plans.waiting.people import is_verified, who_of
-from plansurvive.plans.waiting.questions import refuse_approval
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""

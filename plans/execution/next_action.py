@@ -10,10 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.children.orders import CHILDREN, must_load
 from plansurvive.plans.definition.arguments import argument_problems
-from plansurvive.plans.definition.output_schema import schema_problem
+from plansurvive.plans.definition.durable_tools import SLEEP, problem
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
@@ -29,9 +28,6 @@ from plansurvive.plans.flow.progress import case_of, items_of
 from plansurvive.plans.model import ForEach, Step, ToolSpec
 from plansurvive.plans.run import DENIED, Result, Run
 from plansurvive.plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
-from plansurvive.plans.waiting import events, questions
-from plansurvive.plans.waiting.events import WAIT_FOR
-from plansurvive.plans.waiting.questions import ASK
 
 
 @dataclass(frozen=True)
@@ -82,18 +78,10 @@ class Sleep:
 
 
 @dataclass(frozen=True)
-class Waits:
-    """Wait for what a message brings."""
+class Begin:
+    """Have the feature that runs the steps of this tool begin it (`workflows.starter`)."""
 
     args: dict[str, Any]
-
-
-class Question(Waits):
-    """Ask a person a question, unless it has been answered already."""
-
-
-class Wait(Waits):
-    """Wait for an event."""
 
 
 @dataclass(frozen=True)
@@ -120,8 +108,7 @@ class Expire:
     message: str
 
 
-_WAITING = {ASK: questions.problem, WAIT_FOR: events.problem}
-NextAction = Skip | Fail | Ask | Call | Delegate | Sleep | Open | List | Waits
+NextAction = Skip | Fail | Ask | Call | Delegate | Begin | Sleep | Open | List
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -156,12 +143,10 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     # 4. The kind of the tool. Agents and plans are durable as well, so they come first.
     if step.tool in CHILDREN:
         return Delegate(filled.args)
-    if step.tool == ASK:
-        return Question(filled.args)
-    if step.tool == WAIT_FOR:
-        return Wait(filled.args)
-    if is_timer(run, step):
+    if step.tool == SLEEP:
         return Sleep(float(filled.args.get("seconds", 0)))
+    if run.facts.tools[step.tool].durable:
+        return Begin(filled.args)
     return Call(filled, values)
 
 
@@ -233,24 +218,14 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
     return Decide(step_id=step_id, approved=approved, comment=comment, digest=run.steps[step_id].digest or None)
 
 
-def is_timer(run: Run, step: Step) -> bool:
-    """Whether the workflow runs the step itself, as a timer."""
-    return run.facts.tools[step.tool].durable and step.tool not in (*CHILDREN, ASK, WAIT_FOR)
-
-
 def _check_args(spec: ToolSpec, filled: Filled) -> None:
     """Raise BadReference for arguments the workflow itself cannot use; a tool validates its own in the activity."""
     if size_of(filled.args) > MAX_ARGS_CHARACTERS:
         text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
         raise BadReference(text, "ARGS_TOO_LARGE")
-    problem = _durable_problem(spec, filled) if spec.durable else ""
-    if not problem and spec.name == AGENT:
-        schema = schema_problem(filled.args.get("outputSchema") or {})
-        problem = f"args.outputSchema: {schema}" if schema else ""
-    if not problem and spec.name in _WAITING:
-        problem = _WAITING[spec.name](filled.args)
-    if problem:
-        raise BadReference(f"Invalid args for {spec.name}: {problem}", "INVALID_ARGS")
+    why = (_durable_problem(spec, filled) or problem(spec.name, filled.args)) if spec.durable else ""
+    if why:
+        raise BadReference(f"Invalid args for {spec.name}: {why}", "INVALID_ARGS")
 
 
 def _durable_problem(spec: ToolSpec, filled: Filled) -> str:

@@ -29,7 +29,6 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState
 from plansurvive.plans.step_state import SKIPPED
-from plansurvive.plans.waiting import answers
 
 INTERRUPTED = "interrupted"
 """Prefix of `Run.stopped` of an interrupted run."""
@@ -177,7 +176,6 @@ def _next(
     denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))
     new.denied = list(dict.fromkeys([*before, *denials]))
-    new.waiting.answers = answers.carried(run, names)
     new.kept = kept_of(run, again, _is_done, begun_again)
     new.overrides = other.overrides
     new.pins = {
@@ -188,7 +186,8 @@ def _next(
         if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
             del new.decisions[name]
         state = begun_again(run, run.outline.step(name))
-        state.args = run.steps[name].args if name in new.decisions else None
+        state.args, given = run.steps[name].args if name in new.decisions else None, run.steps[name].answer
+        state.answer = given if given is not None and not given.used else None
         (new.steps if name in new.steps else new.kept.steps)[name] = state
     new.note(LogKind.RESUMES, sentence, now)
     return new

@@ -17,13 +17,13 @@ from plansurvive.plans.editing.draft import has_begun
 from plansurvive.plans.editing.inner_edits import effect_of, siblings
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.apply_edits import Revised
+from plansurvive.plans.execution.asking import void_answer
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.step_fields import On, names
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import named
-from plansurvive.plans.waiting import answers
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
@@ -41,7 +41,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
     for name in [*again, *asking]:
         approvals.void(run, name, now)
-        answers.void(run, name, now)
+        void_answer(run, name, now)
     tops = {step.id for step in run.plan.steps}
     note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
     run.pins.update(inner.pinned)
@@ -55,7 +55,6 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
-    run.waiting.answers = {name: answer for name, answer in run.waiting.answers.items() if name in run.steps}
     run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
     what = ", ".join(revised.revision.ops)
     entry = revised.revision

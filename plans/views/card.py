@@ -15,8 +15,8 @@ from pydantic import Field
 
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
+from plansurvive.plans.questions import as_typed, on_timeout
 from plansurvive.plans.views.safe_text import exact, exact_name, line, quoted, unusual
-from plansurvive.plans.waiting.questions import as_typed, on_timeout
 
 CALLS = ("approval", "early", "")
 """Kinds of cards that are about a call of the step's tool; others are about a proposal, or ask a question."""

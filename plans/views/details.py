@@ -75,7 +75,7 @@ def of_step(run: Run, step: Step) -> list[str]:
     state, name = run.steps[step.id], run.plan.id or ""
     rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
     said = [decided(run.decisions[step.id])] if step.id in run.decisions else []
-    said += [answered(answer)] if (answer := run.waiting.answers.get(step.id)) else []
+    said += [answered(state.answer)] if state.answer is not None else []
     rows += [f"{each.verb.capitalize()}: {line(each.text)}" for each in said]
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []

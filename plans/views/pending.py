@@ -7,18 +7,18 @@ from datetime import datetime
 from typing import Any
 
 from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.asking import digest_of_question, question_of
 from plansurvive.plans.execution.deciding import reasons
 from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Step
+from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import StepCall, digest_of, upcoming
 from plansurvive.plans.views.card import QUESTION, Card
 from plansurvive.plans.views.nested.listing import item_text
-from plansurvive.plans.waiting import answers
-from plansurvive.plans.waiting.questions import ASK
 
 LISTED = 200
 """Pending decisions inside loops that a view has with their calls; further ones are counted."""
@@ -57,8 +57,8 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
         return {}
     if run.steps[step_id].awaiting in ASKING:
         return _json(card(run, step)) | {"isWhole": True}
-    if step.tool == ASK and (known := answers.args_known(run, step)) is not None:
-        digest = answers.digest_of_question(known)
+    if step.tool == ASK and (known := question_of(run, step)) is not None:
+        digest = digest_of_question(known)
         return _json(Card(**_shown(run, step, known), kind=QUESTION, digest=digest)) | {"isWhole": True}
     call = upcoming(run, step)
     found = _shown(run, step, call.call.args) | _why(run, step, call.call)

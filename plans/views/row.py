@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from plansurvive.plans.children.view import in_words
 from plansurvive.plans.run import DENIED, Decision, Status, StepState
+from plansurvive.plans.step_state import Answered
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.live import attempt_text
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
 from plansurvive.plans.views.nested.words import inside_line
-from plansurvive.plans.waiting.records import Answered
 
 MARKS: Mapping[str, str] = MappingProxyType({
     "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "denied": "-", "waiting": "?",

@@ -169,8 +169,8 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
         view["awaiting"] = state.awaiting
     if step.id in run.decisions:
         view["decision"] = decision_view(run.decisions[step.id])
-    if step.id in run.waiting.answers:
-        view["answer"] = run.waiting.answers[step.id].view()
+    if state.answer is not None:
+        view["answer"] = state.answer.view()
     if state.failure:
         view["failure"] = result_view(state.failure)
     if state.notes:

@@ -121,6 +121,21 @@ async def test_plans_run_with_each_feature_left_out_and_with_all_of_them(
         assert (await started.handle.query("state"))["facts"].get("features", []) == names
 
 
+async def test_a_step_of_a_feature_that_its_worker_lacks_fails_and_its_messages_are_refused(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    ask = {"id": "ask", "tool": "ask", "args": {"question": "Which?"}, "critical": False}
+    async with worker_with(temporal_client, settings, *(name for name in FEATURES if name != "waiting")):
+        plans = Plans(temporal_client, queue, workspace)
+        started = await plans.start([ask, work("b", requiresApproval=True)])
+        await started.until_asked("b")
+        await started.signal("answer", {"stepId": "ask", "value": "x"})
+        await started.until_logged("refused", "UNKNOWN_SIGNAL")
+        await started.approve("b")
+        view = await started.ended()
+    assert view["steps"][0]["result"]["code"] == "UNKNOWN_TOOL"
+
+
 async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(
     temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:

@@ -16,10 +16,10 @@ from rich.text import Text
 from temporalio.client import Client
 
 from plansurvive.client import runs
-from plansurvive.client.answers.form import Form
 from plansurvive.client.cli.output import fitted
 from plansurvive.client.decide.changed_call import is_same, with_args
 from plansurvive.client.forms.editor import let_edit
+from plansurvive.client.forms.question import Form
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.live.marks import ASKING
 from plansurvive.client.runs import Choice

@@ -16,10 +16,10 @@ from plansurvive.client.forms.schema_form import Field, SchemaForm
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.pending import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
+from plansurvive.plans.questions import has_default, schema_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS
 from plansurvive.plans.views.card import Part
 from plansurvive.plans.views.safe_text import exact
-from plansurvive.plans.waiting.questions import has_default, schema_of
 
 ANSWER = "f"
 """Prefix of the fields of an answer."""

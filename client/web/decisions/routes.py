@@ -33,7 +33,7 @@ from plansurvive.client.web.rendering import page
 from plansurvive.client.web.service import service_of
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern
-from plansurvive.plans.waiting.questions import misfit
+from plansurvive.plans.questions import misfit
 
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""

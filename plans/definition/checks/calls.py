@@ -6,23 +6,17 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
+from plansurvive.plans.definition.durable_tools import written_problems
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.opaque import scanned
-from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, find, in_text, is_literal, strings
+from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, strings
 from plansurvive.plans.model import Problem, ToolSpec
-from plansurvive.plans.waiting import events, questions
-from plansurvive.plans.waiting.events import WAIT_FOR
-from plansurvive.plans.waiting.questions import ASK
-
-_WAITING = {ASK: questions.written_problems, WAIT_FOR: events.written_problems}
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
@@ -61,8 +55,7 @@ def tool_problems(
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
-    waiting = _WAITING[call.tool](call.args) if call.tool in _WAITING and not found else []
-    for field, text in [*found, *_form(call), *waiting]:
+    for field, text in [*found, *([] if found else written_problems(call.tool, call.args))]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     yield from _code(call, spec)
     known = _Known(call, scope)
@@ -140,15 +133,6 @@ class _Known:
 
     def __contains__(self, name: object) -> bool:
         return name in self._call.variables or self._scope.meaning(str(name)) is not Meaning.NOTHING
-
-
-def _form(call: CallOf) -> Iterator[tuple[str, str]]:
-    """Problems of the `outputSchema` of an agent step, as (field, sentence)."""
-    schema = call.args.get("outputSchema")
-    if call.tool == AGENT and isinstance(schema, dict) and not find(schema):
-        problem = schema_problem(schema)
-        if problem:
-            yield "args.outputSchema", problem
 
 
 def _code(call: CallOf, spec: ToolSpec) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS, find
 from plansurvive.plans.model import Plan, Step, ToolSpec
-from plansurvive.plans.waiting.questions import ASK
+from plansurvive.plans.questions import ASK
 
 _VARIABLES: Mapping[str, Schema] = {
     INDEX: {"type": "integer"},

@@ -16,7 +16,7 @@ from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import PlanStatus, Status
-from plansurvive.plans.step_state import named
+from plansurvive.plans.step_state import Answered, named
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models.nested import InsideView
@@ -33,7 +33,6 @@ from plansurvive.plans.views.models.records import (
 )
 from plansurvive.plans.views.models.result import ResultView
 from plansurvive.plans.views.models.view import View
-from plansurvive.plans.waiting.records import Answered
 
 
 class TaskView(Value):

@@ -97,8 +97,8 @@ def _in_full(run: Run, step_id: str) -> dict[str, Any]:
     }
     if step_id in run.decisions:
         found["decision"] = decision_view(run.decisions[step_id])
-    if step_id in run.waiting.answers:
-        found["answer"] = run.waiting.answers[step_id].view()
+    if state.answer is not None:
+        found["answer"] = state.answer.view()
     if state.child is not None:
         found["child"] = child_view(state.child)
     return {name: value for name, value in found.items() if value not in ([], {}, "", 0, None)} | agent_asks(

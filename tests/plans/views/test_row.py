@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.run import DENIED, Decision, Result, Status, StepState
+from plansurvive.plans.step_state import Answered
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.live import live_of
 from plansurvive.plans.views.models import BriefStep, DecisionView, ResultView, TaskView
 from plansurvive.plans.views.row import answered, decided, live_row, row, shortened
-from plansurvive.plans.waiting.records import Answered
 from tests.plans.building import NOW
 
 

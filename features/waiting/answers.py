@@ -7,32 +7,27 @@ the log says why. An answer that names a digest is about exactly that question. 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
+from plansurvive.features.waiting.messages import AnswerQuestion
+from plansurvive.plans import questions
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import keep_asked
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
+from plansurvive.plans.people import is_verified
+from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import DONE, Run, Status
-from plansurvive.plans.step_call import StepCall, digest_of, upcoming
-from plansurvive.plans.waiting import questions
-from plansurvive.plans.waiting.messages import AnswerQuestion
-from plansurvive.plans.waiting.people import is_verified
-from plansurvive.plans.waiting.questions import ASK
-from plansurvive.plans.waiting.records import Answer
+from plansurvive.plans.step_state import Answer
 
 ANSWER_TIMEOUT = "ANSWER_TIMEOUT"
 _SHOWN = 200
 """Characters of an answer in the log."""
-
-
-def digest_of_question(args: Mapping[str, Any]) -> str:
-    """What tells a question from others: its arguments, wherever it is asked."""
-    return digest_of(StepCall(ASK, dict(args), None, "", {}))
 
 
 def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
@@ -44,13 +39,13 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
     if step.tool != ASK:
         way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""
         raise Refused(f"step '{name}' asks no question{way}", "NOT_A_QUESTION")
-    earlier = run.waiting.answers.get(name)
+    earlier = run.steps[name].answer
     if earlier is not None and not (earlier.used and state.status not in DONE):  # else it was asked again
         raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
     if state.never or state.status in DONE:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{name}' is {status} and asks no longer", "TOO_LATE")
-    known = args_known(run, step)
+    known = question_of(run, step)
     _check_digest(run, step, message, known)
     why = questions.misfit(known, message.value) if known is not None else ""
     if why:
@@ -68,33 +63,19 @@ def _check_digest(run: Run, step: Step, message: AnswerQuestion, known: Mapping[
         raise Refused(f"{text}; read it with `plan pending` and send its `digest`", "DIGEST_REQUIRED")
 
 
-def args_known(run: Run, step: Step) -> dict[str, Any] | None:
-    """The question as it is asked, or as far as known before that: None if a part of it is not, or nothing is checked.
-
-    Before a worker has checked the plan, its schemas have not been checked either.
-    """
-    state = run.steps[step.id]
-    if state.awaiting == "answer" and state.asked is not None:
-        return state.asked
-    call = upcoming(run, step)
-    if not run.facts.tools or not call.is_whole or questions.problem(call.call.args):
-        return None
-    return call.call.args
-
-
 def take(
     schedule: ReadinessIndex, message: AnswerQuestion, now: datetime, source: Literal["signal", "update"]
 ) -> Answer:
     """Record an answer. Raises Refused, with the run unchanged, if it cannot be accepted."""
     check(schedule, message)
     run, name = schedule.run, message.step_id
-    known = args_known(run, schedule.step(name))
+    known = question_of(run, schedule.step(name))
     digest = digest_of_question(known) if known is not None else ""
     answer = Answer(
         by=message.by, via=message.via, verified=is_verified(run, message), time=now, source=source,
         value=message.value, digest=digest,
     )  # fmt: skip
-    run.waiting.answers[name] = answer
+    run.steps[name].answer = answer
     run.note(LogKind.ANSWERED, sentence(name, answer), now, name)
     return answer
 
@@ -112,7 +93,7 @@ def asked(run: Run, step_id: str, args: dict[str, Any]) -> None:
 
 def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> Answer | None:
     """The answer that came before the step asks, if it answers this question. One that does not is discarded."""
-    answer = run.waiting.answers.get(step_id)
+    answer = run.steps[step_id].answer
     if answer is None or answer.used:
         return None
     why = "was to another question" if answer.digest and answer.digest != digest_of_question(args) else ""
@@ -120,36 +101,23 @@ def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> 
     why = why or (f"does not fit: {misfit}" if misfit else "")
     if not why:
         return answer
-    void(run, step_id, now, why)
+    void_answer(run, step_id, now, f"{why}; it asks again")
     return None
-
-
-def void(run: Run, step_id: str, now: datetime, why: str = "was to another question") -> None:
-    """Discard the answer of a step, if it has one."""
-    if run.waiting.answers.pop(step_id, None) is not None:
-        run.note(LogKind.VOID, f"the answer to step '{step_id}' {why}; it asks again", now, step_id)
 
 
 def use(run: Run, step_id: str) -> Any:
     """The value of a step's answer, which from now on is in its result."""
-    answer = run.waiting.answers[step_id]
-    run.waiting.answers[step_id] = answer.model_copy(update={"value": None, "used": True})
-    return answer.value
+    state = run.steps[step_id]
+    if state.answer is None:
+        raise ValueError(f"step '{step_id}' has no answer")
+    value, state.answer = state.answer.value, state.answer.model_copy(update={"value": None, "used": True})
+    return value
 
 
 def take_default(run: Run, step_id: str, now: datetime) -> None:
     """Record that nobody answered in time, and the default counts."""
-    args = run.steps[step_id].asked or {}
-    run.waiting.answers[step_id] = Answer(time=now, source="timeout", value=args["default"])
-
-
-def carried(run: Run, again: Collection[str]) -> dict[str, Answer]:
-    """The answers that count in a run that repeats the steps `again`: those that no step has used."""
-    return {
-        name: answer
-        for name, answer in run.waiting.answers.items()
-        if not answer.used or (name in run.steps and name not in again)
-    }
+    state = run.steps[step_id]
+    state.answer = Answer(time=now, source="timeout", value=(state.asked or {})["default"])
 
 
 def sentence(step_id: str, answer: Answer) -> str:

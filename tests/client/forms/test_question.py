@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.answers.form import Form
+from plansurvive.client.forms.question import Form
 
 
 def entered(args: dict[str, Any], *lines: str) -> tuple[Any, list[str]]:

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.waiting import answers
+from plansurvive.features.waiting.messages import AnswerQuestion
 from plansurvive.plans.edits import EditPlan
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
 from plansurvive.plans.execution.apply_edits import revise
+from plansurvive.plans.execution.asking import digest_of_question
 from plansurvive.plans.execution.messages import Decide, read
 from plansurvive.plans.execution.resume import rerun_from, resumed
 from plansurvive.plans.execution.schedule import Schedule
@@ -17,10 +20,8 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Status, StepState
 from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.views.views import plan_view
-from plansurvive.plans.waiting import answers
-from plansurvive.plans.waiting.messages import AnswerQuestion
+from tests.features.waiting.asking import ask, asking
 from tests.plans.building import NOW, completed, step
-from tests.plans.waiting.asking import ask, asking
 
 INSTANCE = "resize[cat.png].ask"
 
@@ -96,11 +97,11 @@ def test_an_edit_discards_the_answer_and_the_next_one_must_say_to_which_question
     edit = {"op": "set", "stepId": "ask", "path": "args.choices", "value": ["b", "c"]}
     revised = revise(schedule.run, EditPlan.model_validate({"edits": [edit]}), NOW)
     revision.put_into_effect(schedule, revised, NOW)
-    assert schedule.run.waiting.answers == {}
+    assert schedule.run.steps["ask"].answer is None
     assert code(schedule, "b") == "DIGEST_REQUIRED"
-    old = answers.digest_of_question({"question": "Which?", "choices": ["a", "b"]})
+    old = digest_of_question({"question": "Which?", "choices": ["a", "b"]})
     assert code(schedule, "b", digest=old) == "STALE_DIGEST"
-    new = answers.digest_of_question({"question": "Which?", "choices": ["b", "c"]})
+    new = digest_of_question({"question": "Which?", "choices": ["b", "c"]})
     assert answer(schedule, "b", digest=new).digest == new
 
 
@@ -110,7 +111,7 @@ def test_a_resumed_run_keeps_an_answer_that_no_step_has_used_and_asks_again_othe
     schedule.stop("interrupted", NOW)
     schedule.end(NOW, cancelled=True)
     new = resumed(schedule.run, "p-r2", NOW)
-    assert list(new.waiting.answers) == ["early"]
+    assert [name for name, state in new.steps.items() if state.answer is not None] == ["early"]
     assert new.steps["ask"].awaiting is None
 
 
@@ -122,7 +123,7 @@ def test_a_rerun_asks_again() -> None:
     schedule.stop("interrupted", NOW)
     schedule.end(NOW, cancelled=True)
     assert resumed(schedule.run, "p-r2", NOW).steps["ask"].result is not None
-    assert rerun_from(schedule.run, "ask", "p-r2", NOW).waiting.answers == {}
+    assert rerun_from(schedule.run, "ask", "p-r2", NOW).steps["ask"].answer is None
 
 
 def test_the_view_has_the_whole_question_and_who_answered() -> None:
@@ -131,7 +132,7 @@ def test_the_view_has_the_whole_question_and_who_answered() -> None:
     view = plan_view(schedule.run, schedule)
     item = view["pending"][0]
     assert (item["kind"], item["args"]) == ("question", schedule.step("ask").args)
-    assert item["digest"] == answers.digest_of_question(item["args"])
+    assert item["digest"] == digest_of_question(item["args"])
     answer(schedule, {"size": 2}, by="bob", digest=item["digest"])
     assert plan_view(schedule.run, schedule)["steps"][0]["answer"]["by"] == "bob"
 

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from plansurvive.plans.definition.durable_tools import EVENT_NAME
 from plansurvive.plans.execution.messages import Digest, Via
 from plansurvive.plans.model import Value
 from plansurvive.plans.signatures import Signature
-from plansurvive.plans.waiting.records import EVENT_NAME
 
 
 class AnswerQuestion(Value):

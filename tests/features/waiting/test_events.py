@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.waiting import events
+from plansurvive.features.waiting.messages import SendEvent
+from plansurvive.features.waiting.model import Event, Waiting
 from plansurvive.plans.execution.resume import rerun_from
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome
-from plansurvive.plans.waiting import events
-from plansurvive.plans.waiting.messages import SendEvent
-from plansurvive.plans.waiting.records import Event
+from tests.features.waiting.asking import asking, wait
 from tests.plans.building import NOW
-from tests.plans.waiting.asking import asking, wait
 
 
 def sent(run: Run, data: Any = None, name: str = "paid") -> Event:
@@ -48,8 +48,8 @@ def test_the_newest_of_ten_thousand_events_are_kept_and_the_log_stays_readable()
     run = asking(wait()).run
     for number in range(10_000):
         sent(run, number)
-    assert [event.data for event in run.waiting.events] == list(range(9_800, 10_000))
-    assert (run.waiting.number, run.waiting.dropped) == (10_000, 9_800)
+    assert [event.data for event in run.part(Waiting).events] == list(range(9_800, 10_000))
+    assert (run.part(Waiting).number, run.part(Waiting).dropped) == (10_000, 9_800)
     assert sum("no longer kept" in entry.text for entry in run.log) == 99
     assert events.state_problem(run) == ""
 
@@ -58,9 +58,9 @@ def test_large_events_push_out_older_ones_by_their_size() -> None:
     run = asking(wait()).run
     for number in range(40):
         sent(run, f"{number} " + "x" * 16_000)
-    assert sum(event.size for event in run.waiting.events) <= events.MAX_BYTES
-    assert run.waiting.events[-1].number == 40
-    assert len(run.waiting.events) == events.MAX_BYTES // 16_010
+    assert sum(event.size for event in run.part(Waiting).events) <= events.MAX_BYTES
+    assert run.part(Waiting).events[-1].number == 40
+    assert len(run.part(Waiting).events) == events.MAX_BYTES // 16_010
 
 
 def test_each_step_receives_an_event_once_whatever_its_round() -> None:
@@ -83,7 +83,7 @@ def test_a_rerun_waits_for_another_event_than_it_has_received() -> None:
     schedule.settle("wait", Outcome(Status.COMPLETED, Result(ok=True, timestamp=NOW)), NOW, waited=True)
     schedule.end(NOW)
     new = rerun_from(schedule.run, "wait", "p-r2", NOW)
-    assert events.has_received(new, "wait", new.waiting.events[0])
+    assert events.has_received(new, "wait", new.part(Waiting).events[0])
 
 
 @pytest.mark.parametrize(
@@ -97,5 +97,5 @@ def test_a_run_handed_in_with_impossible_events_is_refused(changed: dict[str, An
     many = [event.model_copy(update={"number": number}) for number in range(1, 300)]
     kept = {"twice": [event, event], "many": many, "large": [large]}
     for name, value in changed.items():
-        setattr(run.waiting, name, kept.get(value, value) if isinstance(value, str) else value)
+        setattr(run.part(Waiting), name, kept.get(value, value) if isinstance(value, str) else value)
     assert events.state_problem(run)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.waiting.questions import MAX_CHARACTERS, misfit, on_timeout, problem, value_of, written_problems
+from plansurvive.plans.questions import MAX_CHARACTERS, misfit, on_timeout, problem, value_of, written_problems
+from tests.features.waiting.asking import SPECS, ask, wait
 from tests.plans.building import plan_of
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS, LARGE
-from tests.plans.waiting.asking import SPECS, ask, wait
 
 NUMBER = {"type": "integer", "minimum": 1}
 

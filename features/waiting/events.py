@@ -11,26 +11,20 @@ handing each event to one step, which makes their order part of the meaning.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from plansurvive.plans.errors import BadExpression, BadReference
-from plansurvive.plans.expressions.conditions import compiled, is_true, search
+from plansurvive.features.waiting.messages import SendEvent
+from plansurvive.features.waiting.model import Event, Waiting
+from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.expressions.conditions import is_true, search
 from plansurvive.plans.expressions.evaluation import Budget
-from plansurvive.plans.expressions.references import find, sample
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.people import is_verified
 from plansurvive.plans.run import Run
-from plansurvive.plans.waiting.people import is_verified
-from plansurvive.plans.waiting.records import EVENT_NAME, Event
 
-if TYPE_CHECKING:
-    from plansurvive.plans.waiting.messages import SendEvent  # `plan check` needs no messages
-
-WAIT_FOR = "wait_for"
-"""Name of the tool."""
 EVENT_TIMEOUT = "EVENT_TIMEOUT"
 MAX_EVENTS = 200
 """Maximum number of events that a run keeps: it is sent whole."""
@@ -43,48 +37,9 @@ MAX_NUMBER = 10**9
 _ROUND = re.compile(r"\[[^\]]*\]|#[0-9]+")
 
 
-def written_problems(args: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is wrong with a wait as its author wrote it, as (field, sentence); each reference stands for some value."""
-    name, match = args.get("event"), args.get("match")
-    is_written = isinstance(name, str) and not find(name)
-    found = [("args.event", name_problem(str(name)) if is_written else "")]
-    found += [("args.match", _match_problem(match))] if isinstance(match, str) and not match.startswith("$") else []
-    return [(field, why) for field, why in found if why]
-
-
-def problem(args: Mapping[str, Any]) -> str:
-    """What is wrong with a wait whose references are filled in; empty if nothing is."""
-    timeout = args.get("timeout")
-    if isinstance(timeout, float) and not math.isfinite(timeout):
-        return "args.timeout: not a finite number"
-    why = name_problem(str(args.get("event")))
-    if why:
-        return f"args.event: {why}"
-    try:
-        compiled(args["match"]) if args.get("match") else None
-    except BadExpression as error:
-        return f"args.match: {error.message}"
-    return ""
-
-
-def name_problem(name: str) -> str:
-    """Why a text cannot name an event; empty if it can."""
-    if re.fullmatch(EVENT_NAME.removesuffix("$"), name) and len(name) <= 200:
-        return ""
-    return f"{name[:80]!r} cannot name an event; use letters, digits and _ . : / -, as in order.paid"
-
-
-def _match_problem(match: str) -> str:
-    try:
-        compiled(sample(match, "jmespath"))
-    except (BadExpression, BadReference) as error:
-        return error.message
-    return ""
-
-
 def receive(run: Run, message: SendEvent, now: datetime) -> Event:
     """Keep an event, and drop the oldest ones beyond the limits."""
-    waiting = run.waiting
+    waiting = run.part(Waiting)
     waiting.number += 1
     size = len(json.dumps(message.data, ensure_ascii=True, default=str))
     event = Event(
@@ -104,7 +59,7 @@ def receive(run: Run, message: SendEvent, now: datetime) -> Event:
 
 def _drop(run: Run, number: int, now: datetime) -> None:
     """Drop the oldest events. The log says so at the first and at every hundredth: it has limits as well."""
-    waiting = run.waiting
+    waiting = run.part(Waiting)
     before, waiting.dropped = waiting.dropped, waiting.dropped + number
     del waiting.events[:number]
     if before // 100 != waiting.dropped // 100 or not before:
@@ -127,14 +82,14 @@ def is_for(args: Mapping[str, Any], event: Event, budget: Budget) -> bool:
 
 def has_received(run: Run, step_id: str, event: Event) -> bool:
     """Whether the step, in whatever round, or in a run that this one resumes, has received the event."""
-    return event.number in run.waiting.received.get(receiver(step_id), ())
+    return event.number in run.part(Waiting).received.get(receiver(step_id), ())
 
 
 def note_received(run: Run, step_id: str, event: Event, now: datetime) -> None:
     """Record that a step has received an event."""
-    name, oldest = receiver(step_id), run.waiting.events[0].number if run.waiting.events else event.number
-    before = [number for number in run.waiting.received.get(name, ()) if number >= oldest]
-    run.waiting.received[name] = [*before, event.number]
+    name, oldest = receiver(step_id), run.part(Waiting).events[0].number if run.part(Waiting).events else event.number
+    before = [number for number in run.part(Waiting).received.get(name, ()) if number >= oldest]
+    run.part(Waiting).received[name] = [*before, event.number]
     by = f" of {event.who}" if event.by else ""
     run.note(LogKind.EVENT, f"step '{step_id}' received event '{event.name}'{by}", now, step_id, subject=event.name)
 
@@ -146,7 +101,7 @@ def receiver(step_id: str) -> str:
 
 def state_problem(run: Run) -> str:
     """What is wrong with the events of a Run that was handed in; empty if nothing is."""
-    waiting = run.waiting
+    waiting = run.part(Waiting)
     numbers = [event.number for event in waiting.events]
     if numbers != sorted(set(numbers)) or len(numbers) > MAX_EVENTS:
         return f"waiting.events: at most {MAX_EVENTS}, and their numbers ascend"

@@ -1,42 +1,42 @@
 """The steps of one Execution that ask a question or wait for an event. Both are ready and awaiting, and take no slot.
 
-What must survive continue-as-new is in the Run: deadlines and questions with the step, answers and events in
-`Run.waiting`. Which events a waiting step has looked at is not: after continue-as-new it looks at all of them again.
+What must survive continue-as-new is in the Run: deadlines, questions and answers with the step, events in the part
+`Waiting`. Which events a waiting step has looked at is not: after continue-as-new it looks at all of them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
 from temporalio import workflow
 
+from plansurvive.features.waiting import answers, events
+from plansurvive.features.waiting.messages import SendEvent
+from plansurvive.features.waiting.model import Event, Waiting
+from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.execution.approvals import later
-from plansurvive.plans.execution.next_action import Question, Waits
-from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
+from plansurvive.plans.questions import ASK, on_timeout
 from plansurvive.plans.run import Result, Status
 from plansurvive.plans.step_state import Outcome
-from plansurvive.plans.waiting import answers, events
-from plansurvive.plans.waiting.messages import SendEvent
-from plansurvive.plans.waiting.questions import on_timeout
-from plansurvive.plans.waiting.records import Event
-from plansurvive.workflows.approval_timers import ApprovalTimers
+from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.outcomes import failed, skipped
-
-End = Callable[[str, Outcome], None]
-Worked = Callable[[int], bool]
-"""Counts units of work in this workflow task; returns whether more may follow in it."""
+from plansurvive.workflows.starter import Starter
 
 
-class WaitingSteps:
+class WaitingSteps(Starter):
     """What the waiting steps of a Run wait for, and what has come for them."""
 
-    def __init__(self, schedule: Schedule, timers: ApprovalTimers, end: End, worked: Worked) -> None:
-        self._schedule, self._run, self._timers, self._end, self._worked = schedule, schedule.run, timers, end, worked
+    tools, awaits = (ASK, WAIT_FOR), ("answer", "event")
+
+    def __init__(self, execution: Execution) -> None:
+        self._execution, self._schedule, self._run = execution, execution.schedule, execution.run
+        self._kept = self._run.part(Waiting)
         self._by_name: dict[str, dict[str, None]] = {}
         """Waiting steps by the name of their event; steps that wait no longer are taken out when they are met."""
         self._heard: dict[str, int] = {}
@@ -50,17 +50,12 @@ class WaitingSteps:
         """Whether an event has come for a step since the last turn."""
         return bool(self._due)
 
-    def decided(self) -> list[str]:
-        """The steps that await a person's approval, and have it or were denied."""
-        run = self._run
-        return [n for n in self._schedule.awaiting if n in run.decisions and run.steps[n].awaiting != "answer"]
-
-    def begin(self, step_id: str, action: Waits) -> None:
+    def start(self, step: Step, args: Mapping[str, Any]) -> None:
         """Ask a step's question, or wait for its event; complete the step if that has come already."""
-        if isinstance(action, Question):
-            self._ask(step_id, action.args)
+        if step.tool == ASK:
+            self._ask(step.id, dict(args))
         else:
-            self._expect(step_id, action.args)
+            self._expect(step.id, dict(args))
 
     def _ask(self, step_id: str, args: dict[str, Any]) -> None:
         now = workflow.now()
@@ -76,7 +71,7 @@ class WaitingSteps:
             return self._complete(step_id, args, event.data)
         self._await(step_id, args, "event")
         self._run.steps[step_id].asked = args
-        return self._listen(step_id, args, heard=self._run.waiting.number)
+        return self._listen(step_id, args, heard=self._kept.number)
 
     def received(self, message: SendEvent) -> tuple[Event, list[str]]:
         """Keep an event; returns it, with the steps that it is for as far as known now."""
@@ -100,11 +95,9 @@ class WaitingSteps:
                 events.note_received(self._run, name, event, workflow.now())
                 self._complete(name, self._run.steps[name].asked or {}, event.data)
 
-    def expired(self, step_id: str) -> bool:
-        """Act on the time limit of a question or a wait that has passed. False if the step awaits neither."""
-        state = self._run.steps.get(step_id)
-        if state is None or state.awaiting not in ("answer", "event"):
-            return False
+    def expired(self, step_id: str) -> None:
+        """Act on the time limit of a question or a wait that has passed."""
+        state = self._run.steps[step_id]
         now, args = workflow.now(), state.asked or {}
         text = f"no {state.awaiting} within {args.get('timeout', 0):g} s"
         how = on_timeout(args) if state.awaiting == "answer" else "fail"
@@ -114,10 +107,9 @@ class WaitingSteps:
         if how == "default":
             answers.take_default(self._run, step_id, now)
             self._complete(step_id, args, answers.use(self._run, step_id))
-            return True
+            return
         self._schedule.answered(step_id)
-        self._end(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
-        return True
+        self._execution.settle(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
 
     def resume(self) -> None:
         """After continue-as-new: let every waiting step look at the events again."""
@@ -132,11 +124,11 @@ class WaitingSteps:
         state = self._run.steps[step_id]
         state.waits[state.changes[-1].seq] = what
         if deadline:
-            self._timers.start(step_id, deadline, what)
+            self._execution.timers.start(step_id, deadline, what)
 
     def _is_answered(self, step_id: str) -> bool:
-        answer = self._run.waiting.answers.get(step_id)
-        return self._run.steps[step_id].awaiting == "answer" and answer is not None and not answer.used
+        state = self._run.steps[step_id]
+        return state.awaiting == "answer" and state.answer is not None and not state.answer.used
 
     def _listen(self, step_id: str, args: Mapping[str, Any], heard: int) -> None:
         self._by_name.setdefault(str(args.get("event")), {})[step_id] = None
@@ -160,16 +152,16 @@ class WaitingSteps:
                 event = self._first(name, args, self._heard.get(name, 0))
                 if event is not None:
                     self._due[name] = event
-                self._heard[name] = self._run.waiting.number
+                self._heard[name] = self._kept.number
             del self._behind[name]
-            if not self._worked(1):
+            if not self._execution.rest.may_work(1):
                 return
 
     def _first(self, step_id: str, args: Mapping[str, Any], since: int) -> Event | None:
         """The first event after number `since` that the step wants and has not received."""
         budget = 0
         found = None
-        for event in self._run.waiting.events:
+        for event in self._kept.events:
             if event.number <= since or event.name != args.get("event"):
                 continue
             spent = Budget(events.MATCH_UNITS)
@@ -178,7 +170,7 @@ class WaitingSteps:
             if is_wanted:
                 found = event
                 break
-        self._worked(budget)
+        self._execution.rest.may_work(budget)
         return found
 
     def _note_arrived(self, event: Event, waiting: list[str], found: list[str]) -> None:
@@ -197,7 +189,7 @@ class WaitingSteps:
         note_call(self._run, self._schedule.step(step_id), args)
         state.calls += 1
         result = Result(ok=True, value=value, duration=_milliseconds(began, now), timestamp=now)
-        self._timers.stop(step_id)
+        self._execution.timers.stop(step_id)
         self._schedule.settle(step_id, Outcome(Status.COMPLETED, result), now, waited=True)
 
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import typer
 
 from plansurvive.client import runs
-from plansurvive.client.answers.form import Form
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson, By, Digest, Id, Step
 from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
+from plansurvive.plans.definition.durable_tools import name_problem
 from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.questions import ASK, value_of
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.models import CallView
-from plansurvive.plans.waiting.events import name_problem
-from plansurvive.plans.waiting.questions import ASK, value_of
 
 Value = Annotated[
     str | None,

@@ -18,10 +18,7 @@ from typing import Any
 from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
-from plansurvive.plans.errors import Refused
 from plansurvive.plans.expressions.references import find
-from plansurvive.plans.model import Step
-from plansurvive.plans.run import Run
 
 ASK = "ask"
 """Name of the tool."""
@@ -151,13 +148,6 @@ def has_default(args: Args) -> bool:
 def on_timeout(args: Args) -> str:
     """What happens when nobody answers in time: default, fail or skip."""
     return str(args.get("onTimeout") or ("default" if has_default(args) else "fail"))
-
-
-def refuse_approval(run: Run, step: Step, is_approval_stated: bool | None) -> None:
-    """Raise Refused if an approval or denial concerns a question that only wants an answer."""
-    if step.tool == ASK and (run.steps[step.id].awaiting == "answer" or not is_approval_stated):
-        text = f"step '{step.id}' asks a question, which is answered, not approved"
-        raise Refused(f"{text}: plan answer {run.plan.id} {step.id} VALUE", "IS_A_QUESTION")
 
 
 def _same(value: Any) -> str:

@@ -1,1 +1,0 @@
-"""Commands for steps that wait: answer a question, send an event."""

@@ -1,0 +1,48 @@
+"""What a run holds of events: a part of it, so that continue-as-new and a resumed run keep it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from plansurvive.plans.model import Value
+from plansurvive.plans.parts import Part
+from plansurvive.plans.step_state import named
+
+
+class Event(Value):
+    """An event that was sent to the plan."""
+
+    number: int = Field(ge=1, description="Counts the events of a plan.")
+    name: str
+    data: Any = None
+    by: str = ""
+    time: datetime
+    size: int = Field(default=0, ge=0, description="Bytes of its JSON text.")
+    via: str = Field(default="", description="Where the person spoke: web, link, mcp; empty: by command or program.")
+    verified: bool = Field(default=False, description="A login has verified the name; only of signed messages.")
+
+    @property
+    def who(self) -> str:
+        """The name, with what is known of how it came in; empty without one."""
+        return named(self.by, self.via, verified=self.verified)
+
+
+class Waiting(Part):
+    """The events of a run."""
+
+    feature: ClassVar[str] = "waiting"
+
+    events: list[Event] = Field(default_factory=list, description="The newest ones, oldest first.")
+    number: int = Field(default=0, description="Number of events so far.")
+    dropped: int = Field(default=0, description="Number of events that are no longer kept.")
+    received: dict[str, list[int]] = Field(
+        default_factory=dict, description="By waiting step, whatever its round, the kept events that it has received."
+    )
+
+    def unproven(self) -> str:
+        """Discard the events, which no step needs to have received."""
+        number, self.events = len(self.events), []
+        return f"{number} events" if number else ""
