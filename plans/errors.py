@@ -22,7 +22,8 @@
     ├── BadVersion            a version that cannot be ramped, drained or gone back to; runtime/versions/routing.py
     ├── Undecodable           a message or a start argument that cannot be decoded; given to a workflow as a value
     ├── LinkRefused           a one-time link that decides nothing; runtime/links/token.py
-    ├── Waits                 an attempt that does not begin, as a limit is used up; activities/limits/admission.py
+    ├── Waits                 an attempt that does not begin yet; activities/feature.py
+    │   └── LimitReached      as a limit is used up; features/limits/admission.py
     ├── LimiterAway           what keeps the limits does not answer; activities/limits/exchanges.py
     ├── ServiceRefused        the user service cannot be installed here; apps/service/unit.py
     ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
