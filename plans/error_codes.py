@@ -509,9 +509,14 @@ COMMANDS: Table = {
         "2",
     ),
     "SERVER_FAILED": ("the embedded server did not start; its log is shown", "3"),
+    "SERVER_OLDER": (
+        "the embedded server's data were last opened by a newer server than the one to be started; the text says "
+        "what to do",
+        "3",
+    ),
     "SERVER_REFUSED": ("the server rejected the request", "2"),
     "NO_TEMPORAL": (
-        "there is no `temporal` program and none could be downloaded or built, or the one in the cache is not what "
+        "there is no `temporal` program and none could be installed, or the one in the cache is not what "
         "was installed there",
         "3",
     ),

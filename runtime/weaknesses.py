@@ -141,7 +141,8 @@ def _of_temporal(settings: Settings) -> Iterator[Weakness]:
     for problem in temporal_binary.weaknesses(settings):
         yield Weakness("TEMPORAL_PASSED_OVER", f"a `temporal` program is {problem}")
     program = temporal_binary.installed(settings)
-    if program and program.parent == settings.cache_dir / "bin" and not temporal_binary.is_recorded(program):
+    is_ours = program is not None and program.parent == temporal_binary.cache_folder(settings)
+    if program and is_ours and not temporal_binary.is_recorded(program):
         text = f"{program} was put there without a checksum"
         yield Weakness("TEMPORAL_UNCHECKED", f"{text}; run `rm {program}`: the next command installs it again")
 

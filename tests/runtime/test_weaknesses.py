@@ -13,6 +13,7 @@ import pytest
 
 from plansurvive.plans import error_codes
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.temporal_binary import cache_folder
 from plansurvive.runtime.weaknesses import Weakness, of_crashes, of_user_namespaces, other_people, weaknesses
 from tests.test_imports import ROOT
 
@@ -101,8 +102,8 @@ def _login(_: Path, variables: dict[str, str]) -> str:
     return "PLANS_DECISIONS=signed"
 
 
-def _unchecked(place: Path, _: dict[str, str]) -> str:
-    program = place / "cache" / "bin" / "temporal"
+def _unchecked(_: Path, variables: dict[str, str]) -> str:
+    program = cache_folder(Settings.read(variables)) / "temporal"
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)

@@ -20,6 +20,8 @@ from plansurvive.runtime.server import Server
 from tests.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.oldest_server
+
 WORKFLOW_TASKS = (
     EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
     EventType.EVENT_TYPE_WORKFLOW_TASK_STARTED,

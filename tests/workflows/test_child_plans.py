@@ -18,6 +18,8 @@ from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 
+pytestmark = pytest.mark.oldest_server
+
 
 def sub(step_id: str, *needs: str, **args: Any) -> dict[str, Any]:
     """A step that runs a plan."""

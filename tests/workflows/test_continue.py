@@ -15,6 +15,8 @@ from temporalio.api.history.v1 import HistoryEvent
 from tests.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.oldest_server
+
 CHAIN = [work("s0"), *(work(f"s{number}", f"s{number - 1}") for number in range(1, 15))]
 
 

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 from tests.driving import WAITS, Plans, statuses, step, work
 from tests.waiting import until
 
-pytestmark = pytest.mark.every_mode
+pytestmark = [pytest.mark.every_mode, pytest.mark.oldest_server]
 
 
 @pytest.mark.modes("plain", "uncached")

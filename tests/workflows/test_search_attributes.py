@@ -23,6 +23,8 @@ from tests.driving import Plans, Started, count, statuses, work
 from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.oldest_server
+
 
 @pytest.mark.crosses_runs
 async def test_plans_are_found_by_status_pending_step_and_title(plans: Plans) -> None:
