@@ -179,7 +179,7 @@ async def test_a_file_of_3_gib_changed_in_the_middle_is_a_conflict_and_is_read_t
 ) -> None:
     path = attempts.workspace / "big.txt"
     make(path, 3 * 1024 * MIB)
-    after_read, times = await known(attempts), path.stat()
+    after_read, times = await known(attempts.but(timeout=600.0)), path.stat()
     in_place(path)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     for tool, args in TOOLS:
