@@ -26,20 +26,16 @@ def child_view(child: ChildPlan) -> dict[str, Any]:
     return view
 
 
-def rows(plan_id: str, step_id: str, state: StepState) -> list[str]:
-    """The rows about a step's child plan in the text of its parent: how far it is, what it asks, how to decide."""
+def rows(state: StepState) -> list[str]:
+    """The row about a step's child plan in the text of its parent: how far it is."""
     child = state.child
     if child is None or not child.plan_id:
         return [f"Plan: {line(child.source)}, SHA-256 {child.sha256[:12]}…"] if child and child.source else []
     report = child.report
-    asked, more = (report.pending, report.more) if report else ([], 0)
-    found = f": {in_words(report.status, report.counts, len(asked) + more)}" if report else ""
+    asked = len(report.pending) + report.more if report else 0
+    found = f": {in_words(report.status, report.counts, asked)}" if report else ""
     source = f" ({line(child.source)})" if child.source else ""
-    return [
-        f"Plan: plan show {line(child.plan_id)}{source}{found}",
-        *(f"Asks: {commands(plan_id, f'{step_id}/{each.path}', each.kind)}" for each in asked),
-        *([f"Asks: {more} more; see: plan pending {line(plan_id)}"] if more else []),
-    ]
+    return [f"Plan: plan show {line(child.plan_id)}{source}{found}"]
 
 
 def in_words(status: str, counts: Mapping[str, int], asked: int) -> str:

@@ -12,6 +12,7 @@ from plansurvive.plans.children.view import rows as child_rows
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, StepState
+from plansurvive.plans.views.nested.below import asks_rows
 from plansurvive.plans.views.nested.counting import STATUS_WORDS
 from plansurvive.plans.views.nested.values import value_of
 from plansurvive.plans.views.row import answered, decided, shortened, status_word
@@ -79,7 +80,7 @@ def of_step(run: Run, step: Step) -> list[str]:
     rows += [f"{each.verb.capitalize()}: {line(each.text)}" for each in said]
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
     rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
-    rows += child_rows(name, step.id, state)
+    rows += child_rows(state) + asks_rows(run, step.id)
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
     rows += [f"Warning: {line(warning)}" for warning in state.warnings]
     return [f"      {row}" for row in rows]

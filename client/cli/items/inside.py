@@ -9,6 +9,7 @@ from typing import Any
 from plansurvive.client import runs
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.ids import plan_id
+from plansurvive.plans.views.card import commands
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.models import InnerStep, InsidePage, ToolCallView
 from plansurvive.plans.views.nested.words import inside_line
@@ -24,7 +25,7 @@ VALUE = 300
 async def inside_text(here: Connected, plan: str, step: str, *, everything: bool) -> str:
     """The step as text, with the first steps inside it, or all of them."""
     page = await runs.inside(here.client, plan, step, limit=SHOWN)
-    rows = [*_head(page.step)] if page.step is not None else []
+    rows = [*_head(plan_id(plan), page.step)] if page.step is not None else []
     steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else page.steps
     if page.step is None and not steps:
         return f"No step that fits '{line(step)}' has begun; see: plan show {plan_id(plan)}"
@@ -43,7 +44,7 @@ async def inside_json(here: Connected, plan: str, step: str, *, everything: bool
     return page.to_json()
 
 
-def _head(step: InnerStep) -> Iterator[str]:
+def _head(plan: str, step: InnerStep) -> Iterator[str]:
     stands = row(step)
     yield f"{line(step.id)}{f': {line(step.description)}' if step.description else ''} · {line(stands.how)}"
     found = [("Item", step.item), ("Inside", inside_line(step.inside) if step.inside else "")]
@@ -62,7 +63,11 @@ def _head(step: InnerStep) -> Iterator[str]:
     found += [("Files", ", ".join(step.files[:SHOWN])), ("Deleted", ", ".join(step.deleted[:SHOWN]))]
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
     found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []
-    found += [("Agent", f"plan show {step.agent_asks.agent_id}")] if step.agent_asks else []
+    asked = [(each.path, each.kind) for each in step.child.pending] if step.child else []
+    if step.agent_asks:
+        found.append(("Agent", f"plan show {step.agent_asks.agent_id}"))
+        asked += [(name, "approval") for name in step.agent_asks.step_ids]
+    found += [("Asks", commands(plan, f"{step.id}/{path}", kind)) for path, kind in asked]
     yield from (f"  {name}: {line(text)}" for name, text in found if text)
 
 

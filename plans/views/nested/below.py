@@ -1,4 +1,4 @@
-"""What the agent of a step asks people, for the views of the step; `plans.children.asked` says it of a whole plan."""
+"""What is asked below a step, for the views of the step; `plans.children.asked` says it of a whole plan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.run import Run
+from plansurvive.plans.views.card import commands
+from plansurvive.plans.views.safe_text import line
 
 
 def agent_asks(run: Run, step_id: str) -> dict[str, Any]:
@@ -14,3 +16,11 @@ def agent_asks(run: Run, step_id: str) -> dict[str, Any]:
         if run.steps[step_id].agent_asks:
             return {"agentAsks": {"agentId": each.plan_id, "stepIds": [asked.step_id for asked in each.asked]}}
     return {}
+
+
+def asks_rows(run: Run, step_id: str) -> list[str]:
+    """What is asked by the agent or the child plan of a step, and below it: a row for each, with how to decide."""
+    name, found = run.plan.id or "", list(asked_below(run, [step_id]))
+    more = sum(below.more for below in found)
+    rows = [f"Asks: {commands(name, each.path, each.kind)}" for below in found for each in below.asked]
+    return rows + ([f"Asks: {more} more; see: plan pending {line(name)}"] if more else [])

@@ -8,6 +8,7 @@ from itertools import islice
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, StepState
 from plansurvive.plans.views.models.nested import InsideView
+from plansurvive.plans.views.nested.below import asks_rows
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import item_text
 from plansurvive.plans.views.nested.words import folded_line, inside_line
@@ -17,7 +18,7 @@ from plansurvive.plans.views.safe_text import line
 FILES = 20
 """Files of a block or loop that one row lists."""
 CALLS = 5
-"""Calls of steps inside a block or loop that are listed in full."""
+"""Calls of steps inside a block or loop that are listed in full, and rows of what is asked below one of them."""
 RowsOf = Callable[[Run, Step], list[str]]
 """Further rows about one step."""
 
@@ -37,6 +38,7 @@ def nested_rows(census: Census, run: Run, names: Sequence[str], asked: RowsOf) -
         if state.awaiting and calls < CALLS:
             calls += 1
             rows += [f"      {each}" for each in asked(run, run.outline.step(name))]
+        rows += [f"            {each}" for each in asks_rows(run, name)[:CALLS]]
     return rows
 
 
