@@ -1,4 +1,4 @@
-"""What a step had changed until it was stopped is told in every view: `plan show`, JSON, `plan files`, `plan undo`.
+"""What a step had changed until it was stopped is told in every view: `plan show`, JSON, page, `plan files`, `undo`.
 
 Whatever stops it: a cancellation, its own failure, its timeout, that of its plan; as a step, an item, a step of a child
 plan, a call of an agent. The commands write nothing else than files: output alone was always told.
@@ -6,15 +6,21 @@ plan, a call of an agent. The commands write nothing else than files: output alo
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 
 from plansurvive.client import runs
 from plansurvive.client.undo import files
+from plansurvive.runtime.settings import Settings
+from tests.client.web.page_client import browsing, service_for
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says, serving
@@ -80,7 +86,9 @@ async def agents(idle: Plans, make_worker: MakeWorker) -> AsyncIterator[Agents]:
 
 
 @pytest.mark.parametrize("how", STOPPED)
-async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(agents: Agents, how: str) -> None:
+async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(
+    agents: Agents, settings: Settings, how: str
+) -> None:
     only, stop, more = STOPPED[how]
     plan = await agents.plans.start([only], {"approveAll": True}, **more)
     await until(lambda: (agents.plans.workspace / "began").exists(), "the command has done its work")
@@ -99,8 +107,26 @@ async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(age
     report = await files.file_changes(plan.client, plan.id)
     changes = {change.path: change.kind for each in report.calls for change in each.changes}
     assert changes == {"made.txt": "created", "began": "created", "old.txt": "changed", "gone.txt": "deleted"}
-    # 3. `plan undo` takes it back.
+    # 3. The web page: of the step, and of the plan with diffs.
+    async with browsing(service_for(settings, plan.client)) as browser:
+        name = plan.id.removeprefix("plan-")
+        step_id = only["id"] + ("[x]" if "forEach" in only else "")
+        shown = await listed(browser, f"/plans/{name}/steps/{step_id}")
+        assert shown >= MADE | {f"{path} deleted" for path in GONE}, shown
+        shown = await listed(browser, f"/plans/{name}/files?now=1")
+        marks = {"began": "+", "made.txt": "+", "old.txt": "~", "gone.txt": "-"}
+        assert shown >= {f"{mark} {path}" for path, mark in marks.items()}, shown
+    # 4. `plan undo` takes it back.
     undone = await files.undo(plan.client, plan.id)
     assert {each.path for each in undone.restored if each.done} == MADE | GONE, undone
     assert {path.name for path in agents.plans.workspace.iterdir()} == {"old.txt", "gone.txt"}
     assert (agents.plans.workspace / "old.txt").read_text() == "before\n"
+
+
+async def listed(browser: httpx.AsyncClient, url: str) -> set[str]:
+    """The texts of a page between its tags, and such texts with what follows them, without needless spaces."""
+    answer = await browser.get(url)
+    assert answer.status_code == 200, answer.text
+    texts = [" ".join(html.unescape(each).split()) for each in re.split(r"<[^>]*>", answer.text)]
+    texts = [each for each in texts if each]
+    return {*texts, *(f"{one} {other}" for one, other in pairwise(texts))}
