@@ -40,8 +40,7 @@ from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime import signing
 from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.connect import storage
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
@@ -57,8 +56,8 @@ def offered(
     own = {name: tool.spec for name, tool in tools.items()}
     more = features.tools
     specs = KnownSpecs(own, more, features.described) if more else own
-    values, rest = ValueStore(_driver(client, settings), settings.inline_bytes), AtRest(ring_of(settings))
-    summaries = SummaryWriter(settings.state_dir, rest)
+    values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    summaries = SummaryWriter(settings.state_dir, sealing_of(settings))
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host, features.masked)
     site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))

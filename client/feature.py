@@ -1,7 +1,7 @@
 """The seams of the client: what a feature adds to the command line, `plan check` and the page.
 
 The sides are modules of a feature's folder, loaded when they are asked for, so that no command pays for the features of
-others. This is the one place of the client that knows where they are; it names none of them.
+others (`runtime.feature`).
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from plansurvive.runtime.feature import sides
+
 if TYPE_CHECKING:  # `plan --help` loads neither
     from plansurvive.plans.definition.language import Language
     from plansurvive.plans.feature import RuleSet
@@ -18,12 +20,6 @@ if TYPE_CHECKING:  # `plan --help` loads neither
     from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
-
-
-def sides(side: str) -> Sequence[ModuleType]:
-    """The modules of that side, in the order of the features."""
-    found: Sequence[ModuleType] = import_module("plansurvive.features").sides(side)
-    return found
 
 
 def specs_of(settings: Settings) -> dict[str, ToolSpec]:

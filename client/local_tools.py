@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plansurvive.client.feature import sides, specs_of
+from plansurvive.client.feature import specs_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:

@@ -37,13 +37,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 from temporalio.client import Client
 
-from plansurvive.client import apps, feature
+from plansurvive.client import apps
 from plansurvive.client.access import Access
 from plansurvive.client.access.browser import own_path
 from plansurvive.client.access.guard import Entrance
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import serves_this_machine
 
@@ -156,7 +157,7 @@ class Pages(NamedTuple):
 @cache
 def all_pages() -> tuple[Pages, ...]:
     """The pages of features, then of our apps that are installed, then those that entry points name."""
-    ours = [Pages(side.__name__.split(".")[-2], side) for side in (*feature.sides("pages"), *apps.sides("pages"))]
+    ours = [Pages(side.__name__.split(".")[-2], side) for side in (*sides("pages"), *apps.sides("pages"))]
     return (*ours, *(Pages(point.name, point.load()) for point in entry_points(group="plans.pages")))
 
 

@@ -12,10 +12,10 @@
     │   └── LlmError          an LLM request that failed; activities/llm/errors.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
-    ├── BadRing               PLANS_KEYS names something that is not a key ring; runtime/keys/ring.py
-    ├── KeyMissing            the key of something encrypted is not in the ring; runtime/keys/errors.py
-    ├── Unauthentic           something encrypted was changed; runtime/keys/errors.py
-    ├── PlainRefused          a payload that is not encrypted, where only those are read; runtime/keys/errors.py
+    ├── BadRing               PLANS_KEYS names something that is not a key ring; features/keys/ring.py
+    ├── KeyMissing            the key of something encrypted is not in the ring; runtime/errors.py
+    ├── Unauthentic           something encrypted was changed; runtime/errors.py
+    ├── PlainRefused          a payload that is not encrypted, where only those are read; runtime/errors.py
     ├── TemplateError         a template that is missing, ambiguous or changed; features/templates/names.py
     ├── WrongLayout           a state directory of a newer version; runtime/versions/layout.py
     ├── NoVersions            a server without versions of workers; runtime/versions/routing.py

@@ -23,7 +23,7 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 
-from plansurvive.runtime.keys.codec import Seal
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.storage import StorageError
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -122,9 +122,9 @@ class GcsDriver(GCSStorageDriver):
 class Bucket(StorageDriver):
     """A driver of the SDK; tells what can never be read (StorageError) from a bucket that is out of reach (OSError)."""
 
-    def __init__(self, driver: StorageDriver, bucket: str, seal: Seal | None = None) -> None:
-        """`bucket`: the one that `driver` stores in; `seal` encrypts what is stored."""
-        self._driver, self._own, self._seal = driver, bucket, seal or Seal()
+    def __init__(self, driver: StorageDriver, bucket: str, sealing: Sealing = UNSEALED) -> None:
+        """`bucket`: the one that `driver` stores in; `sealing` encrypts what is stored."""
+        self._driver, self._own, self._sealing = driver, bucket, sealing
 
     def name(self) -> str:
         """The driver name recorded in claims."""
@@ -136,7 +136,7 @@ class Bucket(StorageDriver):
 
     async def store(self, context: StorageDriverStoreContext, payloads: Sequence[Payload]) -> list[StorageDriverClaim]:
         """Store payloads. Raises OSError when it may succeed later, ValueError for one that is too big."""
-        sealed = await asyncio.to_thread(lambda: [self._seal.on(payload) for payload in payloads])
+        sealed = await asyncio.to_thread(lambda: [self._sealing.sealed(payload) for payload in payloads])
         try:
             return await self._driver.store(context, sealed)
         except RuntimeError as error:  # the SDK's, with the reason as its cause
@@ -148,7 +148,7 @@ class Bucket(StorageDriver):
         """Retrieve payloads. Raises StorageError, or OSError when the same request may succeed later."""
         try:
             found = await self._driver.retrieve(context, claims)
-            return await asyncio.to_thread(lambda: [self._seal.off(payload) for payload in found])
+            return await asyncio.to_thread(lambda: [self._sealing.opened(payload) for payload in found])
         except (KeyError, ValueError, DecodeError) as error:  # a claim without a hash, or content with another one
             raise StorageError(f"the stored value is not what its reference says: {error}", "VALUE_CORRUPT") from error
         except RuntimeError as error:  # the SDK's, with the reason as its cause
@@ -159,17 +159,17 @@ class Bucket(StorageDriver):
             raise ConnectionError(f"{error}: {error.__cause__}") from error
 
 
-def s3_driver(bucket: str, seal: Seal | None = None) -> StorageDriver:
+def s3_driver(bucket: str, sealing: Sealing = UNSEALED) -> StorageDriver:
     """The driver for a bucket of S3. Raises StorageError BAD_SETTING:PLANS_STORAGE when boto3 is not installed."""
     try:
         import boto3
     except ImportError as error:
         text = "PLANS_STORAGE: S3 needs one more package; install plansurvive[s3]"
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
-    return Bucket(S3StorageDriver(Boto(boto3.client("s3")), bucket, max_payload_size=MAX_BYTES), bucket, seal)
+    return Bucket(S3StorageDriver(Boto(boto3.client("s3")), bucket, max_payload_size=MAX_BYTES), bucket, sealing)
 
 
-def gcs_driver(bucket: str, seal: Seal | None = None, seconds: float = GCS_SECONDS) -> StorageDriver:
+def gcs_driver(bucket: str, sealing: Sealing = UNSEALED, seconds: float = GCS_SECONDS) -> StorageDriver:
     """The driver for a bucket of Google. Without library or credentials: StorageError BAD_SETTING:PLANS_STORAGE."""
     try:
         from google.auth.exceptions import DefaultCredentialsError
@@ -182,4 +182,4 @@ def gcs_driver(bucket: str, seal: Seal | None = None, seconds: float = GCS_SECON
     except (DefaultCredentialsError, OSError) as error:  # OSError: there are credentials, but of no project
         text = f"PLANS_STORAGE: there are no credentials for Google Cloud Storage: {error}"
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
-    return Bucket(GcsDriver(client, bucket, "plans-gcs", MAX_BYTES), bucket, seal)
+    return Bucket(GcsDriver(client, bucket, "plans-gcs", MAX_BYTES), bucket, sealing)

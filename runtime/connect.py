@@ -27,8 +27,7 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, Service
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime.buckets import gcs_driver, s3_driver
 from plansurvive.runtime.errors import NotConnected
-from plansurvive.runtime.keys.codec import Seal
-from plansurvive.runtime.keys.of_settings import codec_of, ring_of
+from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.service.connection import KEEP_ALIVE, Following, Revive
 from plansurvive.runtime.setting_groups.web import is_loopback
 from plansurvive.runtime.settings import SettingError, Settings
@@ -218,12 +217,12 @@ def storage(settings: Settings) -> StorageDriver:
 
     With PLANS_KEYS it encrypts. Raises SettingError if the keys cannot be read, WrongLayout for a newer directory.
     """
-    seal = Seal(ring_of(settings))
+    sealing = sealing_of(settings)
     check_layout(settings.state_dir)
     if settings.storage == "local":
-        return LocalDirectory(settings.state_dir / "values", seal)
+        return LocalDirectory(settings.state_dir / "values", sealing)
     kind, _, bucket = settings.storage.partition("://")
-    return gcs_driver(bucket, seal) if kind == "gs" else s3_driver(bucket, seal)
+    return gcs_driver(bucket, sealing) if kind == "gs" else s3_driver(bucket, sealing)
 
 
 async def _client(
@@ -231,7 +230,7 @@ async def _client(
 ) -> Client:
     """A client of a healthy server. `is_ours`: an embedded server, which may still be creating its namespace."""
     identity = f"{_user()}@{socket.gethostname()}"
-    data_converter = converter(storage(settings), settings.external_bytes, codec_of(settings))
+    data_converter = converter(storage(settings), settings.external_bytes, sealing_of(settings))
     options: dict[str, Any] = {**config, "target_host": address, "identity": identity, "data_converter": data_converter}
     options["grpc_compression"] = compression(settings, address)
     if _host(address) == embedded.HOST:

@@ -118,3 +118,18 @@ def _name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"user {uid}"
+
+
+def exposed(status: os.stat_result) -> str:
+    """Why others could read or change a file with a secret; empty if they could not.
+
+    A file of root may be readable by a group: so do containers mount secrets for a user of their own.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a regular file"
+    if status.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    shared = 0o037 if status.st_uid == 0 and os.geteuid() != 0 else 0o077
+    if status.st_mode & shared:
+        return f"can be read or changed by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    return ""

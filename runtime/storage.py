@@ -36,9 +36,9 @@ from plansurvive.plans.errors import PlanError, Undecodable
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
 from plansurvive.runtime.conversion.query_failures import EncryptedFailures
+from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 from plansurvive.runtime.held import read_held
-from plansurvive.runtime.keys.codec import Codec, Seal
-from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 
 EXTERNAL_BYTES = 65_536
 """Payloads of at least this many bytes are stored outside history."""
@@ -60,9 +60,9 @@ class StorageGone(StorageError):
 class LocalDirectory(StorageDriver):
     """A content-addressed directory of payloads: equal content is one file, and files never change."""
 
-    def __init__(self, directory: Path | str, seal: Seal | None = None) -> None:
-        """`seal` encrypts what is stored, and names files by the hash of what is in them."""
-        self.directory, self._seal = Path(directory), seal or Seal()
+    def __init__(self, directory: Path | str, sealing: Sealing = UNSEALED) -> None:
+        """`sealing` encrypts what is stored; files are named by the hash of what is in them."""
+        self.directory, self._sealing = Path(directory), sealing
 
     def name(self) -> str:
         """The driver name recorded in claims."""
@@ -88,7 +88,7 @@ class LocalDirectory(StorageDriver):
         return self.directory / digest[:2] / digest[2:]
 
     def _store(self, payload: Payload) -> StorageDriverClaim:
-        data = self._seal.on(payload).SerializeToString()
+        data = self._sealing.sealed(payload).SerializeToString()
         digest = hashlib.sha256(data).hexdigest()
         path = self.path(digest)
         try:
@@ -115,23 +115,22 @@ class LocalDirectory(StorageDriver):
                 " step that made the value again",
                 "VALUE_CORRUPT",
             )
-        return self._seal.off(Payload.FromString(data))
+        return self._sealing.opened(Payload.FromString(data))
 
     def create(self) -> None:
         """Create the directory: from then on a missing one is a fault of the machine, not of a reference."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, codec: Codec | None = None) -> DataConverter:
+def converter(driver: StorageDriver, threshold: int = EXTERNAL_BYTES, sealing: Sealing = UNSEALED) -> DataConverter:
     """A data converter for pydantic values as JSON; payloads of at least `threshold` bytes go to the driver.
 
-    `codec` encrypts payloads, and the messages of failures with them.
+    `sealing` encrypts payloads, and the messages of failures with them.
     """
     storage = ExternalStorage(drivers=[driver], payload_size_threshold=threshold)
     kind = OneConverter if isinstance(driver, LocalDirectory) else TolerantConverter
-    codec = codec or Codec()
-    failures = DefaultFailureConverter if codec.ring is None else EncryptedFailures
-    return kind(OnePayloadConverter, codec, failures, external_storage=storage)
+    failures = EncryptedFailures if sealing.encrypts else DefaultFailureConverter
+    return kind(OnePayloadConverter, sealing.codec, failures, external_storage=storage)
 
 
 _DECODING = "Failed decoding arguments"

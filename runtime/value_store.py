@@ -105,7 +105,7 @@ class ValueStore:
         """Load one payload. Raises ToolError VALUE_MISSING or VALUE_CORRUPT, or KeyMissing."""
         from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext  # lazily, as above
 
-        from plansurvive.runtime.keys.errors import Unauthentic
+        from plansurvive.runtime.errors import Unauthentic
         from plansurvive.runtime.storage import StorageError
 
         try:

@@ -55,7 +55,7 @@ USED = {
     ),
     ("runtime/storage.py", "_decode_payload_sequence"): (
         "as the one above, for payloads that cannot be decrypted",
-        "tests/runtime/keys/test_on_server.py",
+        "tests/features/keys/test_on_server.py",
     ),
     ("runtime/storage.py", "_external_retrieve_payload_sequence"): (
         "as the one above, for references to external storage",

@@ -11,7 +11,7 @@ import errno
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.errors import KeyMissing
 
 MAX_MESSAGE_BYTES = 8_000
 

@@ -33,7 +33,7 @@ from plansurvive.plans.activity_io import Call, Note, Return
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.value_store import ValueStore
 
 LONGEST_WAIT = 86_400.0

@@ -15,7 +15,7 @@ from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.errors import KeyMissing
 
 
 async def once(context: ToolContext, work: Callable[[], Awaitable[Return]]) -> Return:

@@ -34,9 +34,9 @@ from plansurvive.plans.agents.history_file import (
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
-from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.feature import sealing_of
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.wait import locked
 
@@ -64,9 +64,9 @@ class Update(NamedTuple):
 class AgentHistory:
     """The history in `directory`. Blocking: call it from a thread. Waits at most `lock_seconds` for the lock."""
 
-    def __init__(self, directory: Path | str, lock_seconds: float = LOCK_SECONDS, rest: AtRest | None = None) -> None:
+    def __init__(self, directory: Path | str, lock_seconds: float = LOCK_SECONDS, sealing: Sealing = UNSEALED) -> None:
         """`rest` encrypts what is written; what was written before there were keys is read as it is."""
-        self.directory, self._rest = Path(directory), rest or AtRest()
+        self.directory, self._sealing = Path(directory), sealing
         self.path = self.directory / "agent-history.json"
         self.current_path = self.directory / "current-agent-id.txt"
         self.lock_seconds = lock_seconds
@@ -145,7 +145,7 @@ class AgentHistory:
             warning = self._set_aside(loaded)
         changed = change(history)
         if changed != loaded:
-            write_whole(self.path, self._rest.text(history_text(changed)).encode(), _TEMPORARY)
+            write_whole(self.path, self._sealing.text(history_text(changed)).encode(), _TEMPORARY)
         if not current and ended and self._current() in ("", *ended):
             running = agents.active(changed)
             current = running[0].agent_id if running else ""
@@ -172,7 +172,7 @@ class AgentHistory:
     def _parsed(self, data: bytes) -> History | Damage:
         """The history in a file. Raises KeyMissing: a key that is not here yet is no damage."""
         try:
-            text = self._rest.plain(data.decode())
+            text = self._sealing.plain(data.decode())
         except UnicodeDecodeError:
             return read_history(data)
         except Unauthentic as error:
@@ -192,7 +192,7 @@ class AgentHistory:
         for path in sorted(self.directory.glob("runs/*/SUMMARY.md"))[:MAX_SUMMARIES]:
             with suppress(OSError, PlanError), path.open("rb") as file:
                 text = file.read(MAX_BYTES).decode(errors="replace")
-                entry = entry_of_summary(self._rest.plain(text)[:SUMMARY_BYTES])
+                entry = entry_of_summary(self._sealing.plain(text)[:SUMMARY_BYTES])
                 if entry is not None and entry.agent_type != PLAN_TYPE:
                     yield entry
 
@@ -201,8 +201,8 @@ class AgentHistory:
         path = self.directory / "runs" / Path(agent_id).name / "SUMMARY.md"
         with suppress(OSError, UnicodeDecodeError, PlanError):
             if path.stat().st_size <= MAX_BYTES:
-                text = self._rest.plain(path.read_bytes().decode())
-                write_whole(path, self._rest.text(summary_with_successor(text, resumed_by)).encode(), ".summary-")
+                text = self._sealing.plain(path.read_bytes().decode())
+                write_whole(path, self._sealing.text(summary_with_successor(text, resumed_by)).encode(), ".summary-")
 
     def _set_aside(self, damage: Damage) -> str:
         """Save the damaged file as `.corrupt-<time>`; returns a warning.
@@ -244,7 +244,7 @@ class AgentHistory:
 
 def history_store(settings: Settings) -> AgentHistory:
     """The history in the settings' state directory. Raises SettingError for a bad key ring."""
-    return AgentHistory(settings.state_dir, rest=AtRest(ring_of(settings)))
+    return AgentHistory(settings.state_dir, sealing=sealing_of(settings))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ workflows by hand with regular ones, 1.12 with local ones. They read, or write t
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio import activity
@@ -21,7 +21,7 @@ from plansurvive.plans.activity_io import EndRecord, SummaryFile
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime import scratch
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.value_store import ValueStore
 
 CLAIM_SECONDS = 5.0
@@ -33,7 +33,7 @@ class SummaryWriter:
     """Writes summaries to `directory`/runs/<plan id>/SUMMARY.md."""
 
     directory: Path
-    rest: AtRest = field(default_factory=AtRest)
+    sealing: Sealing = UNSEALED
     """Encrypts them."""
 
     @activity.defn(name="write_summary", no_thread_cancel_exception=True)
@@ -41,7 +41,7 @@ class SummaryWriter:
         """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / "SUMMARY.md", self.rest.text(file.markdown).encode(), ".summary-")
+        write_whole(folder / "SUMMARY.md", self.sealing.text(file.markdown).encode(), ".summary-")
         if activity.in_activity() and (workflow_id := activity.info().workflow_id):
             scratch.discard(self.directory, workflow_id)
         return str(folder / "SUMMARY.md")

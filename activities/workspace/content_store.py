@@ -13,8 +13,8 @@ from pathlib import Path
 import xxhash
 
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.errors import Unauthentic
+from plansurvive.runtime.errors import Unauthentic
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 
 MAX_FILE_BYTES = 1024 * 1024
 """Longer contents are not stored."""
@@ -31,10 +31,10 @@ class ContentStore:
         directory: Path,
         max_file: int = MAX_FILE_BYTES,
         max_total: int = MAX_TOTAL_BYTES,
-        rest: AtRest | None = None,
+        sealing: Sealing = UNSEALED,
     ) -> None:
         """`rest` encrypts contents and their names."""
-        self.directory, self._rest = directory, rest or AtRest()
+        self.directory, self._sealing = directory, sealing
         self.max_file, self.max_total = max_file, max_total
         self._written = 0
 
@@ -42,7 +42,7 @@ class ContentStore:
         """Store a content under its hash, the one in its file stamp. False if it could not be stored."""
         if len(content) > self.max_file:
             return False
-        name, data = self._rest.kept(xxhash.xxh3_128_hexdigest(content), content)
+        name, data = self._sealing.file_of(xxhash.xxh3_128_hexdigest(content), content)
         path = self._path(name)
         try:
             if path.exists():
@@ -55,9 +55,9 @@ class ContentStore:
 
     def get(self, digest: str) -> bytes | None:
         """The content with that hash; None if it is not stored (any more) or damaged."""
-        for key, name in self._rest.names(digest):
+        for key, name in self._sealing.names(digest):
             with suppress(OSError, Unauthentic):
-                content = self._rest.content(key, self._path(name).read_bytes())
+                content = self._sealing.content(key, self._path(name).read_bytes())
                 if xxhash.xxh3_128_hexdigest(content) == digest:
                     return content
         return None
@@ -65,7 +65,7 @@ class ContentStore:
     def drop(self, digest: str) -> bool:
         """Remove a content that turned out to be damaged, so that it can be stored again. False: it was not there."""
         found = False
-        for _, name in self._rest.names(digest):
+        for _, name in self._sealing.names(digest):
             with suppress(OSError):
                 self._path(name).unlink()
                 found = True

@@ -22,7 +22,8 @@ from typing import Any, Literal
 
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.keys.at_rest import AtRest
+from plansurvive.runtime.feature import sealing_of
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.settings import Settings
 
 EFFECTS = "effects"
@@ -72,9 +73,9 @@ class Effect:
 class EffectLog:
     """The log in a directory, opened on first use. Safe to use from several threads and processes."""
 
-    def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS, rest: AtRest | None = None) -> None:
+    def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS, sealing: Sealing = UNSEALED) -> None:
         """`rest` encrypts results; calls, paths and hashes are readable, as they are looked up."""
-        self._rest = rest or AtRest()
+        self._sealing = sealing
         self.path, self.marker = directory / "log.db", directory / "log.made"
         self._busy, self._lock = busy_seconds, threading.RLock()
         self._connection: sqlite3.Connection | None = None
@@ -155,11 +156,11 @@ class EffectLog:
         return (*row, *rest)
 
     def _text(self, value: Any) -> str:
-        return self._rest.text(json.dumps(value)) if value is not None else "null"
+        return self._sealing.text(json.dumps(value)) if value is not None else "null"
 
     def _effect(self, row: Sequence[Any]) -> Effect:
         named = dict(zip(_COLUMNS.split(", "), row, strict=True))
-        return Effect(**named | {"value": json.loads(self._rest.plain(named["value"]))})
+        return Effect(**named | {"value": json.loads(self._sealing.plain(named["value"]))})
 
     def _select(self, condition: str, *values: Any) -> list[Effect]:
         with self._opened() as connection:
@@ -246,20 +247,15 @@ class Effects:
     """PLANS_EDITS=strict: files that the run has neither created nor read cannot be edited."""
 
     @classmethod
-    def at(cls, directory: Path, *, strict: bool = False, rest: AtRest | None = None) -> Effects:
+    def at(cls, directory: Path, *, strict: bool = False, sealing: Sealing = UNSEALED) -> Effects:
         """The log, locks and contents in a directory, which all workers of a workspace must share."""
-        contents = ContentStore(directory / "contents", rest=rest)
-        return cls(EffectLog(directory, rest=rest), directory / "locks", contents, strict)
+        contents = ContentStore(directory / "contents", sealing=sealing)
+        return cls(EffectLog(directory, sealing=sealing), directory / "locks", contents, strict)
 
     @classmethod
     def of(cls, settings: Settings) -> Effects:
         """Those of a worker with these settings. Raises SettingError."""
-        from plansurvive.runtime.keys.of_settings import (
-            ring_of,  # lazily: `plan check` loads the tools, and no Temporal client
-        )
-
-        rest = AtRest(ring_of(settings))
-        return cls.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict", rest=rest)
+        return cls.at(settings.state_dir / EFFECTS, strict=settings.edits == "strict", sealing=sealing_of(settings))
 
 
 def run_of(key: str) -> str:

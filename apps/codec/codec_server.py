@@ -28,8 +28,8 @@ from temporalio.converter import (
 )
 
 from plansurvive.apps.codec.admission import Admission, Login
+from plansurvive.features.keys.codec import Codec, is_encrypted
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.keys.codec import Codec, is_encrypted
 
 HOST = "127.0.0.1"
 PORT = 8234

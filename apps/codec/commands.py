@@ -12,9 +12,9 @@ import typer
 from plansurvive.apps.codec.admission import login_of
 from plansurvive.apps.codec.codec_server import PORT, CodecServer
 from plansurvive.client.cli import environment, output, signals
+from plansurvive.features.keys.sealing import sealing
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import find, storage
-from plansurvive.runtime.keys.of_settings import codec_of
 from plansurvive.runtime.private_files import secret
 from plansurvive.runtime.settings import Settings
 
@@ -35,7 +35,7 @@ def codec(
     origins = origin or signals.run(ui_origins(settings))
     try:
         login = login_of(settings, environment.environ())
-        server = CodecServer(storage(settings), origins, port, codec_of(settings), _secret(settings), login)
+        server = CodecServer(storage(settings), origins, port, sealing(settings).codec, _secret(settings), login)
     except OSError as error:
         text = (
             f"port {port} cannot be used: {error.strerror}; stop the other `plan codec`, or choose a port with --port"

@@ -15,7 +15,7 @@ from plansurvive.apps.evaluation.report import Evaluation, Replayed, Unreadable,
 from plansurvive.client.ids import workflow_id
 from plansurvive.client.listing import AGENTS_TOO
 from plansurvive.client.rpc import translated
-from plansurvive.runtime.keys.errors import KeyMissing
+from plansurvive.runtime.errors import KeyMissing
 
 SIDE_BY_SIDE = 4
 """Replays at a time, unless told otherwise."""

@@ -66,7 +66,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),
-    "keys": ("keys.group:app", "Add a key that encrypts, list the keys, and check them."),
     "worker": ("services:worker", "Run the steps of plans until stopped."),
 }
 """Command name -> (`module:function` in `client.cli`, first sentence of the function's docstring).

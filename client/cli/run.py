@@ -19,13 +19,14 @@ from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
 from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import refresh_tools, sides
+from plansurvive.client.feature import refresh_tools
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
 from plansurvive.plans.views.safe_text import line
+from plansurvive.runtime.feature import sides
 from plansurvive.runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]

@@ -31,7 +31,7 @@ from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime import search_attributes
 from plansurvive.runtime.connect import compression, storage
-from plansurvive.runtime.keys.of_settings import codec_of
+from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import converter
 from plansurvive.runtime.workflow_runner import PASSED_THROUGH, SharingRunner, with_patience
@@ -109,7 +109,7 @@ class PlansPlugin(SimplePlugin):
 
     def _converter(self, _: DataConverter | None) -> DataConverter:
         settings = self._settings
-        return converter(storage(settings), settings.external_bytes, codec_of(settings))
+        return converter(storage(settings), settings.external_bytes, sealing_of(settings))
 
 
 def _with(tools: Mapping[str, Tool], more: Sequence[Tool], replaced: Mapping[str, Tool]) -> dict[str, Tool]:

@@ -15,8 +15,7 @@ from plansurvive.features.cache.calls import CachedCall
 from plansurvive.features.cache.identity import identity
 from plansurvive.features.cache.model import CacheNote, CacheOrder
 from plansurvive.features.cache.store import FOLDER, ResultStore
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.of_settings import ring_of
+from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 
@@ -35,7 +34,7 @@ class Results(Layer):
         """Those of a worker with these settings and tools; None with PLANS_CACHE=off."""
         if settings.cache == "off":
             return None
-        store = ResultStore(settings.state_dir / FOLDER, AtRest(ring_of(settings)), settings.cache_mb * MEBIBYTE)
+        store = ResultStore(settings.state_dir / FOLDER, sealing_of(settings), settings.cache_mb * MEBIBYTE)
         return cls(store, {tool.spec.name: identity(tool) for tool in tools})
 
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:

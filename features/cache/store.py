@@ -18,7 +18,7 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -27,8 +27,8 @@ from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.features.cache.entries import Entry
 from plansurvive.features.cache.keys import digest
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.sealing import UNSEALED, Sealing
 
 FOLDER = "cache"
 """In the state directory."""
@@ -46,12 +46,12 @@ class ResultStore:
     """The store in a directory that all workers of a state directory share."""
 
     directory: Path
-    rest: AtRest = field(default_factory=AtRest)
+    sealing: Sealing = UNSEALED
     max_total: int = 1024 * 1024 * 1024
     """Approximate limit on the size of the contents, in bytes."""
 
     def __post_init__(self) -> None:
-        self.contents = ContentStore(self.directory / "contents", MAX_CONTENT, self.max_total, self.rest)
+        self.contents = ContentStore(self.directory / "contents", MAX_CONTENT, self.max_total, self.sealing)
         self._secret = b""
 
     @property
@@ -131,14 +131,14 @@ class ResultStore:
 
     def _write(self, path: Path, text: str) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        data = self.rest.text(f"{self._mac(path, text)}\n{text}").encode()
+        data = self.sealing.text(f"{self._mac(path, text)}\n{text}").encode()
         write_whole(path, data, durable=False)  # a crash may leave it damaged; `_entry` checks its hash
 
     def _entry(self, path: Path) -> Entry | None:
         try:
             with path.open("rb") as file:
                 data = file.read(MAX_ENTRY + 1)
-            mac, _, text = self.rest.plain(data.decode()).partition("\n")
+            mac, _, text = self.sealing.plain(data.decode()).partition("\n")
             return Entry.model_validate_json(text) if hmac.compare_digest(mac, self._mac(path, text)) else None
         except (OSError, ValueError, TypeError, ValidationError, KeyMissing, Unauthentic):
             return None

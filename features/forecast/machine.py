@@ -15,7 +15,7 @@ from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
-from plansurvive.client.feature import library, sides
+from plansurvive.client.feature import library
 from plansurvive.features.forecast.model import ForeseenChange, Taken
 from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.children.orders import Source
@@ -24,6 +24,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card
 from plansurvive.runtime.connect import storage
+from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 

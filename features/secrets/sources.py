@@ -13,7 +13,7 @@ from pathlib import Path
 from plansurvive.features.secrets.secrets_file import COMMAND, FILE_OF, Entry
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.home_paths import home_path
-from plansurvive.runtime.keys.source import exposed
+from plansurvive.runtime.private_files import exposed
 
 MISSING = "SECRET_MISSING"
 MAX_BYTES = 65_536

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from temporalio.client import Client
 
-from plansurvive.client.feature import sides
 from plansurvive.features.upkeep.sweep import OLDER_THAN, Pruned, PruneRefused
 from plansurvive.features.upkeep.sweep import prune as pruned
+from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
 
 __all__ = ["PruneRefused", "Pruned", "prune"]

@@ -26,11 +26,10 @@ from plansurvive.features.upkeep.records import prune_records, prune_schedule_ru
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime import namespaces
+from plansurvive.runtime.errors import KeyMissing, Unauthentic
+from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.held import aside_of, put_back, restore
-from plansurvive.runtime.keys.errors import KeyMissing, Unauthentic
-from plansurvive.runtime.keys.live import LiveRing
-from plansurvive.runtime.keys.of_settings import ring_of
-from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.runtime.sealing import Sealing
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import Unused
 
@@ -90,10 +89,10 @@ async def prune(
     await asyncio.to_thread(put_back, directory)
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
     try:
-        ring = ring_of(settings)
-        workflows, named = await _named_by_workflows(client, files.keys(), ring)
-        named |= await _named_by_schedules(client, files.keys(), ring)
-        needed = await asyncio.to_thread(_reachable, named, files, ring)
+        sealing = sealing_of(settings)
+        workflows, named = await _named_by_workflows(client, files.keys(), sealing)
+        named |= await _named_by_schedules(client, files.keys(), sealing)
+        needed = await asyncio.to_thread(_reachable, named, files, sealing)
     except (KeyMissing, Unauthentic) as error:
         text = f"what refers to stored values cannot be read: {error.message}; nothing was removed"
         raise PruneRefused(text) from error
@@ -166,11 +165,11 @@ async def _require_ours(client: Client, settings: Settings) -> None:
         )
 
 
-async def _named_by_workflows(client: Client, known: Set[str], ring: LiveRing | None) -> tuple[int, set[str]]:
+async def _named_by_workflows(client: Client, known: Set[str], sealing: Sealing) -> tuple[int, set[str]]:
     """The number of workflow runs, and the stored values that their histories refer to. Raises PruneRefused."""
     named, count = set[str](), 0
     async for group in _in_groups(client):
-        for found in await asyncio.gather(*(_named_by(client, each, known, ring) for each in group)):
+        for found in await asyncio.gather(*(_named_by(client, each, known, sealing) for each in group)):
             named |= found
         count += len(group)
     return count, named
@@ -191,16 +190,16 @@ async def _in_groups(client: Client) -> AsyncIterator[list[WorkflowExecution]]:
     yield group
 
 
-async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str], ring: LiveRing | None) -> set[str]:
+async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str], sealing: Sealing) -> set[str]:
     handle = client.get_workflow_handle(execution.id, run_id=execution.run_id)
     named: set[str] = set()
     try:
         if execution.status is WorkflowExecutionStatus.RUNNING:
             # Before its history: the output of a command that ends in between is named by one or the other.
             for pending in (await handle.describe()).raw_description.pending_activities:
-                named |= _digests_of(pending, known, ring)
+                named |= _digests_of(pending, known, sealing)
         async for event in handle.fetch_history_events():
-            named |= _digests_of(event, known, ring)
+            named |= _digests_of(event, known, sealing)
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:  # deleted since it was listed
             return named
@@ -209,13 +208,13 @@ async def _named_by(client: Client, execution: WorkflowExecution, known: Set[str
     return named
 
 
-async def _named_by_schedules(client: Client, known: Set[str], ring: LiveRing | None) -> set[str]:
+async def _named_by_schedules(client: Client, known: Set[str], sealing: Sealing) -> set[str]:
     """The stored values that inputs of scheduled workflows refer to."""
     named: set[str] = set()
     try:
         async for schedule in await client.list_schedules():
             found = await client.get_schedule_handle(schedule.id).describe()
-            named |= _digests_of(found.raw_description, known, ring)
+            named |= _digests_of(found.raw_description, known, sealing)
     except RPCError as error:
         if error.status is not RPCStatusCode.UNIMPLEMENTED:
             raise PruneRefused(
@@ -228,18 +227,18 @@ def _digests(data: bytes, known: Set[str]) -> set[str]:
     return {match[1].decode() for match in _DIGEST.finditer(data)} & known
 
 
-def _digests_of(message: Message, known: Set[str], ring: LiveRing | None) -> set[str]:
+def _digests_of(message: Message, known: Set[str], sealing: Sealing) -> set[str]:
     """The references in a message of the server, inside its encrypted payloads as well. Raises KeyMissing."""
     found = _digests(message.SerializeToString(), known)
-    return found.union(*(_digests(plain, known) for plain in plain_texts(message, ring)))
+    return found.union(*(_digests(plain, known) for plain in sealing.plain_texts(message)))
 
 
-def _reachable(named: set[str], files: dict[str, Path], ring: LiveRing | None) -> set[str]:
+def _reachable(named: set[str], files: dict[str, Path], sealing: Sealing) -> set[str]:
     """Mark phase: the named values and everything they refer to, transitively."""
     reached, waiting = set(named), list(named)
     while waiting:
         with suppress(FileNotFoundError, DecodeError):  # a damaged file refers to nothing that could be used
-            fresh = _digests_of(Payload.FromString(files[waiting.pop()].read_bytes()), files.keys(), ring) - reached
+            fresh = _digests_of(Payload.FromString(files[waiting.pop()].read_bytes()), files.keys(), sealing) - reached
             reached |= fresh
             waiting += fresh
     return reached

@@ -16,11 +16,11 @@ import pytest_asyncio
 
 from plansurvive.apps.codec.admission import login_of
 from plansurvive.apps.codec.codec_server import CodecServer
-from plansurvive.runtime.keys.codec import Codec
+from plansurvive.features.keys.codec import Codec
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.storage import LocalDirectory
 from tests.client.web.access.issuer import CLIENT, Claims, Issuer, by_another_key, serving, unsigned
-from tests.runtime.keys.rings import key, live, ring_file
+from tests.features.keys.rings import key, live, ring_file
 
 UI, AUDIENCE, SECRET = "https://temporal.example.org", "plans-codec", "s3cret" * 8
 ROLES = "ann@example.org=operator,vic@example.org=viewer,*=none"

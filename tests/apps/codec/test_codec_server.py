@@ -21,14 +21,15 @@ from temporalio.client import Client
 from temporalio.converter import DataConverter
 
 from plansurvive.apps.codec.codec_server import MAX_SHOWN, CodecServer
+from plansurvive.features.keys.codec import Codec
+from plansurvive.features.keys.sealing import Encrypting
 from plansurvive.runtime.connect import connect, storage
-from plansurvive.runtime.keys.codec import Codec
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.value_store import ValueStore
 from plansurvive.worker import build
-from tests.runtime.keys.rings import key, live, ring_file
+from tests.features.keys.rings import key, live, ring_file
 
 UI = "http://127.0.0.1:8233"
 BIG = "x" * 100_000
@@ -91,7 +92,7 @@ def guarded(values: LocalDirectory, encrypting: Codec) -> Iterator[CodecServer]:
 async def test_encrypted_payloads_are_shown_to_those_with_the_secret_and_nobody_else(
     guarded: CodecServer, values: LocalDirectory, encrypting: Codec, text: str
 ) -> None:
-    asked = await stored(converter(values, codec=encrypting), {"text": text})
+    asked = await stored(converter(values, sealing=Encrypting(encrypting.ring)), {"text": text})
     assert text not in json.dumps(asked)
     assert data_of(await asyncio.to_thread(post, guarded, "/decode", asked)) == [{"text": text}]
     address = guarded.address.removesuffix(f"/{guarded.secret}")
@@ -115,7 +116,7 @@ async def test_a_payload_of_an_unknown_key_is_a_note_that_names_it(
     guarded: CodecServer, values: LocalDirectory, tmp_path: Path
 ) -> None:
     other = key()
-    asked = await stored(converter(values, codec=Codec(live(ring_file(tmp_path / "other", other)))), {"a": 1})
+    asked = await stored(converter(values, sealing=Encrypting(live(ring_file(tmp_path / "other", other)))), {"a": 1})
     [shown] = data_of(await asyncio.to_thread(post, guarded, "/decode", asked))
     assert "KEY_MISSING" in shown["notShown"]
     assert other.id in shown["notShown"]

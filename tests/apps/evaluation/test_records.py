@@ -23,8 +23,8 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.apps.evaluation.recorded_runs import FIRST, LATER, WORKS, call, lab, says
 from tests.client.cli.command import plan as command
+from tests.features.keys.rings import key, ring_file
 from tests.nightly import only_nightly
-from tests.runtime.keys.rings import key, ring_file
 from tests.servers import development_server
 from tests.waiting import until
 

@@ -19,12 +19,12 @@ from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.features.cache.in_worker import Results
 from plansurvive.features.cache.model import CacheNote, CacheOrder
 from plansurvive.features.cache.store import ResultStore
+from plansurvive.features.keys.sealing import Encrypting
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import stamp_of
-from plansurvive.runtime.keys.at_rest import AtRest
 from tests.activities.attempts import Attempts
-from tests.runtime.keys.rings import key, live, ring_file
+from tests.features.keys.rings import key, live, ring_file
 
 
 def joining(calls: list[str], version: str) -> Tool:
@@ -318,7 +318,7 @@ async def test_agents_md_that_apply_come_with_a_taken_result(site: Site) -> None
 
 async def test_results_are_encrypted_with_the_keys_of_the_worker(site: Site, tmp_path: Path) -> None:
     ring = live(ring_file(tmp_path / "ring", key()))
-    site.store = ResultStore(tmp_path / "locked", AtRest(ring))
+    site.store = ResultStore(tmp_path / "locked", Encrypting(ring))
     site.write(a="needle in a haystack")
     await site.join()
     stored = [path.read_bytes() for path in (tmp_path / "locked").rglob("*") if path.is_file()]

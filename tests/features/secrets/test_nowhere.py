@@ -23,9 +23,9 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.attempt.spellings import spellings
 from plansurvive.apps.mcp.host import Host
+from plansurvive.features.keys.plain_texts import plain_texts
+from plansurvive.features.keys.sealing import ring_of
 from plansurvive.runtime.connect import Connection, Origin, connect
-from plansurvive.runtime.keys.of_settings import ring_of
-from plansurvive.runtime.keys.plain_texts import plain_texts
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.activities.sites import Site, serve
@@ -33,8 +33,8 @@ from tests.apps.mcp.agents import agent_of
 from tests.client.cli.command import line_with, plan, running
 from tests.client.web.page_client import browsing, service_for
 from tests.driving import GO, Plans, Started, statuses
+from tests.features.keys.rings import key, ring_file
 from tests.features.secrets.secret_files import private, write_secrets
-from tests.runtime.keys.rings import key, ring_file
 from tests.servers import development_server
 from tests.sinks import Sink, targets_file, webhook_sink
 from tests.waiting import until

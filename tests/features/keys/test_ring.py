@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.keys.errors import KeyMissing
-from plansurvive.runtime.keys.live import RETRY_SECONDS, LiveRing
-from plansurvive.runtime.keys.ring import BadRing, KeyRing, new_key, parse, written
-from plansurvive.runtime.keys.source import CommandSource, FileSource, source_of
-from tests.runtime.keys.rings import LONG_AGO, key, live, ring_file
+from plansurvive.features.keys.live import RETRY_SECONDS, LiveRing
+from plansurvive.features.keys.ring import BadRing, KeyRing, new_key, parse, written
+from plansurvive.features.keys.source import CommandSource, FileSource, source_of
+from plansurvive.runtime.errors import KeyMissing
+from tests.features.keys.rings import LONG_AGO, key, live, ring_file
 from tests.waiting import until
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -16,8 +16,8 @@ import os
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from plansurvive.runtime.keys.errors import Unauthentic
-from plansurvive.runtime.keys.ring import Key
+from plansurvive.features.keys.ring import Key
+from plansurvive.runtime.errors import Unauthentic
 
 SALT, NONCE = 16, 12
 OVERHEAD = SALT + NONCE + 16

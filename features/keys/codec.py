@@ -18,9 +18,9 @@ from google.protobuf.message import DecodeError
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import PayloadCodec
 
-from plansurvive.runtime.keys.cipher import decrypted, encrypted
-from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.features.keys.cipher import decrypted, encrypted
+from plansurvive.features.keys.live import LiveRing
+from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 
 ENCRYPTED = b"plans/encrypted"
 """Encoding of an encrypted payload. Not the usual `binary/encrypted`: other programs mean theirs by that."""
@@ -85,23 +85,3 @@ def unwrapped(ring: LiveRing | None, encoding: bytes, payload: Payload) -> Paylo
         return Payload.FromString(decrypted(ring.key(name), encoding, payload.data))
     except DecodeError as error:
         raise Unauthentic(f"what was encrypted with the key {name} is not a payload") from error
-
-
-class Seal:
-    """Encrypts what a storage driver keeps, unless the codec did already; reads what was kept before there were keys.
-
-    Used in the threads of a driver, so that a command that prints the keys may run here.
-    """
-
-    def __init__(self, ring: LiveRing | None = None) -> None:
-        self.ring = ring
-
-    def on(self, payload: Payload) -> Payload:
-        """The payload as it is stored."""
-        if self.ring is None or payload.metadata.get("encoding") in (ENCRYPTED, SEALED):
-            return payload
-        return wrapped(self.ring, SEALED, payload)
-
-    def off(self, payload: Payload) -> Payload:
-        """The payload as it was given. Raises KeyMissing or Unauthentic."""
-        return unwrapped(self.ring, SEALED, payload) if payload.metadata.get("encoding") == SEALED else payload

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.keys.ring import parse
+from plansurvive.features.keys.ring import parse
 from tests.client.cli.command import plan
 
 

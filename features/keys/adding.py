@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from plansurvive.features.keys.ring import Key, new_key, parse, written
+from plansurvive.features.keys.source import FileSource
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.keys.ring import Key, new_key, parse, written
-from plansurvive.runtime.keys.source import FileSource
 from plansurvive.runtime.wait import locked
 
 AHEAD = timedelta(seconds=60)

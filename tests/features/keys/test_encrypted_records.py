@@ -9,22 +9,22 @@ import pytest
 
 from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from plansurvive.activities.lifecycle.record_end import SummaryWriter
+from plansurvive.features.keys.ring import Key
+from plansurvive.features.keys.sealing import Encrypting
 from plansurvive.plans.activity_io import SummaryFile
 from plansurvive.plans.agents.history import AgentEvent
 from plansurvive.plans.agents.history_file import run_summary
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.errors import KeyMissing
-from plansurvive.runtime.keys.ring import Key
+from plansurvive.runtime.errors import KeyMissing
 from tests.client.cli.command import plan
+from tests.features.keys.rings import key, live, ring_file
 from tests.plans.building import NOW
-from tests.runtime.keys.rings import key, live, ring_file
 
 CANARY = "canary-of-an-agent"
 FIRST = AgentEvent(kind="spawned", agent_id="agent-one", time=NOW, task_group=CANARY)
 
 
-def rest(path: Path, *keys: Key) -> AtRest:
-    return AtRest(live(ring_file(path, *keys)))
+def rest(path: Path, *keys: Key) -> Encrypting:
+    return Encrypting(live(ring_file(path, *keys)))
 
 
 def everything(directory: Path) -> bytes:
@@ -32,7 +32,7 @@ def everything(directory: Path) -> bytes:
 
 
 def test_the_history_of_agents_is_encrypted_and_read_again(tmp_path: Path, state_dir: Path) -> None:
-    store = AgentHistory(state_dir, rest=rest(tmp_path / "ring", key()))
+    store = AgentHistory(state_dir, sealing=rest(tmp_path / "ring", key()))
     store.record(FIRST)
     assert CANARY in store.read().history.model_dump_json()
     assert CANARY.encode() not in everything(state_dir)
@@ -43,16 +43,16 @@ def test_what_was_written_before_there_were_keys_is_read_and_encrypted_with_the_
 ) -> None:
     AgentHistory(state_dir).record(FIRST)
     assert CANARY.encode() in everything(state_dir), "the control: without keys it is found"
-    store = AgentHistory(state_dir, rest=rest(tmp_path / "ring", key()))
+    store = AgentHistory(state_dir, sealing=rest(tmp_path / "ring", key()))
     store.record(FIRST.model_copy(update={"agent_id": "agent-two", "time": NOW + timedelta(minutes=1)}))
     assert [entry.agent_id for entry in store.read().history.entries] == ["agent-one", "agent-two"]
     assert CANARY.encode() not in everything(state_dir)
 
 
 def test_a_history_whose_key_is_missing_is_neither_damaged_nor_replaced(tmp_path: Path, state_dir: Path) -> None:
-    AgentHistory(state_dir, rest=rest(tmp_path / "ring", key())).record(FIRST)
+    AgentHistory(state_dir, sealing=rest(tmp_path / "ring", key())).record(FIRST)
     before = everything(state_dir)
-    store = AgentHistory(state_dir, rest=rest(tmp_path / "other", key()))
+    store = AgentHistory(state_dir, sealing=rest(tmp_path / "other", key()))
     with pytest.raises(KeyMissing):
         store.read()
     assert AgentTracker(store).track_agent(FIRST).startswith("KEY_MISSING: ")
@@ -61,7 +61,7 @@ def test_a_history_whose_key_is_missing_is_neither_damaged_nor_replaced(tmp_path
 
 def test_a_changed_history_is_set_aside_and_rebuilt_from_encrypted_summaries(tmp_path: Path, state_dir: Path) -> None:
     secret = rest(tmp_path / "ring", key())
-    store = AgentHistory(state_dir, rest=secret)
+    store = AgentHistory(state_dir, sealing=secret)
     [entry] = store.record(FIRST).history.entries
     done = entry.model_copy(update={"status": "completed"})
     SummaryWriter(state_dir, secret).write_summary(
@@ -77,7 +77,7 @@ def test_a_changed_history_is_set_aside_and_rebuilt_from_encrypted_summaries(tmp
 
 async def test_a_summary_is_printed_by_who_has_the_key(tmp_path: Path, state_dir: Path) -> None:
     ring = ring_file(tmp_path / "ring", key())
-    writer = SummaryWriter(state_dir, AtRest(live(ring)))
+    writer = SummaryWriter(state_dir, Encrypting(live(ring)))
     path = writer.write_summary(SummaryFile(plan_id="p", markdown=f"# {CANARY}"))
     assert CANARY not in Path(path).read_text()
     environ = {"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state_dir)}

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from plansurvive.runtime.keys.ring import MAX_BYTES, BadRing, KeyRing, parse
+from plansurvive.features.keys.ring import MAX_BYTES, BadRing, KeyRing, parse
+from plansurvive.runtime.private_files import exposed
 from plansurvive.runtime.setting_groups.keys import COMMAND
 
 COMMAND_SECONDS = 20.0
@@ -88,21 +88,6 @@ def source_of(text: str) -> Source:
     if text.startswith(COMMAND):
         return CommandSource(tuple(shlex.split(text.removeprefix(COMMAND))))
     return FileSource(Path(text))
-
-
-def exposed(status: os.stat_result) -> str:
-    """Why others could read or change a file with a secret; empty if they could not.
-
-    A file of root may be readable by a group: so do containers mount secrets for a user of their own.
-    """
-    if not stat.S_ISREG(status.st_mode):
-        return "is not a regular file"
-    if status.st_uid not in (0, os.geteuid()):
-        return "belongs to another user"
-    shared = 0o037 if status.st_uid == 0 and os.geteuid() != 0 else 0o077
-    if status.st_mode & shared:
-        return f"can be read or changed by others (mode {stat.S_IMODE(status.st_mode):04o})"
-    return ""
 
 
 def _parsed(text: bytes, name: str) -> KeyRing:

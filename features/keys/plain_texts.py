@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from google.protobuf.message import Message
 from temporalio.api.common.v1 import Payload
 
-from plansurvive.runtime.keys.codec import ENCRYPTED, SEALED, unwrapped
-from plansurvive.runtime.keys.live import LiveRing
+from plansurvive.features.keys.codec import ENCRYPTED, SEALED, unwrapped
+from plansurvive.features.keys.live import LiveRing
 
 
 def plain_texts(message: Message, ring: LiveRing | None) -> Iterator[bytes]:

@@ -15,16 +15,16 @@ from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.rpc import ask
+from plansurvive.features.keys.codec import ENCRYPTED, KEY_ID
+from plansurvive.features.keys.plain_texts import plain_texts
+from plansurvive.features.keys.sealing import ring_of
 from plansurvive.features.upkeep.prune import PruneRefused, prune
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import connect
-from plansurvive.runtime.keys.codec import ENCRYPTED, KEY_ID
-from plansurvive.runtime.keys.of_settings import ring_of
-from plansurvive.runtime.keys.plain_texts import plain_texts
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import Plans, Started, count, statuses, step, work
-from tests.runtime.keys.rings import LONG_AGO, key, ring_file
+from tests.features.keys.rings import LONG_AGO, key, ring_file
 from tests.servers import development_server
 from tests.waiting import until
 

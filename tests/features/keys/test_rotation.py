@@ -17,16 +17,16 @@ from temporalio.client import Client
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.keys.adding import add_key
+from plansurvive.features.keys.codec import KEY_ID
+from plansurvive.features.keys.live import LiveRing
+from plansurvive.features.keys.ring import Key
+from plansurvive.features.keys.sealing import ring_of
 from plansurvive.runtime.connect import connect
-from plansurvive.runtime.keys.adding import add_key
-from plansurvive.runtime.keys.codec import KEY_ID
-from plansurvive.runtime.keys.live import LiveRing
-from plansurvive.runtime.keys.of_settings import ring_of
-from plansurvive.runtime.keys.ring import Key
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, running
 from tests.driving import Plans, Started, statuses, work
-from tests.runtime.keys.rings import key, ring_file
+from tests.features.keys.rings import key, ring_file
 from tests.waiting import until
 from tests.workflows.agents import three_tasks
 

@@ -11,12 +11,13 @@ from temporalio.api.common.v1 import Payload
 from temporalio.api.failure.v1 import Failure
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.runtime.keys.codec import ENCRYPTED, KEY_ID, Codec, Seal
-from plansurvive.runtime.keys.errors import KeyMissing, PlainRefused, Unauthentic
-from plansurvive.runtime.keys.plain_texts import plain_texts
+from plansurvive.features.keys.codec import ENCRYPTED, KEY_ID, Codec
+from plansurvive.features.keys.plain_texts import plain_texts
+from plansurvive.features.keys.sealing import Encrypting
+from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic
 from plansurvive.runtime.storage import KEY_SECONDS, LocalDirectory, converter
 from plansurvive.runtime.value_store import ValueStore
-from tests.runtime.keys.rings import LONG_AGO, key, live, ring_file
+from tests.features.keys.rings import LONG_AGO, key, live, ring_file
 
 SECRET = "the canary sings"
 
@@ -27,7 +28,8 @@ def codec(tmp_path: Path) -> Codec:
 
 
 def converted(codec: Codec, tmp_path: Path, threshold: int = 65_536) -> Any:
-    return converter(LocalDirectory(tmp_path / "values", Seal(codec.ring)), threshold, codec)
+    sealing = Encrypting(codec.ring, plain=codec.plain)
+    return converter(LocalDirectory(tmp_path / "values", sealing), threshold, sealing)
 
 
 async def test_a_payload_is_unreadable_and_comes_back_as_it_was(codec: Codec) -> None:
@@ -76,7 +78,7 @@ async def test_whatever_is_changed_is_noticed(codec: Codec) -> None:
 
 
 async def test_what_was_sealed_is_no_payload_and_the_other_way_round(codec: Codec) -> None:
-    sealed = Seal(codec.ring).on(Payload(data=b"a"))
+    sealed = Encrypting(codec.ring).sealed(Payload(data=b"a"))
     sealed.metadata["encoding"] = ENCRYPTED
     with pytest.raises(Unauthentic):
         await codec.decode([sealed])
@@ -124,7 +126,7 @@ async def test_large_payloads_are_encrypted_in_storage_and_read_from_it(codec: C
 async def test_stored_values_are_sealed_once_and_read_after_a_rotation(tmp_path: Path) -> None:
     first, second = key(), key(LONG_AGO + timedelta(days=1))
     ring = live(ring_file(tmp_path / "keys", first))
-    store = ValueStore(LocalDirectory(tmp_path / "values", Seal(ring)))
+    store = ValueStore(LocalDirectory(tmp_path / "values", Encrypting(ring)))
     large = await store.put(f'"{SECRET}"')
     assert await store.put(f'"{SECRET}"') == large
     [file] = [path for path in (tmp_path / "values").rglob("*") if path.is_file()]
@@ -137,7 +139,7 @@ async def test_stored_values_are_sealed_once_and_read_after_a_rotation(tmp_path:
 
 async def test_values_stored_before_there_were_keys_are_read(tmp_path: Path, codec: Codec) -> None:
     large = await ValueStore(LocalDirectory(tmp_path / "values")).put('"old"')
-    assert await ValueStore(LocalDirectory(tmp_path / "values", Seal(codec.ring))).get(large) == "old"
+    assert await ValueStore(LocalDirectory(tmp_path / "values", Encrypting(codec.ring))).get(large) == "old"
 
 
 async def test_without_keys_nothing_is_encrypted_which_is_the_control(tmp_path: Path) -> None:

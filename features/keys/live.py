@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from plansurvive.runtime.keys.errors import KeyMissing
-from plansurvive.runtime.keys.ring import BadRing, Key, KeyRing
-from plansurvive.runtime.keys.source import Source
+from plansurvive.features.keys.ring import BadRing, Key, KeyRing
+from plansurvive.features.keys.source import Source
+from plansurvive.runtime.errors import KeyMissing
 
 RETRY_SECONDS = 1.0
 """Shortest time between two runs of a command for a key that is not known."""

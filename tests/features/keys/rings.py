@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from plansurvive.runtime.keys.live import LiveRing
-from plansurvive.runtime.keys.ring import Key, new_key, written
-from plansurvive.runtime.keys.source import FileSource
+from plansurvive.features.keys.live import LiveRing
+from plansurvive.features.keys.ring import Key, new_key, written
+from plansurvive.features.keys.source import FileSource
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

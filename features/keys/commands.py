@@ -12,11 +12,10 @@ import typer
 from plansurvive.client.cli import environment, output
 from plansurvive.client.cli.options import AsJson, group
 from plansurvive.client.cli.spans import duration
+from plansurvive.features.keys.adding import add_key
+from plansurvive.features.keys.ring import Key, KeyRing, new_key, written
+from plansurvive.features.keys.sealing import SETTING, ring_of, sealing
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.keys.adding import add_key
-from plansurvive.runtime.keys.at_rest import AtRest
-from plansurvive.runtime.keys.of_settings import SETTING, ring_of
-from plansurvive.runtime.keys.ring import Key, KeyRing, new_key, written
 from plansurvive.runtime.setting_groups.keys import COMMAND
 from plansurvive.runtime.settings import SettingError, Settings
 
@@ -84,7 +83,7 @@ def read(
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{file} cannot be read as text: {error}", "NOT_FOUND") from None
-    output.show(AtRest(ring_of(environment.settings())).plain(text))
+    output.show(sealing(environment.settings()).plain(text))
 
 
 def _row(key: Key, current: Key | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import Plans, Started, step, work
-from tests.runtime.keys.rings import key, ring_file
+from tests.features.keys.rings import key, ring_file
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 PLACES = (

@@ -1,1 +1,0 @@
-"""The commands `plan keys new`, `list` and `check`. May import `client.cli`, `client` and `runtime`."""
