@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from plansurvive.activities.workspace.effect_log import EFFECTS, Effect, EffectL
 from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.runtime.search_attributes import ensure, known
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
+from plansurvive.runtime.temporal_binary import PINNED
 from tests.lacking import require_sandbox
 
 
@@ -104,10 +104,10 @@ async def test_without_a_program_the_ways_to_one_are_named(
     alone: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert shutil.which("go") is None
     found = by_subject(await examine(alone | {"PLANS_CACHE_DIR": str(tmp_path / "cache")}))
-    assert found["server"].verdict is Verdict.BAD
-    assert "install Go" in found["server"].text
+    assert found["server"].verdict is Verdict.WARNING
+    assert f"downloads `temporal` {PINNED.version}" in found["server"].text
+    assert "on PATH, or set TEMPORAL_ADDRESS" in found["server"].text
 
 
 async def test_our_search_attributes_are_known_to_a_server_of_ours(temporal_client: Client) -> None:
