@@ -48,7 +48,7 @@ ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off
 USER 10001:10001
 EXPOSE 7243
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-c", "import socket; socket.create_connection(('127.0.0.1', 7243), 5)"]
-CMD ["python", "-m", "plansurvive.client.web"]
+CMD ["python", "-m", "plansurvive.apps.web"]
 
 # The last one is what a build without a target makes.
 FROM worker

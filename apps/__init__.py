@@ -22,6 +22,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "schedules": ("", ()),
     "review": ("review", ("textual",)),
     "mcp": ("mcp", ("mcp",)),
+    "web": ("web", ("itsdangerous", "jinja2", "joserfc", "python_multipart", "starlette", "uvicorn")),
     "service": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""
@@ -30,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
     "schedule": ("schedules.commands.group:app", "Run plans at set times, on Temporal Schedules."),
     "mcp": ("mcp.commands:app", "Serve plans to agents over MCP, on standard input/output."),
+    "web": ("web.commands:web", "Serve the web page: plans, decisions, drafts."),
     "codec": ("codec.commands:codec", "Serve large values to the Temporal UI and CLI."),
 }
 """Command -> (`module:function` in this package, first sentence of its docstring)."""

@@ -1,4 +1,4 @@
-"""Fetches the JavaScript that the web page uses into client/web/static/vendor: `python -m scripts.vendor`.
+"""Fetches the JavaScript that the web page uses into apps/web/static/vendor: `python -m scripts.vendor`.
 
 The manifest there says what: package, version, digest of the package, the files taken from it with theirs, licence.
 What is fetched must have these digests. `--check` compares the files with the manifest and needs no network; so does a
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-VENDOR = Path(__file__).resolve().parent.parent / "client" / "web" / "static" / "vendor"
+VENDOR = Path(__file__).resolve().parent.parent / "apps" / "web" / "static" / "vendor"
 MANIFEST = VENDOR / "manifest.json"
 
 

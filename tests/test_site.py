@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 
 from scripts.llms_txt import text
 from scripts.site import Stage
-from tests.client.web.browser import DESK, PHONE, chromium, opened, overflow, problems, served, watch
+from tests.apps.web.browser import DESK, PHONE, chromium, opened, overflow, problems, served, watch
 
 __all__ = ["chromium"]
 ROOT = Path(__file__).parent.parent

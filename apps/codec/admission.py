@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import SettingError, Settings
 
@@ -98,10 +99,12 @@ def login_of(settings: Settings, environ: Mapping[str, str]) -> Login | None:
     if settings.codec_audience and settings.codec_audience == settings.web_oidc_client_id:
         text = "this is the page's client id: ID tokens would count as access tokens; name another audience"
         raise SettingError({AUDIENCE: text})
-    from plansurvive.client.access.choose import (
-        access_for,  # lazily: without a login, no library of the web page is needed
-    )
-    from plansurvive.client.access.oidc.login import OidcAccess
+    try:  # lazily: without a login, no library of the web page is needed
+        from plansurvive.client.access.choose import access_for
+        from plansurvive.client.access.oidc.login import OidcAccess
+    except ModuleNotFoundError as error:
+        text = f"logins need the library {error.name}; run: pip install 'plansurvive[web]'"
+        raise AppMissing(text) from None
 
     access = access_for(settings, environ, "", "127.0.0.1:0")
     if isinstance(access, OidcAccess):

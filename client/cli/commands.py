@@ -62,7 +62,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
-    "web": ("web.command:web", "Serve the web page: plans, decisions, drafts."),
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),
     "down": ("services:down", "Stop the server and the worker in the background."),
     "doctor": ("services:doctor", "Check this machine: what is installed and what is missing."),

@@ -21,10 +21,9 @@ Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead
 def review(plan: Id, web: Web = False) -> None:
     """Review a plan: edit it, begin it, approve its steps. Full screen, with the keyboard."""
     if web:
+        page = part("web", "commands")
         session.run(lambda here: runs.show(here.client, plan))  # report an unknown plan here, not in the browser
-        from plansurvive.client.cli.web.command import review as review_on_page
-
-        review_on_page(environment.settings(), plan_id(plan))
+        page.review(environment.settings(), plan_id(plan))
         return
     if not _on_a_terminal():
         text = "plan review needs a terminal; use --web, or the commands plan show, plan edit and plan begin"

@@ -17,6 +17,7 @@ from plansurvive.client.cli import environment, output, signals
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.output import say
 from plansurvive.client.doctor import Finding, Verdict, examine
+from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime import server as embedded
@@ -51,13 +52,17 @@ def up(install: Install = False, uninstall: Uninstall = False, print_: Print = F
 
 async def _up(settings: Settings, *, page: bool) -> int:
     """Server and worker until they are stopped; `page`: with the web page beside them, in this process."""
-    from plansurvive.client.cli.web.command import beside
-
     beside_them: list[asyncio.Task[None]] = []
 
     def show(connection: Connection) -> None:
         _show_where(connection)
-        if page:
+        if not page:
+            return
+        try:
+            beside = part("web", "commands").beside
+        except AppMissing as error:
+            say(f"The web page is not served: {error.message}")
+        else:
             beside_them.append(asyncio.create_task(beside(settings, connection)))
 
     try:

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from scripts.generated import between
 
 BEGIN, END = "<!-- web attacks: begin (python -m scripts.attack_table --web) -->", "<!-- web attacks: end -->"
-FOLDER = "tests/client/web/"
+FOLDER = "tests/apps/web/"
 
 
 class WebAttack(NamedTuple):
-    """One attack. `tests`: node ids below tests/client/web."""
+    """One attack. `tests`: node ids below tests/apps/web."""
 
     kind: str
     tried: str

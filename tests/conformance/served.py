@@ -25,15 +25,15 @@ from plansurvive.apps.mcp.http.endpoint import McpEndpoint, caller
 from plansurvive.apps.mcp.http.entrance import McpEntrance
 from plansurvive.apps.mcp.server import build
 from plansurvive.apps.mcp.template_tools.calling import Templates
+from plansurvive.apps.web.app import application
+from plansurvive.apps.web.service import Service
 from plansurvive.client import runs
 from plansurvive.client.access import access_for
-from plansurvive.client.web.app import application
-from plansurvive.client.web.service import Service
 from plansurvive.features.templates.find import project_store
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from tests.client.web.access.serving import on_socket
+from tests.apps.web.access.serving import on_socket
 from tests.conformance import asking, resources, talking
 
 PLANS = Path(__file__).parent / "plans"

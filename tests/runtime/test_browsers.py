@@ -17,7 +17,7 @@ from plansurvive.runtime import server
 from plansurvive.runtime.browser_guard import BLOCKED_PORTS
 from plansurvive.runtime.server import HOST, Server
 from plansurvive.runtime.settings import Settings
-from tests.client.web.browser import served
+from tests.apps.web.browser import served
 from tests.runtime.browsers import EVIL, Chromium, chromium, listeners, old_server, start_body
 from tests.runtime.test_browser_guard import WHERE, names
 from tests.waiting import connected, until

@@ -36,7 +36,7 @@ from plansurvive.runtime.temporal_binary import (
     weaknesses,
     wheel,
 )
-from tests.client.web.browser import served
+from tests.apps.web.browser import served
 
 PROGRAM = b"#!/bin/sh\necho 'temporal version 1.9.1 (Server 1.32.0, UI 2.54.1)'\n"
 HERE = f"{sys.platform}_{MACHINES.get(platform.machine().lower())}"

@@ -20,7 +20,7 @@ import pytest_asyncio
 from plansurvive.client import runs
 from plansurvive.client.undo import files
 from plansurvive.runtime.settings import Settings
-from tests.client.web.page_client import browsing, service_for
+from tests.apps.web.page_client import browsing, service_for
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says, serving

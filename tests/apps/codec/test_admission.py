@@ -19,7 +19,7 @@ from plansurvive.apps.codec.codec_server import CodecServer
 from plansurvive.features.keys.codec import Codec
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.storage import LocalDirectory
-from tests.client.web.access.issuer import CLIENT, Claims, Issuer, by_another_key, serving, unsigned
+from tests.apps.web.access.issuer import CLIENT, Claims, Issuer, by_another_key, serving, unsigned
 from tests.features.keys.rings import key, live, ring_file
 
 UI, AUDIENCE, SECRET = "https://temporal.example.org", "plans-codec", "s3cret" * 8

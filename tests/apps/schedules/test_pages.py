@@ -6,8 +6,8 @@ import pytest
 from temporalio.worker import Worker
 
 from plansurvive.apps.schedules.views import show_schedule
-from tests.client.web.visiting import Visitor
-from tests.client.web.visiting import visitor as visitor
+from tests.apps.web.visiting import Visitor
+from tests.apps.web.visiting import visitor as visitor
 
 PLAN = "title: Look\nsteps:\n  - {id: look, tool: list_directory}\n"
 

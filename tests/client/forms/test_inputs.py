@@ -12,9 +12,9 @@ from plansurvive.client.forms.inputs import Filled, filled
 from plansurvive.client.forms.schema_form import MORE
 from plansurvive.client.forms.shapes import shape_of
 from plansurvive.plans.model import Input
-from tests.client.web.start.test_start import begun
-from tests.client.web.visiting import Visitor
-from tests.client.web.visiting import visitor as visitor
+from tests.apps.web.start.test_start import begun
+from tests.apps.web.visiting import Visitor
+from tests.apps.web.visiting import visitor as visitor
 from tests.driving import terminated
 
 DEPLOY = """\

@@ -13,9 +13,9 @@ from plansurvive.features.limits.model import EXCHANGE, WORKFLOW, LimitRow, work
 from plansurvive.features.limits.views import in_words
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
+from tests.apps.web.page_client import browsing
+from tests.apps.web.visiting import Visitor, service_on
 from tests.client.cli.command import plan
-from tests.client.web.page_client import browsing
-from tests.client.web.visiting import Visitor, service_on
 from tests.driving import terminated
 
 FILE = """

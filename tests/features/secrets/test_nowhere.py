@@ -30,8 +30,8 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.activities.sites import Site, serve
 from tests.apps.mcp.agents import agent_of
+from tests.apps.web.page_client import browsing, service_for
 from tests.client.cli.command import line_with, plan, running
-from tests.client.web.page_client import browsing, service_for
 from tests.driving import GO, Plans, Started, statuses
 from tests.features.keys.rings import key, ring_file
 from tests.features.secrets.secret_files import private, write_secrets

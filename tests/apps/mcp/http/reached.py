@@ -15,13 +15,13 @@ from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client
 
 from plansurvive.apps.mcp.http.callers import token
+from plansurvive.apps.web.app import application
+from plansurvive.apps.web.service import Service
 from plansurvive.client.access import Access, SecretLink, access_for
-from plansurvive.client.web.app import application
-from plansurvive.client.web.service import Service
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from tests.client.web.access.serving import on_socket
+from tests.apps.web.access.serving import on_socket
 
 
 @dataclass(frozen=True)

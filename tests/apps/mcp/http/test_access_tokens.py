@@ -17,7 +17,7 @@ from temporalio.worker import Worker
 from plansurvive.client.ids import workflow_id
 from plansurvive.runtime.settings import Settings
 from tests.apps.mcp.http.reached import Page, reached
-from tests.client.web.access.issuer import (
+from tests.apps.web.access.issuer import (
     CLIENT,
     SECRET,
     Claims,

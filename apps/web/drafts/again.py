@@ -1,0 +1,111 @@
+"""`/plans/{id}/resume` and `/plans/{id}/rerun`: an ended plan in a new run, with what a person changes for it.
+
+Fields are changed by lines such as `write.args.path=b.txt`, as `--set` takes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import Response
+from temporalio.client import Client
+
+from plansurvive.apps.web.rendering import page
+from plansurvive.apps.web.service import service_of
+from plansurvive.client import runs
+from plansurvive.client.access import Role
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.access.people import needs, person_of
+from plansurvive.client.pages import done
+from plansurvive.client.runs import Started
+from plansurvive.plans.definition.scopes import walk_step
+from plansurvive.plans.editing.next_run import Replacement
+from plansurvive.plans.editing.step_places import setting_of
+from plansurvive.plans.errors import PlanError
+
+MAX_LINES = 200
+"""Fields that one form changes."""
+
+
+@needs(Role.OPERATOR)
+async def resume_page(request: Request) -> Response:
+    """What would run again, and the form to change it."""
+    return await _shown(request, "resume", {})
+
+
+@needs(Role.OPERATOR)
+async def resume(request: Request) -> Response:
+    """Continue an ended plan or agent in a new run."""
+    form, by = await form_of(request), person_of(request).name
+    name = request.path_params["plan_id"]
+    return await _act(request, "resume", form, lambda client, changes: runs.resume(client, name, by, changes))
+
+
+@needs(Role.OPERATOR)
+async def rerun_page(request: Request) -> Response:
+    """Which step to run again, alone or with all that depends on it."""
+    return await _shown(request, "rerun", {"step": request.query_params.get("step", "")})
+
+
+@needs(Role.OPERATOR)
+async def rerun(request: Request) -> Response:
+    """Run a step of an ended plan again in a new run."""
+    form, by = await form_of(request), person_of(request).name
+    name, step = request.path_params["plan_id"], text_of(form, "step").strip()
+    only, start_at = (step, None) if text_of(form, "how") == "only" else (None, step)
+
+    def start(client: Client, changes: list[Replacement]) -> Awaitable[Started]:
+        return runs.rerun(client, name, only=only, start_at=start_at, by=by, changes=changes)
+
+    return await _act(request, "rerun", form, start)
+
+
+async def _act(
+    request: Request, what: str, form: FormData, start: Callable[[Client, list[Replacement]], Awaitable[Started]]
+) -> Response:
+    typed = {key: text_of(form, key) for key in ("set", "step", "how")}
+    try:
+        client = await service_of(request).client()
+        started = await start(client, replacements(typed["set"]))
+    except PlanError as error:
+        return await _shown(request, what, typed, error)
+    before = request.path_params["plan_id"]
+    return done(request, f"/plans/{quote(started.plan_id, safe='')}", f"{started.plan_id} continues {before}.")
+
+
+async def _shown(request: Request, what: str, typed: dict[str, Any], error: PlanError | None = None) -> Response:
+    client, name = await service_of(request).client(), request.path_params["plan_id"]
+    view = await runs.show(client, name)
+    later = (await runs.links(client, name)).resumed_by
+    steps = [path for step in view.steps for path, _ in walk_step(step)]
+    return page(
+        request, "drafts/again.html", status=409 if error else 200, nav="plans", plan=view, what=what, typed=typed,
+        error=error, later=later, steps=steps,
+    )  # fmt: skip
+
+
+def replacements(text: str) -> list[Replacement]:
+    """One change per line: `STEP.args.NAME=VALUE` or `budget.LIMIT=VALUE`; a value is JSON, else text.
+
+    Raises PlanError BAD_USAGE.
+    """
+    lines = [each.strip() for each in text.splitlines() if each.strip()]
+    if len(lines) > MAX_LINES:
+        raise PlanError(f"at most {MAX_LINES} fields can be changed at once", "BAD_USAGE")
+    return [_replacement(each) for each in lines]
+
+
+def _replacement(line: str) -> Replacement:
+    step_id, path, value = setting_of(line)
+    if value is None or not step_id or not path:
+        raise PlanError(f"{line!r} is neither STEP.args.NAME=VALUE nor budget.LIMIT=VALUE", "BAD_USAGE")
+    found: Any = value
+    with suppress(ValueError):
+        found = json.loads(value)
+    return Replacement(step_id=step_id, path=path, value=found)

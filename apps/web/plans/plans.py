@@ -1,0 +1,118 @@
+"""The list of plans, with filters, and the number of waiting decisions for the navigation. Needs no worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from temporalio.client import Client
+
+from plansurvive.apps.web.rendering import page
+from plansurvive.apps.web.service import service_of
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.overview.standing import standings
+from plansurvive.plans.run import PlanStatus
+
+ON_A_PAGE = 50
+MAX_LOOKED_AT = 5_000
+"""Plans that a search looks through: their titles are not indexed."""
+MAX_QUERY = 200
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which plans are shown."""
+
+    text: str = ""
+    """In the title or id, in any case."""
+    statuses: tuple[str, ...] = ()
+    running: bool = False
+    awaiting: bool = False
+    number: int = 1
+    """Of the page, from 1."""
+
+    @classmethod
+    def of(cls, request: Request) -> Filter:
+        """The filter of a query string; what it does not understand is ignored."""
+        query = request.query_params
+        statuses = tuple(status for status in query.getlist("status") if status in list(PlanStatus))
+        number = query.get("page", "1")
+        return cls(
+            query.get("q", "")[:MAX_QUERY].strip(),
+            statuses,
+            query.get("show") == "running",
+            query.get("show") == "awaiting",
+            max(1, int(number)) if number.isascii() and number.isdigit() and len(number) < 5 else 1,
+        )
+
+    def keeps(self, plan: Listed) -> bool:
+        """Whether a plan is shown."""
+        wanted = self.text.casefold()
+        return (
+            (not self.statuses or plan.status in self.statuses)
+            and (not self.awaiting or plan.waiting is None or bool(plan.waiting) or plan.status == PlanStatus.REVIEW)
+            and (not wanted or wanted in plan.title.casefold() or wanted in plan.plan_id.casefold())
+        )
+
+    def url(self, number: int) -> str:
+        """The address of another page of the same list."""
+        show = "running" if self.running else "awaiting" if self.awaiting else ""
+        fields = [("q", self.text), ("show", show), *(("status", each) for each in self.statuses)]
+        fields = [(name, value) for name, value in fields if value]
+        return "/?" + urlencode([*fields, ("page", str(number))])
+
+
+@dataclass(frozen=True)
+class Found:
+    """One page of the list."""
+
+    plans: list[Listed]
+    has_more: bool
+    looked_at: int
+    """If above MAX_LOOKED_AT, older plans were not looked at."""
+
+
+async def index(request: Request) -> Response:
+    """The list of plans, newest first."""
+    wanted = Filter.of(request)
+    client = await service_of(request).client()
+    found = await _found(client, wanted)
+    return page(request, "plans.html", nav="plans", wanted=wanted, found=found, statuses=list(PlanStatus),
+                most=MAX_LOOKED_AT, took=_took, deadlines=await _deadlines(client, found.plans))  # fmt: skip
+
+
+async def inbox_count(request: Request) -> Response:
+    """The number of waiting decisions, a fragment of the navigation."""
+    return page(request, "_inbox_count.html", waiting=await service_of(request).waiting())
+
+
+async def _found(client: Client, wanted: Filter) -> Found:
+    kept: list[Listed] = []
+    looked_at, before = 0, (wanted.number - 1) * ON_A_PAGE
+    listed = list_plans(client, running=wanted.running or wanted.awaiting, limit=MAX_LOOKED_AT)
+    async for plan in listed:
+        looked_at += 1
+        if wanted.keeps(plan):
+            kept.append(plan)
+            if len(kept) > before + ON_A_PAGE:
+                break
+    shown = kept[before : before + ON_A_PAGE]
+    return Found(shown, len(kept) > before + ON_A_PAGE, looked_at)
+
+
+async def _deadlines(client: Client, plans: Sequence[Listed]) -> dict[str, datetime]:
+    """By plan id, when those that have one must have ended; asks only these, for a short time."""
+    known = await standings(client, [each for each in plans if each.has_deadline and each.is_open])
+    return {name: each.deadline for name, each in known.items() if each.deadline is not None}
+
+
+def _took(plan: Listed) -> float:
+    return ((plan.ended_at or datetime.now(UTC)) - plan.started_at).total_seconds()
+
+
+routes = [Route("/", index), Route("/inbox/count", inbox_count)]

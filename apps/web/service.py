@@ -1,0 +1,110 @@
+"""What the pages share: settings, the connection to the Temporal server, who may come in, messages for people.
+
+The server may be away when the page starts, and later: `client` connects when it is needed, and each failure is
+remembered for a moment, so that many requests do not each wait for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from temporalio.client import Client
+
+from plansurvive.apps.web.rendering import page
+from plansurvive.client.access import Access
+from plansurvive.client.listing import list_plans
+from plansurvive.client.watchers.hub import Hub
+from plansurvive.client.watchers.watcher import Watcher
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.run import PlanStatus
+from plansurvive.runtime.connect import Connection, find
+from plansurvive.runtime.errors import NotConnected
+from plansurvive.runtime.settings import Settings
+
+REMEMBERED = 2.0
+"""Seconds for which a failure to connect, or the number of waiting decisions, counts for further requests."""
+MAX_SAID = 20
+"""Messages that one session keeps until a page shows them."""
+MAX_SESSIONS = 1_000
+
+
+@dataclass
+class Service:
+    """The parts of one served page. `environ`: the environment of the command, for what starts plans and workers."""
+
+    settings: Settings
+    environ: Mapping[str, str]
+    access: Access
+    connection: Connection | None = None
+    """The connection to the server, once there was one; it reconnects by itself."""
+    said: dict[str, list[str]] = field(default_factory=dict)
+    """By session, messages that its next page shows."""
+    hub: Hub = field(default_factory=Hub)
+    """The plans that are watched."""
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _failed: tuple[float, PlanError] | None = None
+    _counted: tuple[float, int] | None = None
+
+    async def connected(self) -> Connection:
+        """The connection. Raises NotConnected, SettingError. Starts no server."""
+        async with self._connecting:
+            if self.connection is not None:
+                return self.connection
+            if self._failed and time.monotonic() < self._failed[0] + REMEMBERED:
+                raise self._failed[1]
+            try:
+                self.connection = await find(self.settings)
+                if self.connection is None:
+                    raise NotConnected("No Temporal server is running. Start one: plan up")
+            except PlanError as error:
+                self._failed = time.monotonic(), error
+                raise
+            return self.connection
+
+    async def client(self) -> Client:
+        """The Temporal client. Raises as `connected`."""
+        return (await self.connected()).client
+
+    async def watcher(self, plan: str) -> Watcher:
+        """The watcher of a plan. Raises as `connected`, and BadPlanId."""
+        return await self.hub.watcher(await self.client(), plan)
+
+    async def close(self) -> None:
+        """End what runs for it."""
+        await self.hub.close()
+
+    async def waiting(self) -> int:
+        """Number of waiting decisions and reviews, as the server's index knows it: one for all items of a loop."""
+        if self._counted is None or time.monotonic() > self._counted[0] + REMEMBERED:
+            client = await self.client()
+            listed = [each async for each in list_plans(client, running=True, agents=True, awaiting=True)]
+            number = sum(len(each.waiting or ()) or each.status == PlanStatus.REVIEW for each in listed)
+            self._counted = time.monotonic(), number
+        return self._counted[1]
+
+    def page(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
+        """A page, see `rendering.page`."""
+        return page(request, template, status=status, **context)
+
+    def say(self, request: Request, text: str) -> None:
+        """Keep a message for the next page of this session."""
+        session = str(getattr(request.state, "session", ""))
+        if session not in self.said and len(self.said) >= MAX_SESSIONS:
+            self.said.pop(next(iter(self.said)))
+        self.said[session] = [*self.said.get(session, ()), text][-MAX_SAID:]
+
+    def take_said(self, request: Request) -> list[str]:
+        """The messages kept for this session; they are shown once."""
+        return self.said.pop(str(getattr(request.state, "session", "")), [])
+
+
+def service_of(request: Request) -> Service:
+    """The service that a request belongs to."""
+    service: Service = request.app.state.service
+    return service

@@ -1,0 +1,115 @@
+"""The list of plans: what it shows and finds, and what it says when nothing answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from plansurvive.client import runs
+from plansurvive.client.listing import list_plans
+from plansurvive.client.runs import Started
+from plansurvive.plans.run import Options
+from plansurvive.runtime.settings import Settings
+from tests.apps.web.page_client import browsing, service_for
+from tests.driving import terminated
+from tests.waiting import until
+
+Start = Callable[..., Any]
+HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b\"'{{7*7}}"
+
+
+@pytest.fixture
+async def start(temporal_client: Client, queue: str, workspace: Path) -> AsyncIterator[Start]:
+    """Start a plan that sleeps, and wait until the server lists it."""
+    begun: list[Started] = []
+
+    async def start_plan(title: str, **options: Any) -> Started:
+        plan = {"title": title, "steps": [{"id": "nap", "tool": "sleep", "args": {"seconds": 3600}}]}
+        given = Options(workspace=str(workspace), **options)
+        begun.append(await runs.start(temporal_client, plan, options=given, queue=queue))
+        name = begun[-1].plan_id
+
+        async def listed() -> bool:
+            return name in [each.plan_id async for each in list_plans(temporal_client, running=True)]
+
+        await until(listed, "the server lists the plan")
+        return begun[-1]
+
+    yield start_plan
+    for started in begun:
+        await terminated(temporal_client, started.workflow_id)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
+    settings: Settings, temporal_client: Client, worker: Worker, start: Start
+) -> None:
+    plan = (await start("Tidy the quarterly numbers")).plan_id
+    async with browsing(service_for(settings, temporal_client)) as browser:
+        for query in ({}, {"q": "QUARTERLY"}, {"q": plan}, {"show": "running"}, {"q": plan, "status": "running"}):
+            text = (await browser.get("/", params=query)).text
+            assert f'href="/plans/{plan}"' in text, query
+        for query in ({"q": "no such title"}, {"q": plan, "status": "failed"}):
+            text = (await browser.get("/", params=query)).text
+            assert plan not in text.partition('<div id="plans"')[2].partition("<table")[2], query
+            assert "No plan fits." in text
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_the_list_says_when_a_plan_must_have_ended(
+    settings: Settings, temporal_client: Client, worker: Worker, start: Start
+) -> None:
+    timed = (await start("Timed", timeout=7_200.0)).plan_id
+    untimed = (await start("Untimed")).plan_id
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def said(name: str) -> bool:
+            return "ends by <time" in (await browser.get("/", params={"q": name})).text
+
+        await until(lambda: said(timed), "the plan has begun, and answers")
+        assert "ends by" not in (await browser.get("/", params={"q": untimed})).text
+        edits: dict[str, Any] = {"edits": [{"op": "set", "path": "timeout", "value": 600.0}]}
+        await temporal_client.get_workflow_handle(f"plan-{untimed}").execute_update("edit", edits)
+        await until(lambda: said(untimed), "the server's index knows of the edit")
+
+
+async def test_a_title_written_by_an_attacker_is_shown_as_text_with_its_hidden_characters(
+    settings: Settings, temporal_client: Client, worker: Worker, start: Start
+) -> None:
+    plan = (await start(HOSTILE)).plan_id
+    async with browsing(service_for(settings, temporal_client)) as browser:
+        text = (await browser.get("/", params={"q": plan})).text
+        assert "<img" not in text
+        assert "&lt;img src=x onerror=alert(1)&gt;\\u202e\\u200b" in text
+        assert "\u202e" not in text
+        assert "{{7*7}}" in text
+
+
+async def test_without_a_server_the_page_says_what_to_do_and_asks_again_by_itself(
+    settings: Settings, temporal_client: Client
+) -> None:
+    absent = settings.with_flags(temporal={"TEMPORAL_ADDRESS": "127.0.0.1:1"})
+    service = service_for(absent, None)
+    async with browsing(service) as browser:
+        answer = await browser.get("/?q=a%26b")
+        assert answer.status_code == 503
+        assert "No Temporal server could be reached at 127.0.0.1:1" in answer.text
+        assert 'hx-get="/?q=a%26b" hx-trigger="every' in answer.text
+        again = await browser.get("/", headers={"Accept": "application/json"})
+        assert again.json()["error"]["code"] == "NOT_CONNECTED"
+        service.connection = service_for(settings, temporal_client).connection
+        assert (await browser.get("/")).status_code == 200
+
+
+async def test_unknown_pages_are_told_in_words(settings: Settings, temporal_client: Client) -> None:
+    async with browsing(service_for(settings, temporal_client)) as browser:
+        answer = await browser.get("/no/such/page")
+        assert answer.status_code == 404
+        assert "There is no such page." in answer.text

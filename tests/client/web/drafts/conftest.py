@@ -1,7 +1,0 @@
-"""Ann, and plans for her to change."""
-
-from __future__ import annotations
-
-from tests.client.web.visiting import start as start
-from tests.client.web.visiting import start_unserved as start_unserved
-from tests.client.web.visiting import visitor as visitor
