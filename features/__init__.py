@@ -31,6 +31,7 @@ from types import ModuleType
 
 FEATURES: tuple[str, ...] = (
     "waiting",
+    "planning",
     "cache",
     "limits",
     "notify",

@@ -20,10 +20,10 @@ from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.execution.recovery import history
 from plansurvive.plans.execution.regeneration import as_it_stands, begun
 from plansurvive.plans.llm.answers import Expected, Parsed, PlanAnswer
 from plansurvive.plans.llm.drafts import Draft, draft_of
+from plansurvive.plans.llm.earlier_calls import history
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.plans.llm.prompt_parts import Prompt, joined

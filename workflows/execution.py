@@ -29,7 +29,6 @@ from plansurvive.plans.execution.next_action import (
     Ask,
     Begin,
     Call,
-    Delegate,
     Expire,
     Fail,
     List,
@@ -53,9 +52,8 @@ from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import list_items, signed, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.children.children import Children
+from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
-from plansurvive.workflows.recovery import StepRecovery
-from plansurvive.workflows.starter import Starter
 
 
 class Execution:
@@ -66,33 +64,27 @@ class Execution:
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self.timers = ApprovalTimers()
-        self._starters: list[Starter] = []
-        self._starter_of: dict[str, Starter] = {}
-        self._expires: dict[str | None, Starter] = {}
-        self._recovery = StepRecovery(self.schedule, self.end, self.revise)
         self.children = Children(self.schedule)
+        self.in_steps = AllInSteps([self.children])
         self._sent, self.rest, self._moved = 0, timers.Rest(), self.children.place.moved
         self._seen = -1
 
     @property
     def in_flight(self) -> list[str]:
         """Ids of steps with an activity, child workflow or LLM request in flight, which continue-as-new waits for."""
-        return [name for name in self._handles if not self._is_timer(name)] + self._recovery.in_flight
+        return [name for name in self._handles if not self._is_timer(name)] + self.in_steps.in_flight
 
     @property
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
         return bool(
-            self.rest.is_over or self._finished or self.timers.have_passed or self._recovery.has_news
-            or any(each.has_news for each in self._starters)
+            self.rest.is_over or self._finished or self.timers.have_passed or self.in_steps.has_news
             or self.run.seq != self._seen
         )  # fmt: skip
 
-    def starts(self, starters: Sequence[Starter]) -> None:
-        """Have these run the steps of their tools; the facts of the run are known."""
-        self._starters = list(starters)
-        self._starter_of = {name: each for each in starters for name in each.tools}
-        self._expires = {name: each for each in starters for name in each.awaits}
+    def ask(self, features: Sequence[InSteps]) -> None:
+        """Ask these besides the core's own: the facts of the run are known."""
+        self.in_steps = AllInSteps([*features, self.children])
 
     def wake(self) -> None:
         """Have the loop begin a turn, as a feature has news."""
@@ -105,17 +97,15 @@ class Execution:
         self.rest.end()
         while self._finished:
             self._take(*self._finished.popleft())
-        for each in self._starters:
-            each.turn()
+        self.in_steps.turn()
         for name in self.timers.passed():
             self._expire(name)
         self._proceed()
-        self._recovery.turn()
         for name in [name for name in self.schedule.awaiting if self._is_decided(name)]:
             self.timers.stop(name)
-            if not self._recovery.decided(name):  # a decision about a recovery is not an approval of the step
+            if not self.in_steps.decided(name):  # a decision about a recovery is not an approval of the step
                 self.schedule.answered(name)
-        self.children.turn()
+        self.in_steps.before_start()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
             while self._proceed():  # a container may end at once, when it is empty
@@ -124,9 +114,7 @@ class Execution:
 
     def resume_timers(self) -> None:
         """After continue-as-new: restart timers and LLM requests that were open in the previous run of the workflow."""
-        self._recovery.resume()
-        for each in self._starters:
-            each.resume()
+        self.in_steps.resume()
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 if state.deadline or not self.schedule.is_container(name):
@@ -155,7 +143,7 @@ class Execution:
             if self._is_timer(name):
                 handle.cancel()
             else:
-                self.children.interrupt(name)  # of other steps, nothing
+                self.in_steps.interrupt(name)
 
     def received(self, report: AgentProgress) -> None:
         """Take over the report of a step's agent or child plan. Raises Refused."""
@@ -164,7 +152,7 @@ class Execution:
     async def cancel(self, reason: str = WAS_CANCELLED) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop(reason, workflow.now())
-        await self._recovery.cancel()
+        await self.in_steps.cancel()
         self.cancel_running()
         self._proceed()
         if self.schedule.ready:  # a `finally`
@@ -200,9 +188,6 @@ class Execution:
                 self.settle(step_id, failed(code, message, now))
             case Ask(call, voids):
                 self._ask(step, call, now, voids)
-            case Delegate(args):
-                self.schedule.start(step_id, now)
-                self._watch(step_id, self.children.start(step, args))
             case Sleep(seconds):
                 self.schedule.start(step_id, now)
                 self._sleep(step_id, seconds, now)
@@ -221,7 +206,7 @@ class Execution:
 
     def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         """Have a feature begin a step of its tool."""
-        starter = self._starter_of.get(step.tool)
+        starter = self.in_steps.of_tool(step.tool)
         if starter is None:
             text = f"the plan was begun by a worker without the feature that runs '{step.tool}'"
             self.end(step.id, failed("UNKNOWN_TOOL", text, now))
@@ -230,7 +215,7 @@ class Execution:
 
     def _is_decided(self, step_id: str) -> bool:
         """Whether a step that awaits a person's approval has it, or was denied."""
-        return step_id in self.run.decisions and self.run.steps[step_id].awaiting not in self._expires
+        return step_id in self.run.decisions and self.in_steps.of_awaited(self.run.steps[step_id].awaiting) is None
 
     def _proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""
@@ -275,8 +260,8 @@ class Execution:
     def _expire(self, step_id: str) -> None:
         now = workflow.now()
         awaiting = self.run.steps[step_id].awaiting if step_id in self.run.steps else None
-        if awaiting in self._expires:
-            self._expires[awaiting].expired(step_id)
+        if (feature := self.in_steps.of_awaited(awaiting)) is not None:
+            feature.expired(step_id)
             return
         match after_timeout(self.schedule, step_id):
             case Expire(note, code, message):
@@ -327,7 +312,7 @@ class Execution:
     def settle(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and goes to the LLM for recovery."""
         self.timers.stop(step_id)
-        if not self._recovery.takes(step_id, outcome):
+        if not self.in_steps.takes(step_id, outcome):
             self.end(step_id, outcome)
 
     def _is_timer(self, step_id: str) -> bool:

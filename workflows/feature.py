@@ -20,7 +20,7 @@ from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows.execution import Execution
-from plansurvive.workflows.starter import Starter
+from plansurvive.workflows.in_steps import InSteps
 
 Seam = TypeVar("Seam")
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -97,8 +97,8 @@ class InRun:
     async def refused(cls, run: Run, facts: Facts, problems: Sequence[Problem]) -> None:
         """The worker refuses the plan, which never begins. `facts`: of that worker. Example: `notify` says so."""
 
-    def starters(self) -> Sequence[Starter]:
-        """What runs the steps of its tools. Example: `waiting` asks questions, and waits for events."""
+    def in_steps(self) -> Sequence[InSteps]:
+        """What it does with steps. Examples: `waiting` asks questions, `planning` has the LLM recover what failed."""
         return ()
 
     def turn(self) -> bool:
@@ -190,7 +190,7 @@ class Features:
         execution.schedule.rules = RuleSet([each for each in self.rules if each.name in names])
         execution.run.language = Language.of(self.languages[name] for name in names if name in self.languages)
         made = [kind(execution) for kind in self.in_run if kind.feature in names]
-        execution.starts([starter for each in made for starter in each.starters()])
+        execution.ask([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
 
     @property

@@ -385,17 +385,17 @@ class MessageHandlers:
             completion.abandon(execution, text)
         elif action == "pause":
             if execution.schedule.pause(now, text, held=message.above):
-                execution.children.pause("pause", message)
+                execution.in_steps.pause("pause", message)
         elif action == "unpause":
             if execution.schedule.unpause(now, text, held=message.above):
-                execution.children.pause("unpause", message)
+                execution.in_steps.pause("unpause", message)
         elif action == "clear_session":
             self._clear_session(text)
         else:
             execution.schedule.begin(now)
             execution.run.note(LogKind.BEGUN, text, now)
             if not execution.run.held:  # it may have been paused before its review
-                execution.children.pause("unpause", message)
+                execution.in_steps.pause("unpause", message)
         return text
 
     def _clear_session(self, text: str) -> None:

@@ -18,11 +18,12 @@ from typing import Any, Protocol
 
 from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.children.orders import CHILDREN, Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.errors import BadExpression, PlanError
-from plansurvive.plans.execution.next_action import Begin, Call, Delegate, Fail, Open, Skip, Sleep, next_action
+from plansurvive.plans.execution.next_action import Begin, Call, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
@@ -38,6 +39,8 @@ from plansurvive.plans.step_state import SKIPPED, Outcome
 
 MAX_STEPS = 5_000
 """Steps that are looked at, those inside loops included."""
+_WHY = {AGENT: "it chooses its calls while it runs", WAIT_FOR: "waits for an event"}
+"""Why it is not known what comes of a step of these tools."""
 _ITEMS = 1_000_000
 """Items of loops at once: all of them."""
 
@@ -153,12 +156,10 @@ class Walk:
                 self._call(name, step, filled.args, before)
             case Sleep(seconds):
                 self._runs(name, seconds=seconds)
-            case Delegate(args) if step.tool == PLAN or self.run.outline.loop_of(name) is not None:
+            case Begin(args) if step.tool == PLAN or self.run.outline.loop_of(name) is not None:
                 self._go_below(name, step, args, before)
-            case Delegate():
-                self._runs(name, why="it chooses its calls while it runs", is_known=False)
             case Begin():
-                self._runs(name, why="waits for an event" if step.tool == WAIT_FOR else "", is_known=False)
+                self._runs(name, why=_WHY.get(step.tool, ""), is_known=False)
             case _:
                 self._runs(name, is_known=False)
 

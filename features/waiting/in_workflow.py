@@ -16,7 +16,7 @@ from plansurvive.features.waiting.messages import AnswerQuestion, SendEvent
 from plansurvive.features.waiting.steps import WaitingSteps
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal, update
-from plansurvive.workflows.starter import Starter
+from plansurvive.workflows.in_steps import InSteps
 
 
 class AnswersAndEvents(InRun):
@@ -29,7 +29,7 @@ class AnswersAndEvents(InRun):
         super().__init__(execution)
         self._steps = WaitingSteps(execution)
 
-    def starters(self) -> Sequence[Starter]:
+    def in_steps(self) -> Sequence[InSteps]:
         """Its steps ask and wait."""
         return (self._steps,)
 

@@ -25,11 +25,11 @@ from plansurvive.plans.questions import ASK, on_timeout
 from plansurvive.plans.run import Result, Status
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.outcomes import failed, skipped
-from plansurvive.workflows.starter import Starter
 
 
-class WaitingSteps(Starter):
+class WaitingSteps(InSteps):
     """What the waiting steps of a Run wait for, and what has come for them."""
 
     tools, awaits = (ASK, WAIT_FOR), ("answer", "event")

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plansurvive.plans.children.orders import CHILDREN, must_load
+from plansurvive.plans.children.orders import must_load
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.durable_tools import SLEEP, problem
 from plansurvive.plans.errors import BadExpression, BadReference
@@ -64,13 +64,6 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Delegate:
-    """Start the step's agent or plan, as a child workflow."""
-
-    args: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Sleep:
     """Start a timer of the workflow."""
 
@@ -79,7 +72,7 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Begin:
-    """Have the feature that runs the steps of this tool begin it (`workflows.starter`)."""
+    """Have what runs the steps of this tool begin it (`workflows.in_steps`): ask, wait, start an agent or a plan."""
 
     args: dict[str, Any]
 
@@ -108,7 +101,7 @@ class Expire:
     message: str
 
 
-NextAction = Skip | Fail | Ask | Call | Delegate | Begin | Sleep | Open | List
+NextAction = Skip | Fail | Ask | Call | Begin | Sleep | Open | List
 
 
 def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = None) -> NextAction:
@@ -126,23 +119,21 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
         if schedule.outline.loop_of(step.id) is not None:
-            return Delegate({})  # a batch of a loop: the items in it ask for themselves
+            return Begin({})  # a batch of a loop: the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
     # A plan is loaded first: what it would do is known only then. Its child asks (`workflows.children.plans`).
     if step.tool == PLAN and must_load(run.steps[step_id].child, filled.args):
-        return Delegate(filled.args)
+        return Begin(filled.args)
     # 3. The approval comes after the arguments: it covers exactly the call that would be made now.
     call = call_of(run, step, filled, values)
     if decision is not None and not approvals.covers(run, step, call):
         return Ask(call, voids=True)
     if decision is None and approvals.is_needed(run, step, call):
         return Ask(call)
-    # 4. The kind of the tool. Agents and plans are durable as well, so they come first.
-    if step.tool in CHILDREN:
-        return Delegate(filled.args)
+    # 4. The kind of the tool.
     if step.tool == SLEEP:
         return Sleep(float(filled.args.get("seconds", 0)))
     if run.facts.tools[step.tool].durable:

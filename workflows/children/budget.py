@@ -8,10 +8,10 @@ from __future__ import annotations
 from temporalio import workflow
 
 from plansurvive.plans.agents.reports import accounts
-from plansurvive.plans.budget import OVERRUN_CODE
+from plansurvive.plans.budget import OVERRUN_CODE, Budget
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, Status
 from plansurvive.plans.step_call import digest_of, upcoming
 from plansurvive.workflows.children.handles import Handles
 from plansurvive.workflows.children.parent import permit
@@ -45,6 +45,20 @@ class ChildBudget:
             else:  # whoever asked first waits, and those behind it: a later one must not take its place
                 return None
         return None
+
+    def decided(self, step_id: str) -> bool:
+        """Act on a person's decision about the question of a running step; False if it has none."""
+        run, state = self._run, self._run.steps[step_id]
+        if state.status is not Status.RUNNING or "budget" not in (state.proposal or {}):
+            return False
+        approved, budget = run.decisions.pop(step_id).approved, run.plan.budget or Budget()
+        state.proposal = state.asked = None
+        run.plan = run.plan.model_copy(
+            update={"budget": accounts.extended(run, budget) if approved else budget.refused()}
+        )
+        run.ledger = run.ledger.model_copy(update={"refused": not approved})
+        self._schedule.answered(step_id)
+        return True
 
     def _tell_of_budget(self, step_id: str) -> None:
         """Let a child that began without a budget ask from now on."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from temporalio import workflow
 
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children.view import asks_now
 from plansurvive.plans.execution.messages import AgentProgress, Control
@@ -20,10 +22,13 @@ from plansurvive.workflows.children.budget import ChildBudget
 from plansurvive.workflows.children.handles import Handles
 from plansurvive.workflows.children.place import Place
 from plansurvive.workflows.children.plans import ChildPlans
+from plansurvive.workflows.in_steps import InSteps
 
 
-class Children:
+class Children(InSteps):
     """Starts, stops and hears the child workflows of one Run's steps."""
+
+    tools = (AGENT, PLAN)
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule, self._handles = schedule, Handles()
@@ -32,9 +37,10 @@ class Children:
         self.plans = ChildPlans(schedule, self._handles, self.place)
         self._budget = ChildBudget(schedule, self._handles)
 
-    def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+    def start(self, step: Step, args: Mapping[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start the child of a step. The task returns what a tool's activity would; raises ApplicationError."""
-        return (self.plans if step.tool == PLAN else self.agents).start(step, args)
+        self._schedule.start(step.id, workflow.now())
+        return (self.plans if step.tool == PLAN else self.agents).start(step, dict(args))
 
     def interrupt(self, step_id: str) -> None:
         """Signal a step's child to stop at its next safe point; its step ends then."""
@@ -66,6 +72,10 @@ class Children:
                 run.note(LogKind.CHILD, asks, workflow.now(), message.step_id, subject=state.child.plan_id)
         return None
 
-    def turn(self) -> None:
+    def decided(self, step_id: str) -> bool:
+        """Act on a decision about the budget that the child of a running step has asked for."""
+        return self._budget.decided(step_id)
+
+    def before_start(self) -> None:
         """Answer the children that ask whether the budget allows their next request."""
         self._budget.turn()

@@ -13,7 +13,7 @@ from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import CheckRequest, Facts
-from plansurvive.plans.execution.next_action import Delegate, next_action
+from plansurvive.plans.execution.next_action import Begin, next_action
 from plansurvive.plans.hosts.host import Host, HostRequest
 from plansurvive.plans.model import Plan
 from plansurvive.runtime.connect import storage
@@ -100,7 +100,7 @@ def test_an_agent_at_a_host_begins_wherever_its_step_is_bound_to(queue: str | No
     assert (facts.own_files, facts.workspace) == (True, str(tmp_path)), "the host's own workspace counts"
     schedule = begun(step("it", tool="agent", args={"objective": "x"}, queue=queue), facts=_facts())
     schedule.run.host = HOST
-    assert isinstance(next_action(schedule, "it"), Delegate)
+    assert isinstance(next_action(schedule, "it"), Begin)
 
 
 def _facts() -> Facts:

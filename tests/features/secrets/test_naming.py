@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.recovery import choice_problems
 from plansurvive.features.secrets.language import LANGUAGE
 from plansurvive.features.secrets.model import NamedSecrets, SecretUse
 from plansurvive.features.secrets.naming import filled, misuse, names_in
@@ -13,7 +14,6 @@ from plansurvive.features.secrets.permissions import allowed_to, places_of_agent
 from plansurvive.features.secrets.rules import RULES
 from plansurvive.plans.activity_io import Call, Facts
 from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.execution.recovery import choice_problems
 from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.llm.answers import PlanAnswer, Recovery
 from plansurvive.plans.llm.drafts import Draft, draft_of

@@ -12,8 +12,8 @@ from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import (
     Ask,
+    Begin,
     Call,
-    Delegate,
     Expire,
     Fail,
     NextAction,
@@ -159,7 +159,7 @@ def test_strict_approvals_ask_all_the_same() -> None:
 
 def test_an_agent_gets_the_step_delegated() -> None:
     schedule = ready(step("it", tool="agent", args={"objective": "about {{first}}"}), "cats")
-    assert action(schedule) == Delegate({"objective": "about cats"})
+    assert action(schedule) == Begin({"objective": "about cats"})
 
 
 def test_an_agent_with_a_broken_output_schema_fails() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.recovery import choice_problems, edits_of
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.edits import AddStep
-from plansurvive.plans.execution.recovery import choice_problems, edits_of
 from plansurvive.plans.execution.regeneration import fitted
 from plansurvive.plans.llm.answers import (
     MAX_STEPS,

@@ -11,11 +11,8 @@ applied as edits, so one rule says what may be changed.
 
 from __future__ import annotations
 
-import json
-from collections import deque
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from heapq import nlargest
 from typing import Any
 
 from plansurvive.plans.definition.near_names import Hints
@@ -26,9 +23,9 @@ from plansurvive.plans.edits import AddStep, Edit, EditPlan, SetField
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.execution.apply_edits import Revised, revise
 from plansurvive.plans.llm.answers import Recovery
+from plansurvive.plans.llm.earlier_calls import history
 from plansurvive.plans.llm.planning_prompts import planning_system, recovery_prompt
-from plansurvive.plans.llm.prompt_parts import Prompt, ToolOutcome
-from plansurvive.plans.llm.shortened import args_line
+from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Result, Run
 from plansurvive.plans.step_call import digest_of, upcoming
@@ -39,8 +36,6 @@ PER_PLAN = 5
 """Maximum number of recoveries in one run."""
 BY = "llm"
 """Author of the edits, in the change log."""
-HISTORY = 30
-"""Maximum number of results in the prompt."""
 _NEVER = frozenset(("CANCELLED", "DENIED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT", "LLM_BUDGET"))
 """Codes of failures that are never recovered."""
 
@@ -97,32 +92,6 @@ def shown(run: Run, step: Step, proposal: dict[str, Any]) -> tuple[dict[str, Any
     call = upcoming(run, step, choice.get("args") if again else None).call
     asked = {**proposal, "failure": (state.failure.error if state.failure else "") or ""}
     return asked | ({"call": {"tool": call.tool, "args": call.args}} if again else {}), digest_of(call, asked)
-
-
-def history(run: Run, step_id: str | None = None) -> list[ToolOutcome]:
-    """Results of earlier tool calls, oldest first; without those of other items of the loops around the step."""
-    outline, states = run.outline, run.steps
-    around = {step_id, *(node.id for node in outline.ancestors(step_id))} if step_id is not None else set[str | None]()
-    to_visit, ended = deque(step.id for step in run.plan.steps), list[str]()
-    while to_visit:
-        node = outline.nodes[to_visit.popleft()]
-        if states[node.id].calls and states[node.id].result:
-            ended.append(node.id)
-        in_loop = node.kind == "each" and node.id in around
-        to_visit.extend(name for name in node.children if not in_loop or name in around)
-    last = nlargest(HISTORY, ended, key=lambda name: states[name].changes[-1].seq)
-    return [_outcome(run, outline.step(name), states[name].result) for name in reversed(last)]
-
-
-def _outcome(run: Run, step: Step, result: Result | None) -> ToolOutcome:
-    sent = run.steps[step.id].sent
-    args = args_line(run.args_of(step) if sent is None else sent)
-    if result is None or not result.ok:
-        return ToolOutcome(tool=step.tool, args=args, ok=False, text=(result.error if result else "") or "")
-    if result.large:
-        return ToolOutcome(tool=step.tool, args=args, text=result.large.preview, length=result.large.bytes)
-    text = result.value if isinstance(result.value, str) else json.dumps(result.value, ensure_ascii=False)
-    return ToolOutcome(tool=step.tool, args=args, text=text)
 
 
 def choice_problems(run: Run, step: Step, choice: Recovery, now: datetime) -> list[str]:

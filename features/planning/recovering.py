@@ -13,13 +13,11 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.features.planning import recovery
 from plansurvive.plans.budget import OVERRUN_CODE, Budget
 from plansurvive.plans.change_log import Revision, logged
 from plansurvive.plans.errors import PlanError, Unanswered
-from plansurvive.plans.execution import approvals, recovery
-from plansurvive.plans.execution.apply_edits import Revised
-from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution import approvals
 from plansurvive.plans.llm.answers import Expected, Parsed, Recovery
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.log import LogKind
@@ -27,6 +25,8 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import worker_facts
+from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.llm import Question, answered
 from plansurvive.workflows.outcomes import skipped
 
@@ -34,16 +34,11 @@ RECOVERED = "SKIPPED_AFTER_FAILURE"
 """Code of the result of a step that the LLM chose to skip."""
 
 
-class StepRecovery:
-    """The recoveries of one run. What must survive continue-as-new is in the step's `failure` and `proposal`.
+class StepRecovery(InSteps):
+    """The recoveries of one run. What must survive continue-as-new is in the step's `failure` and `proposal`."""
 
-    `end`: settles a step with an outcome; `revise`: takes over a changed plan.
-    """
-
-    def __init__(
-        self, schedule: Schedule, end: Callable[[str, Outcome], None], revise: Callable[[Revised], None]
-    ) -> None:
-        self._schedule, self._end, self._revise = schedule, end, revise
+    def __init__(self, execution: Execution) -> None:
+        self._execution, self._schedule = execution, execution.schedule
         self._requests: dict[str, asyncio.Task[None]] = {}
         self._answers: deque[tuple[str, Recovery | PlanError]] = deque()
         self._learning = asyncio.Lock()
@@ -105,7 +100,7 @@ class StepRecovery:
     def decided(self, step_id: str) -> bool:
         """Act on a person's decision about a proposed recovery; False when the step has no proposal."""
         state, proposal = self._run.steps[step_id], self._run.steps[step_id].proposal
-        if proposal is None:
+        if proposal is None or state.status is Status.RUNNING:  # of a running step, its child has asked
             return False
         decision = self._run.decisions.pop(step_id)
         state.proposal = state.asked = None
@@ -191,18 +186,13 @@ class StepRecovery:
     def _budget_decided(self, step_id: str, approved: bool) -> None:
         run = self._run
         budget = run.plan.budget or Budget()
-        is_agent = run.steps[step_id].status is Status.RUNNING  # it waits; `ChildAgents.turn` answers it
-        more = accounts.extended(run, budget) if is_agent else budget.granted()
-        run.plan = run.plan.model_copy(update={"budget": more if approved else budget.refused()})
+        run.plan = run.plan.model_copy(update={"budget": budget.granted() if approved else budget.refused()})
         run.ledger = run.ledger.model_copy(update={"refused": not approved})
-        if is_agent:
-            self._schedule.answered(step_id)
-        elif approved:
-            self._schedule.answered(step_id)
-            self._schedule.ask(step_id, workflow.now(), awaiting="recovery")
-            self.ask(step_id)
-        else:
-            self._fail(step_id)
+        if not approved:
+            return self._fail(step_id)
+        self._schedule.answered(step_id)
+        self._schedule.ask(step_id, workflow.now(), awaiting="recovery")
+        return self.ask(step_id)
 
     def _apply(self, step_id: str, choice: Recovery) -> None:
         """Retry, skip, insert steps or abort. If the plan has changed so that this is impossible, the step fails."""
@@ -223,12 +213,12 @@ class StepRecovery:
         if choice.action == "skip":
             self._record(text)
             run.steps[step_id].failure = None
-            return self._end(step_id, skipped(text, now, code=RECOVERED))
+            return self._execution.end(step_id, skipped(text, now, code=RECOVERED))
         run.steps[step_id].failure, run.steps[step_id].mended = None, text
         self._schedule.answered(step_id)
         if revised is None:
             return self._record(text)
-        return self._revise(revised)
+        return self._execution.revise(revised)
 
     def _record(self, text: str) -> None:
         """Record in the change log a choice that does not change the plan."""

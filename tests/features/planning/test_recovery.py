@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.execution import recovery
+from plansurvive.features.planning import recovery
 from plansurvive.plans.llm.answers import Recovery
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run

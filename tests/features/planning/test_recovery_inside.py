@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plansurvive.plans.execution import recovery
+from plansurvive.features.planning import recovery
 from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.llm.answers import Recovery
+from plansurvive.plans.llm.earlier_calls import HISTORY, history
 from plansurvive.plans.run import Result
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, pictures
@@ -101,7 +102,7 @@ def test_the_prompt_of_a_loop_over_hundreds_of_items_stays_as_short() -> None:
             played.run.steps[name].calls = 1
     sizes = [len(recovery.prompt(each.run, each.schedule.step(CAT), FAILURE).user) for each in (few, many)]
     assert sizes[1] - sizes[0] < 10_000
-    assert len(recovery.history(many.run)) == recovery.HISTORY
+    assert len(history(many.run)) == HISTORY
 
 
 def test_a_step_that_the_llm_inserted_into_an_item_waives_no_approval() -> None:
