@@ -38,7 +38,6 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.hosts.host import pulse_of, queue_of_host
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime import gc_tuning, namespaces, search_attributes
-from plansurvive.runtime.audit.keeper import FIRST, Keeper
 from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.service.presence import Presence
@@ -53,6 +52,8 @@ from plansurvive.runtime.worker_pool import Processes
 from plansurvive.runtime.workflow_runner import runner_for, stores_here, with_patience
 from plansurvive.workflows.policies import BEAT
 
+FIRST = 1
+"""Number of the first process of several."""
 STICKY = timedelta(seconds=2)
 """How long a plan's workflow task waits for the worker that has it cached, before any other worker takes it."""
 CACHED_WORKFLOWS = 1_000
@@ -139,12 +140,12 @@ async def serve(
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_threads(settings)))
     neighbours = Neighbours(await joined(settings, connection.client))
     collector = asyncio.create_task(gc_tuning.keep_small())
-    keeping = asyncio.create_task(Keeper(connection.client, settings).keep(first=child in (None, FIRST)))
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
         await workers.enter_async_context(telemetry.running(connection.client, indexed))
         features = features_of_worker(connection.client, settings, fault)
-        await workers.enter_async_context(features.running(tools, _say))  # first: it ends last
+        # Entered before the workers: it ends after them.
+        await workers.enter_async_context(features.running(tools, _say, first=child in (None, FIRST)))
         running = _workers(connection.client, settings, tools, indexed, fault, features, neighbours)
         for each in running:
             await workers.enter_async_context(telemetry.counted(each))
@@ -155,7 +156,7 @@ async def serve(
         await next_step(connection.client, settings, neighbours.version, _say)
         await stopped.wait()
         _say(f"Stopping: running steps have {settings.grace:g} s to finish.")
-    for task in (presence, looking, collector, keeping):
+    for task in (presence, looking, collector):
         task.cancel()
     _say("Stopped.")
 

@@ -32,7 +32,7 @@ from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.unused import Unused
+from plansurvive.runtime.unused import Records, Unused
 from plansurvive.runtime.value_store import ValueStore
 
 
@@ -133,13 +133,13 @@ class InWorker:
 
     @asynccontextmanager
     async def running(
-        self, own: Collection[str], say: Callable[[str], None], masked: Sequence[Seen]  # noqa: ARG002
+        self, own: Collection[str], say: Callable[[str], None], masked: Sequence[Seen], *, first: bool  # noqa: ARG002
     ) -> AsyncIterator[None]:  # fmt: skip
         """As long as the process polls: opened before it, closed after its last activity has ended.
 
         In the order of the features, and closed in the reverse order. `own`: names of the worker's own tools. `say`:
-        prints a line for whoever started the worker. `masked`: what features have masked in texts. Example: the
-        connections of `tool_servers`.
+        prints a line for whoever started the worker. `masked`: what features have masked in texts. `first`: the only
+        process of the worker, or the first of several. Example: the connections of `tool_servers`.
         """
         yield
 
@@ -154,7 +154,8 @@ class InWorker:
     def before_check(self) -> Callable[[CheckRequest], Awaitable[None]] | None:
         """What waits, before the worker checks a plan, for what the check needs to know; None: nothing does.
 
-        It may raise ApplicationError, to be tried again. Example: `tool_servers` waits for servers that still start.
+        It may raise ApplicationError, to be tried again. Examples: `tool_servers` waits for servers that still start,
+        `audit` notes that a plan begins.
         """
         return None
 
@@ -178,6 +179,8 @@ class WorkerFeatures:
     """What of a plan does not fit the settings; the same in `plan check`."""
     unused: Sequence[Unused] = ()
     """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
+    records: Sequence[Records] = ()
+    """What they say of the removal of records; the same in `plan prune`."""
     library: Library = field(default_factory=Library)
     """Plans that are kept under names; the same in `plan check`."""
     masked: Sequence[Seen] = ()
@@ -193,11 +196,13 @@ class WorkerFeatures:
             each.others = self
 
     @asynccontextmanager
-    async def running(self, own: Collection[str], say: Callable[[str], None]) -> AsyncIterator[None]:
+    async def running(
+        self, own: Collection[str], say: Callable[[str], None], *, first: bool = True
+    ) -> AsyncIterator[None]:
         """See `InWorker.running`."""
         async with AsyncExitStack() as opened:
             for each in self.in_worker:
-                await opened.enter_async_context(each.running(own, say, self.masked))
+                await opened.enter_async_context(each.running(own, say, self.masked, first=first))
             yield
 
     @property

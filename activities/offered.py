@@ -38,7 +38,6 @@ from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import Call, CheckRequest, Facts, Return
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime import signing
-from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
@@ -158,7 +157,6 @@ def _checker(
         state_dir=settings.state_dir,
         features=features,
         own_files=settings.host is not None,
-        ledger=Ledger.of(settings),
     )
 
 

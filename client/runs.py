@@ -27,7 +27,6 @@ from plansurvive.client import decisions, end_records
 from plansurvive.client.agents import recorded as history
 from plansurvive.client.agents import start as start_agent
 from plansurvive.client.answers import answer, event
-from plansurvive.client.audit.report import AuditReport, audit
 from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
@@ -64,9 +63,9 @@ from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.signing import Signer
 
 __all__ = [
-    "AuditReport", "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
+    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
     "InsidePage", "Links", "Listed", "LiveView", "Pending", "PlanView",
-    "Started", "Summary", "all_inside", "answer", "approve", "audit", "begin",
+    "Started", "Summary", "all_inside", "answer", "approve", "begin",
     "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "decide",
     "decide_all", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
     "history", "inside", "interrupt", "links", "list_plans", "live", "make",

@@ -15,6 +15,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
   `GROUP COMMAND` is one of a group
 - `upkeep`: `UNUSED`, a `runtime.unused.Unused`: files that `plan prune` removes once nobody has used them
+- `removal`: `RECORDS`, a `runtime.unused.Records`: what only a person removes with `plan prune`
 - `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
@@ -44,6 +45,7 @@ FEATURES: tuple[str, ...] = (
     "upkeep",
     "outputs",
     "keys",
+    "audit",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -12,13 +12,13 @@ from typing import Any, Final, Literal
 
 from pydantic import AwareDatetime, Field, ValidationError
 
-from plansurvive.plans.audit.receipts import Receipts
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
 from plansurvive.plans.parts import Parted
+from plansurvive.plans.receipts import Receipts
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024
 """Maximum length of a value's JSON text, in bytes."""

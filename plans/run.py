@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.activity_io import Facts, Note
-from plansurvive.plans.audit.receipts import Receipts
 from plansurvive.plans.budget import Ledger
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.children.state import Hashes, ParentLink
@@ -35,6 +34,7 @@ from plansurvive.plans.model import Plan, Problem, Step, Value
 from plansurvive.plans.model.shares import Fairness, Priority
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.parts import Parted
+from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.signatures import Signatures
 from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
 

@@ -1,8 +1,8 @@
-"""What a feature keeps in the state directory until nobody has used it for long, for the upkeep of that directory."""
+"""What a feature says to the upkeep of the state directory: what may go there, and what only a person removes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,3 +17,11 @@ class Unused(NamedTuple):
     files: Callable[[Settings], Iterable[Path]]
     age: Callable[[Settings], float]
     """Seconds since the last use, after which they go."""
+
+
+class Records(NamedTuple):
+    """Files among the records of plans (`runs/ID`) that only a person removes; and who is asked before records go."""
+
+    pattern: str
+    removing: Callable[[Settings, Path, Sequence[Path]], None]
+    """Called with the folder of a plan, and its files that are about to be removed. Raises OSError."""

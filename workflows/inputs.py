@@ -12,12 +12,12 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.plans.agents.order import AGENT_PREFIX, AgentOrder
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.audit.receipts import Receipts
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
 from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.files.undo import ChangesRequest
 from plansurvive.plans.model import PlanId, Problem, Value
+from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
 from plansurvive.plans.signatures import Signature, message_digest
 from plansurvive.workflows import run_check

@@ -29,7 +29,6 @@ from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.flow.batches.split import is_split
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 from plansurvive.runtime import schedule_book
-from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.home_paths import home_path
 
 
@@ -51,8 +50,6 @@ class PlanChecker:
     features: WorkerFeatures = field(default_factory=WorkerFeatures)
     own_files: bool = False
     """PLANS_HOST: the workers have a workspace each, and a plan has a directory of its own in one of them."""
-    ledger: Ledger | None = None
-    """Where it is noted that a plan has begun."""
 
     @activity.defn(name="check_plan", no_thread_cancel_exception=True)
     def check_plan(self, request: CheckRequest) -> Facts:
@@ -86,7 +83,6 @@ class PlanChecker:
     def _facts(
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None
     ) -> Facts:
-        self._note_beginning()
         workspace, trouble = self._workspace(request, own)
         directories = dict[str, DirectoryIdentity]()
         if not trouble and not (self.own_files and request.queue is None):  # there a plan gets a directory of its own
@@ -107,16 +103,6 @@ class PlanChecker:
             features=list(self.features.names),
             parts=self.features.facts(),
         )
-
-    def _note_beginning(self) -> None:
-        """Write into the ledger that this plan has begun. A full disk does not keep it from that."""
-        if self.ledger is None or not activity.in_activity():
-            return
-        info = activity.info()
-        try:
-            self.ledger.began(info.workflow_id or "", info.workflow_run_id or "")
-        except OSError as error:
-            activity.logger.warning("the beginning of the plan could not be written into the ledger: %s", error)
 
     def _since(self, signature: str) -> int | None:
         """From when on signatures of the plan's schedule count; None if the plan's start was used before."""

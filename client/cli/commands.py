@@ -35,7 +35,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "undo": ("changes.files:undo", "Undo a plan or one step: run each `undo`, restore files."),
     "summary": ("show:summary", "Show how a plan ended, or its current state."),
     "graph": ("show:graph", "Draw a plan as a graph, in Mermaid."),
-    "audit": ("auditing.command:audit", "Show who did what to a plan, and verify that record."),
     "pending": ("show:pending", "List the decisions that plans await."),
     "approve": ("control:approve", "Approve a step, now or before it awaits approval."),
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),

@@ -41,7 +41,12 @@ class Worker(InWorker):
 
     @asynccontextmanager
     async def running(
-        self, own: Collection[str], say: Callable[[str], None], masked: Sequence[Seen]
+        self,
+        own: Collection[str],
+        say: Callable[[str], None],
+        masked: Sequence[Seen],
+        *,
+        first: bool,  # noqa: ARG002
     ) -> AsyncIterator[None]:
         """Lists the servers, and says which ones and which tools are missing; their connections end with the worker."""
         if not read_servers(self.settings):

@@ -21,5 +21,5 @@ async def prune(
     """Remove what no plan needs, that of features included: see `sweep.py`. Raises PruneRefused."""
     return await pruned(
         client, settings, older_than=older_than, dry_run=dry_run, records=records, audit=audit,
-        features=[side.UNUSED for side in sides("upkeep")],
+        features=[side.UNUSED for side in sides("upkeep")], kept=[side.RECORDS for side in sides("removal")],
     )  # fmt: skip

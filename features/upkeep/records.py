@@ -10,9 +10,8 @@ is not a clear "no such workflow" keeps them as well.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -20,23 +19,19 @@ from pathlib import Path
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.runtime import schedule_book, scratch
-from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.unused import Records
 
 RPC_TIMEOUT = timedelta(seconds=10)
 LOGS = ("*.old.log",)
 """Logs of processes before the present ones."""
 
 
-AUDIT = "audit-*.jsonl"
-"""Audit records, which only a person's command removes."""
-
-
 async def prune_records(
-    client: Client, settings: Settings, older_than: timedelta, *, dry_run: bool, audit: bool = False
-) -> tuple[int, int]:
+    client: Client, settings: Settings, older_than: timedelta, *, dry_run: bool, audit: bool = False,
+    features: Sequence[Records] = (),
+) -> tuple[int, int]:  # fmt: skip
     """Remove records and logs older than this; returns how many files, and their bytes. `audit`: audit records as well.
 
     Raises RPCError if the server does not answer: what was removed until then stays removed.
@@ -44,9 +39,10 @@ async def prune_records(
     before, files, freed = time.time() - older_than.total_seconds(), 0, 0
     for folder in sorted((settings.state_dir / "runs").glob("*")):
         if await asyncio.to_thread(_newest, folder) < before and await _is_gone(client, folder.name):
-            chosen = [path for path in _files_of(folder) if audit or not path.match(AUDIT)]
-            if not dry_run:
-                await asyncio.to_thread(_note, settings, folder, chosen, before)
+            chosen = [path for path in _files_of(folder) if audit or not any(path.match(e.pattern) for e in features)]
+            going = [] if dry_run else await asyncio.to_thread(_older, chosen, before)
+            for each in features if going else ():
+                await asyncio.to_thread(each.removing, settings, folder, going)
             count, size = await asyncio.to_thread(_remove, chosen, before, dry_run)
             files, freed = files + count, freed + size
             if not dry_run:
@@ -57,27 +53,14 @@ async def prune_records(
     return files + count, freed + size
 
 
-def _note(settings: Settings, folder: Path, chosen: list[Path], before: float) -> None:
-    """Write into the ledger what is about to be removed, and who removes it."""
-    going, heads, owner = list[str](), list[str](), ""
-    for path in chosen:
+def _older(paths: list[Path], before: float) -> list[Path]:
+    """Those that are there, and older than that."""
+    found = list[Path]()
+    for path in paths:
         with suppress(FileNotFoundError):
             if path.stat().st_mtime < before:
-                going.append(path.name)
-                if path.match(AUDIT):
-                    first, *_, last = path.read_text(encoding="utf-8", errors="replace").splitlines() or ["", ""]
-                    owner = _field(first, "workflowId") or owner
-                    heads.append(_field(last, "head") or "unreadable")
-    name = folder.name
-    if going:
-        workflow_id = owner or (name if name.startswith(AGENT_PREFIX) else f"plan-{name}")
-        Ledger.of(settings).pruned(workflow_id, ", ".join(sorted(going))[:1_000], " ".join(heads)[:1_000])
-
-
-def _field(line: str, name: str) -> str:
-    with suppress(ValueError, RecursionError, AttributeError):
-        return str(json.loads(line).get(name, ""))
-    return ""
+                found.append(path)
+    return found
 
 
 async def prune_scratch(client: Client, settings: Settings, *, dry_run: bool) -> int:

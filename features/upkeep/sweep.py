@@ -31,7 +31,7 @@ from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.held import aside_of, put_back, restore
 from plansurvive.runtime.sealing import Sealing
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.unused import Unused
+from plansurvive.runtime.unused import Records, Unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""
@@ -74,11 +74,13 @@ class Pruned(Value):
 async def prune(
     client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False,
     records: timedelta | None = None, audit: bool = False, features: Sequence[Unused] = (),
+    kept: Sequence[Records] = (),
 ) -> Pruned:  # fmt: skip
     """Remove stored values that no workflow refers to; with `dry_run`, only count them.
 
     `records`: also records and logs older than this, of plans that the server has no more; `audit`: their audit records
-    as well, which is for a person to say. `features`: what features keep and nobody has used for long.
+    as well, which is for a person to say. `features`: what features keep and nobody has used for long; `kept`: what
+    they say of the records.
 
     Works on the state directory of `settings`: run it where the values are. `older_than`: younger files stay. Raises
     PruneRefused; nothing was removed then.
@@ -100,7 +102,7 @@ async def prune(
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
     removed = await asyncio.to_thread(_sweep, loose, now - older_than.total_seconds(), dry_run)
-    other = await _others(client, settings, records, now, features, dry_run=dry_run, audit=audit)
+    other = await _others(client, settings, records, now, features, kept, dry_run=dry_run, audit=audit)
     return Pruned(
         workflows=workflows,
         kept=len(needed),
@@ -119,12 +121,13 @@ async def _others(
     records: timedelta | None,
     now: float,
     features: Sequence[Unused],
+    kept: Sequence[Records],
     *,
     dry_run: bool,
     audit: bool,
 ) -> dict[str, int]:
     """What was removed besides stored values: records and logs, and results that no run has taken for long."""
-    count, freed = await _records(client, settings, records, dry_run=dry_run, audit=audit)
+    count, freed = await _records(client, settings, records, kept, dry_run=dry_run, audit=audit)
     used, used_bytes = await asyncio.to_thread(prune_schedule_runs, settings, now, dry_run=dry_run)
     results = list[int]()
     for each in features:
@@ -140,12 +143,18 @@ async def _others(
 
 
 async def _records(
-    client: Client, settings: Settings, older_than: timedelta | None, *, dry_run: bool, audit: bool
+    client: Client,
+    settings: Settings,
+    older_than: timedelta | None,
+    kept: Sequence[Records],
+    *,
+    dry_run: bool,
+    audit: bool,
 ) -> tuple[int, int]:
     if older_than is None:
         return 0, 0
     try:
-        return await prune_records(client, settings, older_than, dry_run=dry_run, audit=audit)
+        return await prune_records(client, settings, older_than, dry_run=dry_run, audit=audit, features=kept)
     except RPCError as error:
         raise PruneRefused(f"the plans of records cannot be looked up: {error.message}; try again") from error
 

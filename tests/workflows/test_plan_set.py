@@ -18,9 +18,9 @@ import pytest
 import pytest_asyncio
 
 from plansurvive.client import resume, runs
-from plansurvive.client.audit.report import audit
 from plansurvive.client.undo import files
 from plansurvive.client.undo.whole import would_undo
+from plansurvive.features.audit.report import audit
 from plansurvive.features.cache.commands import why_of
 from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.features.outputs.feed import raw

@@ -9,7 +9,7 @@ The forger speaks plain Temporal: resets, terminates and starts workflows, and s
 | continued as new | `a_continued_run_that_is_reset`; test_signed `a_message_that_was_honoured` |
 | scheduled | test_signed_schedules, all |
 | resumed, rerun | `a_decision_about_a_plan_approves_nothing_in_the_run_that_continues_it` |
-| all of it in the record | client/audit/test_all_runs `after_a_reset`, `started_again`, `deleted`; the last two here |
+| all of it in the record | features/audit/test_all_runs `after_a_reset`, `started_again`, `deleted`; two here |
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from temporalio.worker import Replayer
 
 from plansurvive.client import decisions, resume, runs
 from plansurvive.client.decisions import Choice
+from plansurvive.features.audit.report import audit
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
 from plansurvive.plans.signatures import NONCE, REMEMBERED
@@ -280,7 +281,7 @@ async def test_nothing_from_before_a_plan_was_terminated_counts_when_it_is_start
         view = await plan.until_asked("gate")
         assert "unsigned" not in view
         await terminated(plan.client, plan.id)
-        record = await runs.audit(owner, plan.id, settings, verify=True)
+        record = await audit(owner, plan.id, settings, verify=True)
         assert [len([each for each in one.entries if each.action == "approve"]) for one in (*record.others, record)]
 
 
@@ -310,7 +311,7 @@ async def test_a_decision_about_a_plan_approves_nothing_in_the_run_that_continue
         await approved(owner, later)
         await later.until_asked("hold")
         assert calls(idle) == 2
-        record = await runs.audit(owner, later.id, settings, verify=True)
+        record = await audit(owner, later.id, settings, verify=True)
         assert plan.id in record.linked
         approvals = [(each.by, each.outcome) for each in record.entries if each.action == "approve"]
         assert approvals == [("ann", "accepted")], record.entries
@@ -337,7 +338,7 @@ async def test_messages_count_once_also_when_there_are_more_than_a_run_remembers
         assert (await plan.handle.describe()).run_id == before, "all of it in one run"
         await replays(plan)
         await terminated(plan.client, plan.id)
-        found = (await runs.audit(owner, plan.id, settings, verify=True)).verification
+        found = (await audit(owner, plan.id, settings, verify=True)).verification
         assert found is not None
         assert found.problems == []
 

@@ -18,11 +18,11 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.client.undo import files as undo
+from plansurvive.features.audit.files import folder_of
 from plansurvive.features.notify.outbox import Outbox
 from plansurvive.features.notify.rules import News
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.signatures import Signature
-from plansurvive.runtime.audit.files import folder_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
 from tests.driving import Plans, Started, work

@@ -17,13 +17,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.plans.audit.chain import FORM, broken, forged, head
-from plansurvive.plans.audit.entries import Entry
+from plansurvive.features.audit.chain import FORM, broken, forged, head
+from plansurvive.features.audit.entries import Entry
+from plansurvive.features.audit.history import Record
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
 from plansurvive.plans.signatures import Signature, content_of, is_by
 from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.audit.history import Record
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import private_key
 

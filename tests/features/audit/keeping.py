@@ -6,7 +6,7 @@ from pathlib import Path
 
 from temporalio.client import Client
 
-from plansurvive.runtime.audit.keeper import Keeper
+from plansurvive.features.audit.keeper import Keeper
 from plansurvive.runtime.settings import Settings
 from tests.driving import Started, count
 from tests.waiting import until

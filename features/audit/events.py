@@ -17,12 +17,12 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
-from plansurvive.plans.audit.entries import SILENT, Act, digest_of, short
-from plansurvive.plans.audit.receipts import DECIDES, Sent
+from plansurvive.features.audit.entries import SILENT, Act, digest_of, short
+from plansurvive.features.audit.messages import of_message, of_start
+from plansurvive.features.audit.outcomes import DECIDES, Sent
+from plansurvive.features.audit.signals import RECORDED, Signals
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.signatures import NONCE, nonce_after
-from plansurvive.runtime.audit.messages import of_message, of_start
-from plansurvive.runtime.audit.signals import RECORDED, Signals
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
 """What history has of a local activity, and the name that the SDK gives it."""

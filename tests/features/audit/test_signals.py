@@ -11,18 +11,17 @@ from temporalio.service import RPCError, RPCStatusCode
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client import runs
-from plansurvive.client.audit.report import AuditReport
-from plansurvive.plans.audit.chain import FORM, chained, head, origin
-from plansurvive.plans.audit.entries import Act, Entry
-from plansurvive.plans.audit.receipts import KEPT
-from plansurvive.runtime.audit import files, history
+from plansurvive.features.audit import files, history
+from plansurvive.features.audit.chain import FORM, chained, head, origin
+from plansurvive.features.audit.entries import Act, Entry
+from plansurvive.features.audit.report import AuditReport, audit
+from plansurvive.plans.receipts import KEPT
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.client.audit.conftest import TOOLS
-from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import GO, Plans, work
+from tests.features.audit.conftest import TOOLS
+from tests.features.audit.keeping import kept
 from tests.replay.signals import signals_continued
 from tests.waiting import until
 from tests.workflows.agents import Agents, call, says
@@ -51,7 +50,7 @@ async def test_the_record_says_what_became_of_each_signal_through_continue_as_ne
 ) -> None:
     started = await signals_continued(plans)
     assert len(await started.histories()) > 1
-    found = await runs.audit(client, started.id, settings, verify=True)
+    found = await audit(client, started.id, settings, verify=True)
     assert became(found) == [
         ("edit", "", "eve", "refused", "UNKNOWN_SIGNAL"),
         ("approve", "nowhere", "eve", "refused", "UNKNOWN_STEP"),
@@ -81,16 +80,16 @@ async def test_a_running_plan_says_what_became_of_signals_before_its_record_does
 ) -> None:
     started = await plans.start([work("a", requiresApproval=True)])
     await started.until_asked("a")
-    early = await runs.audit(client, started.id, settings)
+    early = await audit(client, started.id, settings)
     await started.approve("a", by="eve", digest="0" * 64)
     await started.signal("files_changed", {"paths": []})
     await started.until_logged("refused", "BAD_MESSAGE")
-    found = await runs.audit(client, started.id, settings)
+    found = await audit(client, started.id, settings)
     assert [each[3:] for each in became(found)] == [("refused", "STALE_DIGEST"), ("refused", "BAD_MESSAGE")]
     assert "-  " in (await command(environ, "audit", started.id)).out
     await started.deny("a")
     await started.ended()
-    ended = await runs.audit(client, started.id, settings, verify=True)
+    ended = await audit(client, started.id, settings, verify=True)
     for before in (early, found):  # nothing in front of it changes
         assert ended.entries[: len(before.entries)] == before.entries
     assert [each[3] for each in became(ended)] == ["refused", "refused", "accepted"]
@@ -106,7 +105,7 @@ async def test_a_sentence_that_may_quote_a_message_is_left_out(
     await started.until_logged("refused", "INVALID_ARGS")
     await started.approve("a")
     await started.ended()
-    found = await runs.audit(client, started.id, settings)
+    found = await audit(client, started.id, settings)
     assert [each[3:] for each in became(found)] == [
         ("refused", "BAD_MESSAGE"), ("refused", "INVALID_ARGS"), ("accepted", ""),
     ]  # fmt: skip
@@ -124,7 +123,7 @@ async def test_more_refusals_than_are_kept_leave_the_oldest_signals_as_sent(
         await started.approve("nowhere")
     await started.approve("a")
     await started.ended()
-    outcomes = [each[3] for each in became(await runs.audit(client, started.id, settings))]
+    outcomes = [each[3] for each in became(await audit(client, started.id, settings))]
     assert outcomes == ["sent"] * 5 + ["refused"] * KEPT + ["accepted"]
 
 
@@ -138,7 +137,7 @@ async def test_a_plan_that_was_terminated_is_asked_what_became_of_its_last_signa
     await started.approve("a", by="eve", digest="0" * 64)
     await started.until_logged("refused", "STALE_DIGEST")
     await started.handle.terminate("enough")
-    found = await runs.audit(client, started.id, settings, verify=True)
+    found = await audit(client, started.id, settings, verify=True)
     assert [each.outcome for each in found.entries if each.action in ("pause", "approve")] == ["sent", "sent"]
     assert [each[3:] for each in became(found)] == [("accepted", ""), ("refused", "STALE_DIGEST")]
     assert "they are not part of the record" in (await command(environ, "audit", started.id)).out
@@ -158,7 +157,7 @@ async def test_an_agent_that_has_ended_is_asked_what_became_of_its_last_signals(
             await agent.signal("unpause", {"by": "ann"})
             (workspace / GO).touch()
             await agent.ended()
-            found = await runs.audit(client, agent.id, settings)
+            found = await audit(client, agent.id, settings)
     assert [(each[0], *each[3:]) for each in became(found)] == [
         ("pause", "accepted", ""), ("approve", "refused", "UNKNOWN_STEP"), ("unpause", "accepted", ""),
     ]  # fmt: skip
@@ -168,11 +167,11 @@ async def test_a_plan_that_has_ended_takes_no_signal(plans: Plans, client: Clien
     """The server refuses it, so there is nothing to record."""
     started = await plans.start([work("a")])
     await started.ended()
-    before = await runs.audit(client, started.id, settings)
+    before = await audit(client, started.id, settings)
     with pytest.raises(RPCError) as refused:
         await started.signal("pause", {"by": "eve"})
     assert refused.value.status is RPCStatusCode.NOT_FOUND
-    assert (await runs.audit(client, started.id, settings)).head == before.head
+    assert (await audit(client, started.id, settings)).head == before.head
 
 
 @pytest.mark.slow
@@ -182,7 +181,7 @@ async def test_a_record_of_a_newer_form_is_not_taken_for_one_of_this_version(
 ) -> None:
     started = await signals_continued(plans)
     path = files.write(settings, await history.read(client, started.id))
-    found = await runs.audit(client, started.id, settings, verify=True)
+    found = await audit(client, started.id, settings, verify=True)
     assert found.verification is not None
     assert (found.verification.ok, found.verification.compared) == (True, True)
     path.write_text(path.read_text().replace(f'{{"audit": {FORM},', f'{{"audit": {FORM + 1},'))

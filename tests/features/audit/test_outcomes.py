@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from plansurvive.plans.audit.receipts import KEPT, Receipts, Sent, closed, outcomes, read
+from plansurvive.features.audit.outcomes import Sent, closed, outcomes, read
+from plansurvive.plans.receipts import KEPT, Receipts
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

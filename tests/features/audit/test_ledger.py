@@ -13,14 +13,14 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from plansurvive.client import runs
-from plansurvive.client.audit.missing import LedgerReport, verify_ledger
-from plansurvive.features.upkeep.records import prune_records
-from plansurvive.runtime.audit.ledger import FILE, Ledger
+from plansurvive.features.audit.ledger import FILE, Ledger
+from plansurvive.features.audit.missing import LedgerReport, verify_ledger
+from plansurvive.features.audit.report import audit
+from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.settings import Settings
-from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, work
+from tests.features.audit.keeping import kept
 from tests.waiting import until
 
 
@@ -91,15 +91,15 @@ async def test_prune_is_in_the_record_of_the_plan_with_who_did_it(
     for file in path.parent.glob("*"):
         os.utime(file, (time.time() - 90_000,) * 2)
     day = timedelta(days=1)
-    await prune_records(client, settings, day, dry_run=True)
-    assert (await runs.audit(client, plan.id, settings)).pruned == []
-    await prune_records(client, settings, day, dry_run=False)
-    found = await runs.audit(client, plan.id, settings, verify=True)
+    await prune(client, settings, records=day, dry_run=True)
+    assert (await audit(client, plan.id, settings)).pruned == []
+    await prune(client, settings, records=day, dry_run=False)
+    found = await audit(client, plan.id, settings, verify=True)
     assert [each.text for each in found.pruned] == ["SUMMARY.md"]
     assert "@" in found.pruned[0].by
     assert found.is_whole
     os.utime(path, (time.time() - 90_000,) * 2)
-    await prune_records(client, settings, day, dry_run=False, audit=True)
+    await prune(client, settings, records=day, dry_run=False, audit=True)
     whole = await verify_ledger(client, settings, plan.id)
     assert whole.ok
     assert path.name in whole.pruned[-1].text

@@ -1,14 +1,14 @@
 """The chain of an audit record: each entry holds the hash of the one before, the first one that of its workflow.
 
 `broken` finds an entry that was changed, removed, inserted or moved. A record of which all hashes were computed again,
-or whose end was cut off, is found by its seal (`runtime.audit.files`) or by comparison with the history (`differs`).
+or whose end was cut off, is found by its seal (`features.audit.files`) or by comparison with the history (`differs`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from plansurvive.plans.audit.entries import Act, Entry, Signed, digest_of
+from plansurvive.features.audit.entries import Act, Entry, Signed, digest_of
 from plansurvive.plans.model import Problem
 from plansurvive.plans.signatures import Signature, content_of, is_by
 

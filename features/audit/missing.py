@@ -10,9 +10,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.rpc import translated
-from plansurvive.plans.audit.chain import head
+from plansurvive.features.audit import files, ledger
+from plansurvive.features.audit.chain import head
 from plansurvive.plans.model import Problem, Value
-from plansurvive.runtime.audit import files, ledger
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import KEY, private_key
 

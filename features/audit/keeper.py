@@ -17,17 +17,15 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.audit.chain import head
+from plansurvive.features.audit import files, history
+from plansurvive.features.audit.chain import head
+from plansurvive.features.audit.ledger import Ledger
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.audit import files, history
-from plansurvive.runtime.audit.ledger import Ledger
 from plansurvive.runtime.settings import Settings
 
 LOG = logging.getLogger(__name__)
 EVERY = 30.0
 """Seconds between two looks."""
-FIRST = 1
-"""Number of the process of several that keeps the records."""
 OVERLAP = timedelta(minutes=10)
 """How much later than a workflow's end the server's index may have it."""
 KINDS = "'PlanWorkflow', 'AgentWorkflow', 'ChangesWorkflow'"
@@ -41,12 +39,9 @@ class Keeper:
         self._since: datetime | None = None
         self._done = set[tuple[str, str]]()
 
-    async def keep(self, *, first: bool = True, every: float = EVERY) -> None:
-        """Look again and again, until cancelled. A server or disk that fails is tried again with the next look.
-
-        `first`: the only process of a worker, or the first of its processes; the others leave it to that one.
-        """
-        while first:
+    async def keep(self, *, every: float = EVERY) -> None:
+        """Look again and again, until cancelled. A server or disk that fails is tried again with the next look."""
+        while True:
             await asyncio.sleep(every)
             try:
                 await self.look()

@@ -1,4 +1,4 @@
-"""Matches the signals in a workflow's history with what the workflow says became of them (`plans.audit.receipts`).
+"""Matches the signals in a workflow's history with what the workflow says became of them (`plans.receipts`).
 
 History has that at two places: in the argument of continue-as-new, and in the result of `record_end`, the local
 activity with which a plan ends. It has nothing of the last run of an agent, or of a plan that was terminated.
@@ -10,8 +10,9 @@ import json
 from datetime import datetime
 from typing import Any
 
-from plansurvive.plans.audit.entries import Act
-from plansurvive.plans.audit.receipts import DECIDES, UNCOUNTED, Receipts, Sent, closed, outcomes, read
+from plansurvive.features.audit.entries import Act
+from plansurvive.features.audit.outcomes import DECIDES, Sent, closed, outcomes, read
+from plansurvive.plans.receipts import UNCOUNTED, Receipts
 
 RECORDED = "record_end"
 """The local activity that records the end of a plan."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.audit.receipts import Receipts
-from plansurvive.runtime.audit.signals import Signals
+from plansurvive.features.audit.signals import Signals
+from plansurvive.plans.receipts import Receipts
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from temporalio.client import Client, WorkflowExecutionDescription
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.audit.chain import chained, origin
-from plansurvive.plans.audit.entries import Act, Entry
-from plansurvive.plans.audit.receipts import Sent
-from plansurvive.runtime.audit.events import Reader
+from plansurvive.features.audit.chain import chained, origin
+from plansurvive.features.audit.entries import Act, Entry
+from plansurvive.features.audit.events import Reader
+from plansurvive.features.audit.outcomes import Sent
 
 RPC_TIMEOUT = timedelta(seconds=10)
 """Deadline of an RPC."""

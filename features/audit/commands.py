@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.audit.missing import LedgerReport, verify_ledger
-from plansurvive.client.audit.report import AuditReport
-from plansurvive.client.audit.report import audit as reported
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson, complete_plan
-from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.features.audit.entries import Act, Entry
+from plansurvive.features.audit.ledger import Line
+from plansurvive.features.audit.missing import LedgerReport, verify_ledger
+from plansurvive.features.audit.report import AuditReport
+from plansurvive.features.audit.report import audit as reported
 from plansurvive.plans.step_state import named
 from plansurvive.plans.views.safe_text import line
-from plansurvive.runtime.audit.ledger import Line
 
 FAULTY = 1
 """Exit code of a record that is not whole."""

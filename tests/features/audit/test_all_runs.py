@@ -10,16 +10,15 @@ from temporalio.api.enums.v1 import ResetReapplyType
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, ResetWorkflowExecutionRequest
 from temporalio.client import Client
 
-from plansurvive.client import runs
-from plansurvive.client.audit.report import AuditReport
-from plansurvive.plans.audit.chain import chained, head, origin
-from plansurvive.plans.audit.entries import Act
-from plansurvive.runtime.audit import files
-from plansurvive.runtime.audit.keeper import Keeper
+from plansurvive.features.audit import files
+from plansurvive.features.audit.chain import chained, head, origin
+from plansurvive.features.audit.entries import Act
+from plansurvive.features.audit.keeper import Keeper
+from plansurvive.features.audit.report import AuditReport, audit
 from plansurvive.runtime.settings import Settings
-from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, count, work
+from tests.features.audit.keeping import kept
 from tests.waiting import until
 
 GATE = work("go", requiresApproval=True)
@@ -42,7 +41,7 @@ async def reset(client: Client, plan: Started) -> None:
 
 
 async def audited(client: Client, plan: Started, settings: Settings) -> AuditReport:
-    return await runs.audit(client, plan.id, settings, verify=True)
+    return await audit(client, plan.id, settings, verify=True)
 
 
 def codes(found: AuditReport) -> set[str]:

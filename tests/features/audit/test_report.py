@@ -13,18 +13,18 @@ from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
 from temporalio.client import Client
 
 from plansurvive.client import runs
-from plansurvive.client.audit.report import AuditReport, Verification
-from plansurvive.client.cli.auditing.command import row_of
 from plansurvive.client.runs import Choice
-from plansurvive.plans.audit.chain import chained, head, origin
-from plansurvive.plans.audit.entries import Act, Entry
+from plansurvive.features.audit import files
+from plansurvive.features.audit.chain import chained, head, origin
+from plansurvive.features.audit.commands import row_of
+from plansurvive.features.audit.entries import Act, Entry
+from plansurvive.features.audit.keeper import Keeper
+from plansurvive.features.audit.report import AuditReport, Verification, audit
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.audit import files
-from plansurvive.runtime.audit.keeper import Keeper
 from plansurvive.runtime.settings import Settings
-from tests.client.audit.keeping import kept
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started, work
+from tests.features.audit.keeping import kept
 from tests.waiting import until
 
 CANARY = "canary-51c9"
@@ -73,7 +73,7 @@ async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(
     plans: Plans, client: Client, settings: Settings, environ: dict[str, str]
 ) -> None:
     started = await decided(plans)
-    found = await runs.audit(client, started.id, settings, verify=True)
+    found = await audit(client, started.id, settings, verify=True)
     said = lines(found)
     for line in (
         ("started", "", "ann", ""), ("approve", "go", "bob", "accepted"), ("step started", "go", "", ""),
@@ -91,7 +91,7 @@ async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(
 
     path = await kept(settings, client, started)
     assert path.stat().st_mode & 0o077 == 0
-    again = await runs.audit(client, started.id, settings, verify=True)
+    again = await audit(client, started.id, settings, verify=True)
     assert (again.kept, checked(again).ok, checked(again).compared) == (True, True, True)
     assert (await Keeper(client, settings).look()) == 0  # each is written once
 
@@ -113,7 +113,7 @@ async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(
 
 
 async def _is_gone(client: Client, settings: Settings, started: Started) -> bool:
-    return (await runs.audit(client, started.id, settings)).source == "record"
+    return (await audit(client, started.id, settings)).source == "record"
 
 
 def without_a_line(text: str) -> str:
@@ -169,10 +169,10 @@ async def test_a_record_says_who_terminated_a_plan_and_which_one_is_unknown(
 ) -> None:
     started = await plans.start([work("a", requiresApproval=True)])
     await started.until_asked("a")
-    assert (await runs.audit(client, started.id, settings)).ended is False
+    assert (await audit(client, started.id, settings)).ended is False
     await started.handle.terminate("enough")
     await kept(settings, client, started)
-    found = await runs.audit(client, started.id, settings, verify=True)
+    found = await audit(client, started.id, settings, verify=True)
     assert found.entries[-1].outcome == "terminated"
     assert found.entries[-1].client
     assert checked(found).ok

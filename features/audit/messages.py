@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.audit.entries import Signed, digest_of, short
+from plansurvive.features.audit.entries import Signed, digest_of, short
 from plansurvive.plans.signatures import ADDED, FIELD, SCHEDULE, START, message_digest, schedule_of, signature_of
 
 KINDS = {

@@ -14,16 +14,16 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowQueryFailedError, WorkflowQueryRejectedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.client.audit.missing import LedgerReport, public_key, verify_ledger
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import translated
-from plansurvive.plans.audit.chain import broken, differs, forged, head
-from plansurvive.plans.audit.entries import Act, Entry
-from plansurvive.plans.audit.receipts import outcomes, read
+from plansurvive.features.audit import files, history, ledger
+from plansurvive.features.audit.chain import broken, differs, forged, head
+from plansurvive.features.audit.entries import Act, Entry
+from plansurvive.features.audit.ledger import Line
+from plansurvive.features.audit.missing import LedgerReport, public_key, verify_ledger
+from plansurvive.features.audit.outcomes import outcomes, read
 from plansurvive.plans.model import Problem, Value
-from plansurvive.runtime.audit import files, history, ledger
-from plansurvive.runtime.audit.ledger import Line
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.signing import KEY
 

@@ -22,7 +22,7 @@ from typing import Literal
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import Field, ValidationError
 
-from plansurvive.plans.audit.entries import digest_of
+from plansurvive.features.audit.entries import digest_of
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.signatures import Signature, content_of, is_by
 from plansurvive.runtime.settings import Settings

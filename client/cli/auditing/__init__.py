@@ -1,1 +1,0 @@
-"""The command `plan audit`. Imports what every command of `client.cli` may."""

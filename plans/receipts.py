@@ -1,0 +1,75 @@
+"""What became of the signals to a plan: counted and refused by the workflow, for whoever reads its history.
+
+A signal has no answer, so the workflow numbers those that each of its runs handles, in the order of history, and keeps
+the refusals: what is not refused was accepted. The Run carries them to continue-as-new and into the record of the end,
+where history has them; the next run counts from 0. Sentences that may quote what somebody sent are left out.
+
+Rejected: the outcome in the signal's own entry (the heads of a running plan's record would change), a marker or memo
+per signal (a command each), the plan's log (200 entries, and no tie to an event).
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from plansurvive.plans.model import Value
+
+KEPT = 100
+"""Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""
+UNCOUNTED = frozenset(("agent_progress", "budget_answer", "place", "place_report"))
+"""Signals between the workflows of one plan."""
+SAID = frozenset((
+    "ALREADY_DECIDED", "BAD_SIGNATURE", "CLOSING", "DIGEST_REQUIRED", "IS_A_QUESTION", "MESSAGE_TOO_LARGE",
+    "NONE_AWAITS", "NOT_A_QUESTION", "NOT_CLOSING", "NOT_IN_REVIEW", "NOT_PAUSED", "NOT_RUNNING", "PLAN_CLOSED",
+    "REPLAYED", "RESET", "STALE_DIGEST", "STALE_VERSION", "TOO_EARLY", "TOO_LATE", "UNKNOWN_SIGNAL", "UNKNOWN_STEP",
+    "UNSIGNED", "VOID",
+))  # fmt: skip
+"""Codes whose sentences name steps, people, versions and statuses only."""
+
+
+class Refusal(Value):
+    """A signal that was refused."""
+
+    number: int = Field(ge=1, description="Of the signal, in its run of the workflow.")
+    code: str = Field(max_length=200)
+    text: str = Field(default="", max_length=200)
+
+
+class Voided(Value):
+    """A decision or answer that was accepted, and counts no more: it was about another call, or not signed."""
+
+    after: int = Field(ge=0, description="Number of the last signal before.")
+    step_id: str = Field(default="", max_length=1_000)
+    code: str = Field(max_length=200)
+    text: str = Field(default="", max_length=200)
+
+
+class Receipts(Value, frozen=False):
+    """Of one run of the workflow."""
+
+    count: int = Field(default=0, ge=0, description="Signals handled.")
+    dropped: int = Field(default=0, ge=0, description="Number of the last refusal that was dropped.")
+    refused: list[Refusal] = Field(default_factory=list, max_length=KEPT)
+    voided: list[Voided] = Field(default_factory=list, max_length=KEPT)
+
+    def arrived(self, name: str) -> None:
+        """Count a signal that is being handled."""
+        self.count += name not in UNCOUNTED
+
+    def refuse(self, name: str, code: str, text: str) -> None:
+        """Note that the signal counted last is refused."""
+        if name in UNCOUNTED:
+            return
+        self.refused.append(Refusal(number=self.count, code=code[:200], text=_said(code, text)))
+        if len(self.refused) > KEPT:
+            self.dropped = self.refused.pop(0).number
+
+    def void(self, step_id: str | None, code: str, text: str) -> None:
+        """Note that a decision counts no more."""
+        found = Voided(after=self.count, step_id=(step_id or "")[:1_000], code=code[:200], text=_said(code, text))
+        self.voided.append(found)
+        del self.voided[:-KEPT]
+
+
+def _said(code: str, text: str) -> str:
+    return text[:200] if code in SAID else ""
