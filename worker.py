@@ -29,10 +29,9 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 from plansurvive.activities.attempt.compact import Compacting
 from plansurvive.activities.feature import WorkerFeatures
 from plansurvive.activities.offered import make_storage, offered
-from plansurvive.activities.telemetry.of_worker import WorkerTelemetry
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
-from plansurvive.features.worker_features import features_of_worker, masked
+from plansurvive.features.worker_features import features_of_worker, pool_features, process_features
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.hosts.host import pulse_of, queue_of_host
@@ -45,7 +44,6 @@ from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_
 from plansurvive.runtime.service.worker_arguments import parser
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, Neighbours
-from plansurvive.runtime.telemetry.metrics_page import pool_endpoint
 from plansurvive.runtime.versions.joining import joined, next_step
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
@@ -130,8 +128,10 @@ async def serve(
     """
     settings.make_state_dir()
     tools = load_tools(settings.tools)
-    telemetry = WorkerTelemetry(settings, child, masked(settings))  # it measures the connection too
-    connection = telemetry.observed(await reach(settings, _say))
+    process = process_features(settings, child)  # before it connects, which they may measure
+    connection = await reach(settings, _say)
+    for each in process:
+        connection = each.connected(connection)
     make_storage(connection.client, settings)
     indexed = await search_attributes.ensure(connection.client) >= search_attributes.TOLD
     await namespaces.remember(settings, connection.client, connection.address)
@@ -142,13 +142,16 @@ async def serve(
     collector = asyncio.create_task(gc_tuning.keep_small())
     looking = asyncio.create_task(neighbours.keep_looking(connection.client, settings.task_queue, identity()))
     async with AsyncExitStack() as workers:
-        await workers.enter_async_context(telemetry.running(connection.client, indexed))
+        for each in process:
+            await workers.enter_async_context(each.running(connection.client, indexed))
         features = features_of_worker(connection.client, settings, fault)
         # Entered before the workers: it ends after them.
         await workers.enter_async_context(features.running(tools, _say, first=child in (None, FIRST)))
         running = _workers(connection.client, settings, tools, indexed, fault, features, neighbours)
-        for each in running:
-            await workers.enter_async_context(telemetry.counted(each))
+        for worker in running:
+            for each in process:
+                each.made(worker)
+            await workers.enter_async_context(worker)
         looks = Presence(settings.state_dir, connection.client, patience, _say)
         presence = asyncio.create_task(looks.keep(running, stopped))
         offer = [*tools, *(name for more in features.tools for name in more.specs)]
@@ -221,7 +224,7 @@ def main() -> None:
 async def _serve_in(settings: Settings, processes: int, arguments: Sequence[str]) -> int:
     path = ("-P",) if sys.flags.safe_path else ()
     command = [sys.executable, *path, os.path.realpath(__file__), *arguments]
-    async with pool_endpoint(settings):
+    async with pool_features(settings):
         return await Processes(command, processes, _say).run()
 
 

@@ -15,10 +15,10 @@ may do something before and after, change the result, or not call it at all.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporalio.client import Client
 
@@ -34,6 +34,11 @@ from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import Records, Unused
 from plansurvive.runtime.value_store import ValueStore
+
+if TYPE_CHECKING:  # commands load the seams as well
+    from temporalio.worker import Worker
+
+    from plansurvive.runtime.connect import Connection
 
 
 class Waits(PlanError):
@@ -166,6 +171,36 @@ class InWorker:
     def facts(self) -> Part | None:
         """What the plans of this worker need to know, recorded once per plan as a part of its facts."""
         return None
+
+
+class InProcess:
+    """What one feature does for a worker process as a whole; made before it connects. Override what it fills."""
+
+    feature: ClassVar[str]
+
+    def __init__(self, settings: Settings, child: int | None, masked: Sequence[Seen]) -> None:
+        """`child`: number of the process in a pool. `masked`: what features have masked in texts. Raises SettingError.
+
+        Example: `telemetry` writes logs as JSON from here on, errors of the connection included.
+        """
+        self.settings, self.child, self.masked = settings, child, masked
+
+    def connected(self, connection: Connection) -> Connection:
+        """The connection that the workers of the process use; the same one if nothing is to be added."""
+        return connection
+
+    def made(self, worker: Worker) -> None:
+        """A worker has been made and is about to poll."""
+
+    @asynccontextmanager
+    async def running(self, client: Client, indexed: bool) -> AsyncIterator[None]:  # noqa: ARG002
+        """As long as the process polls. `indexed`: the server has our search attributes."""
+        yield
+
+    @staticmethod
+    def pool(settings: Settings) -> AbstractAsyncContextManager[None]:  # noqa: ARG004
+        """In the process that keeps those of a pool, as long as it does. Raises SettingError."""
+        return nullcontext()
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,10 @@ from benchmarks.tables import Table
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client import start as starting
+from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon
 from plansurvive.runtime.task_queues import listeners
-from plansurvive.runtime.telemetry.instruments import free_address
 from tests.collector import collector
 from tests.waiting import until
 from tests.workflows.agents import says

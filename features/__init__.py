@@ -9,6 +9,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
+- `in_process`: `IN_PROCESS`, a subclass of `activities.feature.InProcess`
+- `connection`: `interceptors(settings)` of each client, `variables(settings, environ)` that a worker runs with
 - `sealing`: `sealing(settings)`, a `runtime.sealing.Sealing`: how what is sent and stored is encrypted
 - `masked`: `masked(settings, environ)`, the secrets it knows of, which no history, view or log may show (`Seen`)
 - `tools`: `specs(settings)` and `refresh(settings, data, everything)`, the tools it adds to those of this machine
@@ -46,6 +48,7 @@ FEATURES: tuple[str, ...] = (
     "outputs",
     "keys",
     "audit",
+    "telemetry",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from temporalio.client import Client
 
 from plansurvive.activities.attempt.redaction import Seen
-from plansurvive.activities.feature import WorkerFeatures
+from plansurvive.activities.feature import InProcess, WorkerFeatures
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
@@ -37,3 +38,17 @@ def features_of_worker(
 def masked(settings: Settings, names: tuple[str, ...] = FEATURES) -> list[Seen]:
     """The secrets that the features know, and no history, view or log may show. Raises SettingError."""
     return [side.masked(settings, os.environ) for side in sides("masked", names)]
+
+
+def process_features(settings: Settings, child: int | None) -> list[InProcess]:
+    """What features do for a worker process as a whole. Raises SettingError."""
+    return [side.IN_PROCESS(settings, child, masked(settings)) for side in sides("in_process")]
+
+
+@asynccontextmanager
+async def pool_features(settings: Settings) -> AsyncIterator[None]:
+    """In the process that keeps those of a pool, as long as it does. Raises SettingError."""
+    async with AsyncExitStack() as opened:
+        for side in sides("in_process"):
+            await opened.enter_async_context(side.IN_PROCESS.pool(settings))
+        yield

@@ -27,10 +27,10 @@ from plansurvive.runtime import daemon
 from plansurvive.runtime.code_place import CODE, IMPORTED_FROM, IS_CHECKOUT
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.errors import WorkerFailed
+from plansurvive.runtime.feature import variables_of_worker
 from plansurvive.runtime.service.presence import AWAY_SECONDS
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, listeners
-from plansurvive.runtime.telemetry.of_settings import collector_environ
 from plansurvive.runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
@@ -114,7 +114,7 @@ def worker_environ(settings: Settings, connection: Connection) -> dict[str, str]
     place = {"TEMPORAL_ADDRESS": connection.address, "TEMPORAL_NAMESPACE": connection.client.namespace}
     given = settings.as_environ()
     given.pop("PLANS_DEPLOYMENT", None)  # it is replaced as the code changes: plans that stay with a version would stop
-    return {**given, **collector_environ(settings, os.environ), **temporal, **place}
+    return {**given, **variables_of_worker(settings, os.environ), **temporal, **place}
 
 
 def _fingerprint(environ: dict[str, str], settings: Settings, connection: Connection) -> str:

@@ -27,12 +27,11 @@ from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, Service
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime.buckets import gcs_driver, s3_driver
 from plansurvive.runtime.errors import NotConnected
-from plansurvive.runtime.feature import sealing_of
+from plansurvive.runtime.feature import interceptors_of, sealing_of
 from plansurvive.runtime.service.connection import KEEP_ALIVE, Following, Revive
 from plansurvive.runtime.setting_groups.web import is_loopback
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
-from plansurvive.runtime.telemetry.of_settings import carriers
 from plansurvive.runtime.versions.layout import check as check_layout
 from plansurvive.runtime.wait import until
 
@@ -235,7 +234,7 @@ async def _client(
     options["grpc_compression"] = compression(settings, address)
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE
-    options["interceptors"] = carriers(settings)
+    options["interceptors"] = interceptors_of(settings)
     if settings.decisions == "signed":
         from plansurvive.runtime.signing import Signer  # lazily: most settings do without the library
 

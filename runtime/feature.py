@@ -6,12 +6,14 @@ knows where they are; it names none of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # `plan --help` loads neither
+if TYPE_CHECKING:  # `plan --help` loads none of them
+    from temporalio.client import Interceptor
+
     from plansurvive.runtime.sealing import Sealing
     from plansurvive.runtime.settings import Settings
 
@@ -27,3 +29,13 @@ def sealing_of(settings: Settings) -> Sealing:
     from plansurvive.runtime.sealing import UNSEALED
 
     return next((side.sealing(settings) for side in sides("sealing")), UNSEALED)
+
+
+def interceptors_of(settings: Settings) -> list[Interceptor]:
+    """The interceptors of a client, which its workers take over. Raises SettingError."""
+    return [each for side in sides("connection") for each in side.interceptors(settings)]
+
+
+def variables_of_worker(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that features read besides settings: a background worker that runs with others is replaced."""
+    return {name: text for side in sides("connection") for name, text in side.variables(settings, environ).items()}

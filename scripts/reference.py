@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from temporalio import workflow
 
 from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.features.telemetry.instruments import METRICS
 from plansurvive.features.workflow_types import FEATURES_OF_WORKER, AgentWorkflow, PlanWorkflow
 from plansurvive.plans import error_codes, model
 from plansurvive.plans.edits import EditPlan, Regenerate
@@ -46,7 +47,6 @@ from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
 from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.runtime.service import worker_arguments
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.instruments import METRICS
 from plansurvive.workflows.feature import messages_of
 from scripts.generated import between
 

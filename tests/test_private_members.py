@@ -33,9 +33,9 @@ USED = {
         "what drops a run from the cache; where it is not found, runs stay, as they do without us",
         "tests/chaos/test_early_events.py",
     ),
-    ("runtime/telemetry/failed_tasks.py", "_bridge_worker"): (
+    ("features/telemetry/failed_tasks.py", "_bridge_worker"): (
         "what reports that a workflow task failed; where it is not found, none is counted",
-        "tests/runtime/telemetry/test_failed_tasks.py",
+        "tests/features/telemetry/test_failed_tasks.py",
     ),
     ("client/end_records.py", "marker_recorded_event_attributes"): (
         "sdk-core's layout of a local activity's marker: plans of older versions have their record there alone",

@@ -6,7 +6,6 @@ The worker and `plan doctor` both build their sandbox here, from the settings.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -31,7 +30,6 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.of_settings import collector_secrets
 
 if TYPE_CHECKING:
     from plansurvive.activities.hosts.hosting import Hosting
@@ -141,8 +139,7 @@ def environment_of(
 
     effects.preimages.max_total = settings.undo_mb * MEBIBYTE
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    of_collector = collector_secrets(os.environ) if settings.otel else []
-    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None, *of_collector], masked)
+    secrets = Secrets([settings.openai_api_key, SecretStr(token) if token else None], masked)
     guard_logs(secrets)
     addresses = AddressPolicy.of(settings.http_allow, partial(own_servers, settings, temporal))
     names = ProtectedNames(settings.protected, source_files(settings.tools))

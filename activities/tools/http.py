@@ -19,10 +19,10 @@ from pydantic import Field
 
 from plansurvive.activities.attempt.results import json_value
 from plansurvive.activities.llm.errors import retry_after
+from plansurvive.activities.tools.outgoing import OUTGOING
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.telemetry.current_attempt import headers as trace_headers
 
 if TYPE_CHECKING:
     import httpx
@@ -106,8 +106,7 @@ def _request(url: str, method: str, headers: dict[str, str], body: Any, key: str
     extra = {} if method in _SAFE or "idempotency-key" in given else {"Idempotency-Key": key}
     if body is not None and not isinstance(body, str) and "content-type" not in given:
         extra["Content-Type"] = "application/json"
-    if "traceparent" not in given:
-        extra |= trace_headers()
+    extra |= {name: text for name, text in OUTGOING.get().headers.items() if name not in given}
     try:
         content = None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode()
         return httpx.Request(method, address, headers=headers | extra, content=content)

@@ -21,11 +21,11 @@ from pydantic import Field
 from plansurvive.activities.outputs.recorder import Recorder
 from plansurvive.activities.sandbox.process import MAX_COMMAND_BYTES, run
 from plansurvive.activities.sandbox.supervisor import NO_ROOM, NOT_CONFINED, TOO_MANY
+from plansurvive.activities.tools.outgoing import OUTGOING
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.activities.workspace.effect_log import run_of
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.telemetry.current_attempt import variables
 from plansurvive.runtime.value_store import Stream
 
 MAX_SECONDS = 86_400.0
@@ -144,7 +144,7 @@ async def _exit_code(order: _Order, context: ToolContext, recorder: Recorder) ->
         async with asyncio.timeout(order.timeout) as limit:
             with context.workspace.directory(order.cwd) as directory:
                 place, network = _path_of(directory, root), order.network
-                env = {**variables(), **order.env}
+                env = {**OUTGOING.get().variables, **order.env}
                 confined = context.sandbox.confine(
                     order.command, root, place, context.protected, env, network=network, owner=run_of(context.call.key)
                 )

@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.instruments import free_address
 from tests.alerts.prometheus import Prometheus, scraping
 from tests.chaos.conftest import Chaos, ServerProcess, WorkerProcess, chaos, chaos_server, chaos_worker
 from tests.driving import Plans

@@ -14,8 +14,8 @@ from typing import IO, Any
 import httpx
 import yaml
 
+from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.instruments import free_address
 from scripts.get_prometheus import program
 from tests.alerts.scaled_rules import scaled
 from tests.waiting import until

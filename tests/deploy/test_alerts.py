@@ -12,12 +12,12 @@ import pytest
 import yaml
 from temporalio.client import Client
 
+from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.instruments import free_address
 from scripts.get_prometheus import program
 from tests.chaos.conftest import Chaos, chaos, chaos_server, chaos_worker
 from tests.driving import terminated, work
-from tests.runtime.telemetry.test_metrics_of_workers import page, samples
+from tests.features.telemetry.test_metrics_of_workers import page, samples
 from tests.waiting import until
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]

@@ -10,8 +10,8 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from plansurvive.features.telemetry.propagation import CarriesTrace
 from plansurvive.features.workflow_types import AgentWorkflow, PlanWorkflow
-from plansurvive.runtime.telemetry.propagation import CarriesTrace
 from plansurvive.runtime.workflow_runner import PASSED_THROUGH
 from tests.replay.record import HISTORIES
 

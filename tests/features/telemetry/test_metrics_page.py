@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plansurvive.runtime.telemetry.instruments import LABELS, OTHER, Label
-from plansurvive.runtime.telemetry.metrics_page import merged
+from plansurvive.features.telemetry.instruments import LABELS, OTHER, Label
+from plansurvive.features.telemetry.metrics_page import merged
 
 FIRST = """# HELP a_total Attempts
 # TYPE a_total counter

@@ -1,29 +1,30 @@
-"""What the settings ask for, imported only then: the carrier of traces for every client, and the exporter of spans."""
+"""The connections of a process with telemetry: the carrier of traces for every client, and the exporter of spans.
+
+What the settings do not ask for is not imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pydantic import SecretStr
-
 from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
-    from plansurvive.runtime.telemetry.span_export import SpanExport
+    from plansurvive.features.telemetry.span_export import SpanExport
 
 HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 """Variables that may hold the key of a collector."""
 
 
-def carriers(settings: Settings) -> list[Any]:
+def interceptors(settings: Settings) -> list[Any]:
     """The interceptors of a client, which its workers take over: one that carries traces, if they are on."""
     if not settings.otel:
         return []
-    from plansurvive.runtime.telemetry.propagation import CarriesTrace
+    from plansurvive.features.telemetry.propagation import CarriesTrace
 
     return [CarriesTrace(lambda: exporter().samples)]
 
@@ -32,7 +33,7 @@ def carriers(settings: Settings) -> list[Any]:
 def exporter() -> SpanExport:
     """The exporter of this process. Raises SettingError if the library is missing, or an OTEL_ variable unusable."""
     try:
-        from plansurvive.runtime.telemetry.span_export import SpanExport
+        from plansurvive.features.telemetry.span_export import SpanExport
     except ImportError as error:
         install = "pip install plansurvive[telemetry]"
         text = f"the library is not installed ({error.name}); install the extra: {install}"
@@ -43,17 +44,16 @@ def exporter() -> SpanExport:
         raise SettingError({"PLANS_OTEL": f"an OTEL_ variable cannot be used: {error}"}) from None
 
 
-def collector_environ(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+def variables(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """The OTEL_ variables of a worker, so that one which runs with others is replaced; none while traces are off."""
     return {name: text for name, text in environ.items() if settings.otel and name.startswith("OTEL_")}
 
 
-def collector_secrets(environ: Mapping[str, str]) -> Iterator[SecretStr]:
+def collector_secrets(environ: Mapping[str, str]) -> list[str]:
     """The values of the headers that a collector gets, as they may be keys."""
-    for name in HEADERS:
-        for pair in environ.get(name, "").split(","):
-            value = unquote(pair.partition("=")[2].strip())
-            yield from (SecretStr(each) for each in (value, *value.split()) if each)
+    pairs = [pair for name in HEADERS for pair in environ.get(name, "").split(",")]
+    values = [unquote(pair.partition("=")[2].strip()) for pair in pairs]
+    return [each for value in values for each in (value, *value.split()) if each]
 
 
 def _version() -> str:

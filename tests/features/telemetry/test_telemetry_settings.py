@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.features.telemetry.connection import collector_secrets, variables
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.telemetry.of_settings import collector_environ, collector_secrets
 
 
 def read(tmp_path: Path, **variables: str) -> Settings:
@@ -58,12 +58,12 @@ def test_a_request_costs_what_the_longest_name_of_its_model_says(tmp_path: Path)
 
 def test_a_worker_with_another_collector_is_another_worker(tmp_path: Path) -> None:
     environ = {"OTEL_SERVICE_NAME": "a", "PATH": "/bin"}
-    assert collector_environ(read(tmp_path, PLANS_OTEL="on"), environ) == {"OTEL_SERVICE_NAME": "a"}
-    assert collector_environ(read(tmp_path), environ) == {}
+    assert variables(read(tmp_path, PLANS_OTEL="on"), environ) == {"OTEL_SERVICE_NAME": "a"}
+    assert variables(read(tmp_path), environ) == {}
 
 
 def test_the_key_of_a_collector_is_a_secret_as_it_is_written_and_as_it_is_sent() -> None:
     environ = {"OTEL_EXPORTER_OTLP_HEADERS": "Authorization=Bearer%20abcdefgh123,x-team=blue"}
-    found = {each.get_secret_value() for each in collector_secrets(environ)}
+    found = set(collector_secrets(environ))
     assert {"Bearer abcdefgh123", "abcdefgh123", "blue"} <= found
-    assert list(collector_secrets({})) == []
+    assert collector_secrets({}) == []

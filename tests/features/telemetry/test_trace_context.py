@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plansurvive.plans.telemetry.trace_context import (
+from plansurvive.features.telemetry.trace_context import (
     Carried,
     TraceContext,
     of_attempt,

@@ -23,22 +23,23 @@ from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from plansurvive.activities.attempt.compact import returned
-from plansurvive.activities.telemetry.attempt_spans import Ended, spans_of, usage_of
+from plansurvive.activities.tools.outgoing import OUTGOING
+from plansurvive.features.telemetry.attempt_spans import Ended, spans_of, usage_of
+from plansurvive.features.telemetry.current_attempt import CURRENT, Attempted, outgoing
+from plansurvive.features.telemetry.json_logs import EVENT, OWN, plan_of
+from plansurvive.features.telemetry.propagation import carried_in
+from plansurvive.features.telemetry.spans import Attribute, Span, cut, plan_spans
+from plansurvive.features.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
 from plansurvive.plans.activity_io import WORKER_LOST, Call
 from plansurvive.plans.agents.history import AgentEvent
 from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.run import DONE, Run, run_of
-from plansurvive.plans.telemetry.spans import Attribute, Span, cut, plan_spans
-from plansurvive.plans.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.current_attempt import CURRENT, Attempted
-from plansurvive.runtime.telemetry.json_logs import EVENT, OWN, plan_of
-from plansurvive.runtime.telemetry.propagation import carried_in
 
 if TYPE_CHECKING:
-    from plansurvive.runtime.telemetry.instruments import Instruments
-    from plansurvive.runtime.telemetry.span_export import SpanExport
+    from plansurvive.features.telemetry.instruments import Instruments
+    from plansurvive.features.telemetry.span_export import SpanExport
 
 _LOG = logging.getLogger(__name__)
 _AGENT_ENDS = {"completed": "", "interrupted": "", "failed": "AGENT_FAILED", "timeout": "AGENT_FAILED"}
@@ -82,7 +83,7 @@ class _Observed(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         """Run the activity; then tell what became of it."""
         seen = _Seen.of(input)
-        token = CURRENT.set(seen.attempted)
+        token, going = CURRENT.set(seen.attempted), OUTGOING.set(outgoing(seen.attempted))
         try:
             with _span_of(seen.attempted.trace if self._observer.spans else None):
                 result = await self.next.execute_activity(input)
@@ -94,6 +95,7 @@ class _Observed(ActivityInboundInterceptor):
             return result
         finally:
             CURRENT.reset(token)
+            OUTGOING.reset(going)
 
     async def _tell(self, seen: _Seen, result: Any, error: BaseException | None) -> None:
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from plansurvive.runtime.telemetry.current_attempt import CURRENT
+from plansurvive.features.telemetry.current_attempt import CURRENT
 
 LINE = 8_000
 """Characters of a message or traceback in one line."""

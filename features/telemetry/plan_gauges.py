@@ -17,8 +17,8 @@ from temporalio.client import Client, WorkflowExecution, WorkflowQueryFailedErro
 from temporalio.common import SearchAttributeKey
 from temporalio.service import RPCError
 
-from plansurvive.plans.telemetry.trace_context import read_time
-from plansurvive.runtime.telemetry.instruments import Instruments
+from plansurvive.features.telemetry.instruments import Instruments
+from plansurvive.features.telemetry.trace_context import read_time
 
 EVERY_SECONDS = 15.0
 ASKED = 20

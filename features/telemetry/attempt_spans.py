@@ -15,9 +15,9 @@ from typing import Any, Literal
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.features.telemetry.spans import Attribute, Span, code_of
+from plansurvive.features.telemetry.trace_context import TraceContext, of_attempt
 from plansurvive.plans.activity_io import Attempt
-from plansurvive.plans.telemetry.spans import Attribute, Span, code_of
-from plansurvive.plans.telemetry.trace_context import TraceContext, of_attempt
 from plansurvive.plans.views.live import attempts_of
 
 Outcome = Literal["completed", "failed", "cancelled", "again"]

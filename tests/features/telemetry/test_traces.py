@@ -18,12 +18,12 @@ from temporalio.worker import Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.activities.telemetry.observer import Observer
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.plans.telemetry.spans import SCHEMA_URL
+from plansurvive.features.telemetry.observer import Observer
+from plansurvive.features.telemetry.propagation import CarriesTrace
+from plansurvive.features.telemetry.span_export import SpanExport
+from plansurvive.features.telemetry.spans import SCHEMA_URL
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.propagation import CarriesTrace
-from plansurvive.runtime.telemetry.span_export import SpanExport
 from plansurvive.worker import CACHED_WORKFLOWS, build
 from tests.collector import Collector, collector, lines
 from tests.driving import Plans, work

@@ -1,4 +1,4 @@
-"""The telemetry of one worker process, as the settings ask for it; part of the composition root, which alone uses it.
+"""The telemetry of one worker process, as the settings ask for it.
 
 Nothing is imported or started for what is off.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,62 +17,64 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.attempt.redaction import Secrets, Seen
+from plansurvive.activities.feature import InProcess
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
-    from plansurvive.runtime.telemetry.instruments import Instruments
-    from plansurvive.runtime.telemetry.span_export import SpanExport
+    from plansurvive.features.telemetry.instruments import Instruments
+    from plansurvive.features.telemetry.span_export import SpanExport
 
 TRIES = 5
 """Free ports that are tried: another program may take one before it is used."""
 
 
-class WorkerTelemetry:
+class Process(InProcess):
     """Made before the worker connects, as the SDK's metrics belong to the runtime of its connection."""
 
-    def __init__(self, settings: Settings, child: int | None = None, masked: Sequence[Seen] = ()) -> None:
-        """`child`: number of this process in a pool. `masked`: what features mask. Raises SettingError."""
-        self._settings, self._child = settings, child
+    feature = "telemetry"
+
+    def __init__(self, settings: Settings, child: int | None, masked: Sequence[Seen]) -> None:
+        """Raises SettingError."""
+        super().__init__(settings, child, masked)
         self._logs = settings.log == "json"
         self._spans: SpanExport | None = None
         self._metrics: Instruments | None = None
         if self._logs:
-            from plansurvive.runtime.telemetry.json_logs import install
+            from plansurvive.features.telemetry.json_logs import install
 
             install(settings.log_level, _secrets(settings, masked).out_of)
         if settings.otel:
-            from plansurvive.runtime.telemetry.of_settings import exporter
+            from plansurvive.features.telemetry.connection import exporter
 
             self._spans = exporter()
         if settings.metrics:
             self._metrics = _served(settings, settings.metrics, child)
 
-    def observed(self, connection: Connection) -> Connection:
+    def connected(self, connection: Connection) -> Connection:
         """The connection, for a worker whose activities are observed; the same one if all telemetry is off."""
         if not (self._logs or self._spans or self._metrics):
             return connection
-        from plansurvive.activities.telemetry.observer import Observer
+        from plansurvive.features.telemetry.observer import Observer
 
         options = connection.client.config()
-        observer = Observer(self._settings, self._spans, self._metrics, self._logs)
+        observer = Observer(self.settings, self._spans, self._metrics, self._logs)
         options["interceptors"] = [*options["interceptors"], observer]
         return replace(connection, client=Client(**options))
 
-    def counted(self, worker: Worker) -> Worker:
-        """The worker, of which the workflow tasks that its code fails are counted."""
+    def made(self, worker: Worker) -> None:
+        """Count the workflow tasks that the code of the worker fails."""
         if self._metrics is not None:
-            from plansurvive.runtime.telemetry.failed_tasks import count
+            from plansurvive.features.telemetry.failed_tasks import count
 
             count(worker, self._metrics.failed_task)
-        return worker
 
     @asynccontextmanager
     async def running(self, client: Client, indexed: bool) -> AsyncIterator[None]:
         """Until the worker has stopped: how plans stand, if the server has an index of them; then the last spans."""
         look: asyncio.Task[None] | None = None
-        if self._metrics is not None and indexed and self._child in (None, 1):
-            from plansurvive.runtime.telemetry.plan_gauges import PlanGauges
+        if self._metrics is not None and indexed and self.child in (None, 1):
+            from plansurvive.features.telemetry.plan_gauges import PlanGauges
 
             look = asyncio.create_task(PlanGauges(client, self._metrics).keep())
         try:
@@ -83,13 +85,23 @@ class WorkerTelemetry:
             if self._spans is not None:
                 await self._spans.flush()
 
+    @staticmethod
+    def pool(settings: Settings) -> AbstractAsyncContextManager[None]:
+        """Serve the metrics of all processes of a pool at one address. Raises SettingError."""
+        from plansurvive.features.telemetry.metrics_page import pool_endpoint
+
+        return pool_endpoint(settings)
+
+
+IN_PROCESS = Process
+
 
 def _served(settings: Settings, address: str, child: int | None) -> Instruments:
     """The metrics of this process, served at the address; of a child of a pool, at one that its parent is told."""
     from temporalio.runtime import Runtime
 
-    from plansurvive.runtime.telemetry.instruments import Instruments, free_address, prometheus
-    from plansurvive.runtime.telemetry.metrics_page import announce, taken
+    from plansurvive.features.telemetry.instruments import Instruments, free_address, prometheus
+    from plansurvive.features.telemetry.metrics_page import announce, taken
 
     for left in reversed(range(TRIES)):
         own = address if child is None else free_address()
@@ -106,8 +118,5 @@ def _served(settings: Settings, address: str, child: int | None) -> Instruments:
 
 
 def _secrets(settings: Settings, masked: Sequence[Seen]) -> Secrets:
-    from plansurvive.runtime.telemetry.of_settings import collector_secrets
-
     token = settings.temporal.get("TEMPORAL_API_KEY")
-    known = [settings.openai_api_key, SecretStr(token) if token else None]
-    return Secrets([*known, *collector_secrets(os.environ)], masked)
+    return Secrets([settings.openai_api_key, SecretStr(token) if token else None], masked)

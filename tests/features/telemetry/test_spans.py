@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from plansurvive.features.telemetry.spans import LONGEST, code_of, plan_spans
+from plansurvive.features.telemetry.trace_context import Carried, of_step, of_workflow
 from plansurvive.plans.run import Run, run_of, text_of
-from plansurvive.plans.telemetry.spans import LONGEST, code_of, plan_spans
-from plansurvive.plans.telemetry.trace_context import Carried, of_step, of_workflow
 from tests.plans.building import NOW, begun, completed, failed, later, step
 
 PLAN = of_workflow(None, "plan-p", "first", sampled=True)

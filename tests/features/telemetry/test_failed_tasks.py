@@ -6,8 +6,8 @@ import pytest
 from temporalio import workflow
 from temporalio.client import Client, WorkflowQueryFailedError
 
+from plansurvive.features.telemetry.failed_tasks import count
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.telemetry.failed_tasks import count
 from plansurvive.worker import build
 
 failures: list[str] = []

@@ -7,9 +7,9 @@ import json
 import logging
 from typing import Any
 
-from plansurvive.plans.telemetry.trace_context import TraceContext
-from plansurvive.runtime.telemetry.current_attempt import CURRENT, Attempted, headers, variables
-from plansurvive.runtime.telemetry.json_logs import EVENT, LINE, JsonLines
+from plansurvive.features.telemetry.current_attempt import CURRENT, Attempted, outgoing
+from plansurvive.features.telemetry.json_logs import EVENT, LINE, JsonLines
+from plansurvive.features.telemetry.trace_context import TraceContext
 
 TRACE = TraceContext("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
 STEP = Attempted("plan-release", "deploy", "run_command", 2, TRACE)
@@ -67,15 +67,6 @@ def test_a_long_message_is_cut() -> None:
 
 
 def test_what_an_attempt_starts_gets_its_trace_and_nothing_without_one() -> None:
-    assert (variables(), headers()) == ({}, {})
-    token = CURRENT.set(STEP)
-    try:
-        assert variables() == {"TRACEPARENT": TRACE.traceparent}
-        assert headers() == {"traceparent": TRACE.traceparent}
-    finally:
-        CURRENT.reset(token)
-    token = CURRENT.set(STEP._replace(trace=None))
-    try:
-        assert (variables(), headers()) == ({}, {})
-    finally:
-        CURRENT.reset(token)
+    parent = TRACE.traceparent
+    assert outgoing(STEP) == ({"traceparent": parent}, {"TRACEPARENT": parent})
+    assert outgoing(STEP._replace(trace=None)) == ({}, {})

@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.runtime.telemetry.instruments import free_address
+from plansurvive.features.telemetry.instruments import free_address
 from tests.driving import Plans, step, work
 from tests.test_worker import line, worker_process
 from tests.waiting import until

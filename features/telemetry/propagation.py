@@ -30,7 +30,7 @@ from temporalio.worker import (
 )
 from temporalio.worker import Interceptor as WorkerInterceptor
 
-from plansurvive.plans.telemetry.trace_context import (
+from plansurvive.features.telemetry.trace_context import (
     Carried,
     TraceContext,
     of_step,

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from plansurvive.features.telemetry.trace_context import Carried, TraceContext, of_step
 from plansurvive.plans.run import DONE, Run, Status, StepState
-from plansurvive.plans.telemetry.trace_context import Carried, TraceContext, of_step
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.37.0"
 """Version of the semantic conventions that our attributes follow, those for generative AI (`gen_ai.*`) included."""

@@ -21,7 +21,7 @@ from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from plansurvive.plans.telemetry.spans import SCHEMA_URL, Span
+from plansurvive.features.telemetry.spans import SCHEMA_URL, Span
 
 SERVICE = "plans"
 """`service.name`, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES gives another."""
