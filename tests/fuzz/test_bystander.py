@@ -30,6 +30,8 @@ from tests.waiting import until
 
 TIMES = 3.0
 """How much longer a plan may take beside bad starts, p95."""
+STANDS_STILL = 10 * TIMES
+"""Times as long as alone after which a plan is waited for no longer, and no further round begins."""
 STEPS = 40
 """Of the plan beside them: enough that it still runs when the last of them is taken up."""
 IDS = ("plan-x y{}", "plan-ä{}", "plan-x\n\x1b[31m{}", "plan-" + "x" * 200 + "{}", "agent-[x]{}", "-{}")
@@ -102,7 +104,16 @@ async def seconds(plans: Plans) -> float:
     return (described.close_time - described.start_time).total_seconds()
 
 
-async def beside(plans: Plans) -> list[float]:
+async def within(plans: Plans, limit: float) -> float:
+    """How long a plan took; no longer than `limit`."""
+    try:
+        async with asyncio.timeout(limit):
+            return await seconds(plans)
+    except TimeoutError:
+        return limit
+
+
+async def beside(plans: Plans, limit: float) -> list[float]:
     """The same, of a plan while twenty bad starts are made within a second, and of one after."""
 
     async def later(number: int, start: Callable[[], Awaitable[str]]) -> str:
@@ -110,8 +121,8 @@ async def beside(plans: Plans) -> list[float]:
         return await start()
 
     bad = asyncio.gather(*(later(number, start) for number, start in enumerate(bad_starts(plans))))
-    took, names = [await seconds(plans)], await bad
-    took.append(await seconds(plans))
+    took, names = [await within(plans, limit)], await bad
+    took.append(await within(plans, limit))
     for name in names:
         await terminated(plans.client, name)
     return took
@@ -130,8 +141,10 @@ async def test_a_plan_beside_twenty_bad_starts_takes_at_most_three_times_as_long
         await seconds(plans)  # the first plan of a worker loads what the others find
         for _ in range(rounds):
             alone.append(await seconds(plans))
+        limit = STANDS_STILL * max(alone)
         for _ in range(rounds):
-            accompanied += await beside(plans)
+            accompanied += await beside(plans, limit)
+            assert max(accompanied) < limit, f"it took longer than {limit:.1f} s, and {max(alone):.2f} s at most alone"
     of = p95 if rounds >= 20 else median  # of a few, the slowest tells of the machine
     ratio = of(accompanied) / of(alone)
     print(f"{of.__name__}: {of(alone):.2f} s alone, {of(accompanied):.2f} s beside bad starts: {ratio:.2f} times")

@@ -16,6 +16,7 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.files.undo import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
+from tests.lacking import require_sandbox
 
 
 @pytest.fixture
@@ -164,6 +165,26 @@ async def test_protected_files_that_a_command_made_or_changed_are_told(watched: 
     (text,) = told.warnings
     for name in (".env", "AGENTS.md", ".git/hooks/pre-commit", ".git/hooks/pre-push"):
         assert f"'{name}'" in text
+
+
+async def test_a_protected_file_that_the_host_replaces_while_a_command_runs_is_warned_of_when_that_writes_to_it(
+    attempts: Attempts, state_dir: Path
+) -> None:
+    """A known gap: with the file that was bound, its name loses its protection (docs/security.md, Not defended)."""
+    require_sandbox("bwrap")
+    confined = attempts.but(site=ToolEnvironment(sandbox=choose("auto", state=state_dir), watcher=Watcher(state_dir)))
+    config = attempts.workspace / ".git" / "config"
+    config.parent.mkdir()
+    config.write_text("old\n")
+    command = "echo early >> .git/config; touch began; until [ -e go ]; do sleep 0.05; done; echo late >> .git/config"
+    running = asyncio.create_task(confined.run("run_command", command=command))
+    await until(lambda: (attempts.workspace / "began").exists())
+    config.with_name("config.lock").write_text("by git\n")
+    config.with_name("config.lock").rename(config)
+    (attempts.workspace / "go").touch()
+    told = await running
+    assert config.read_text() == "by git\nlate\n", "it was protected until it was replaced, and then no more"
+    assert any("'.git/config'" in text for text in told.warnings), told.warnings
 
 
 def test_looks_see_protected_files(watched: Attempts) -> None:
