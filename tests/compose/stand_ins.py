@@ -154,5 +154,5 @@ TEMPORAL = StandIn(
     ("bash", "ca-certificates", "netcat-openbsd", "wget"),
     _temporal,
     ("USER temporal", "WORKDIR /home/ui-server", 'ENTRYPOINT ["./start-ui-server.sh"]'),
-    "server and SQL tool 1.29.1, CLI 1.5.1 and UI 2.42.1, each built from its Go module, on Debian 12, not on Alpine",
+    "server, SQL tool 1.29.1, UI 2.42.1, each built from its Go module, the CLI of `make setup`; Debian 12, not Alpine",
 )
