@@ -125,10 +125,22 @@ async def server(temporal_binary: Path, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest_asyncio.fixture(scope="session")
-async def temporal_client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Client:
+async def server_client(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Client:
     """A client of that server, with a directory for large data that its workers share."""
     shared = converter(LocalDirectory(tmp_path_factory.mktemp("values")))
     return await connected(server.address, data_converter=shared, identity="tester@tests")
+
+
+@pytest.fixture
+def temporal_client(server_client: Client) -> Client:
+    """The client of the tests; where tests run in process, their own."""
+    return server_client
+
+
+@pytest.fixture
+def address(server: Server) -> str:
+    """Where commands and workers of this test look for a server."""
+    return server.address
 
 
 @pytest.fixture
@@ -154,14 +166,14 @@ def workspace(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def environ(server: Server, caches: dict[str, str], queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
+def environ(address: str, caches: dict[str, str], queue: str, state_dir: Path, workspace: Path) -> dict[str, str]:
     """The environment of a command or worker of this test; add to it, or pass it to a process."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "GOPATH") if name in os.environ}
     return (
         caches
         | kept
         | {
-            "TEMPORAL_ADDRESS": server.address,
+            "TEMPORAL_ADDRESS": address,
             "PLANS_TASK_QUEUE": queue,
             "PLANS_STATE_DIR": str(state_dir),
             "PLANS_WORKSPACE": str(workspace),

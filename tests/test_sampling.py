@@ -30,7 +30,9 @@ def test_a_sample_of_slow_tests_and_of_modes_runs_for_every_change_and_the_rest_
     assert (f"{undo}[1-1]" in in_ci - by_default, f"{undo}[10-5]" in at_night - in_ci) == (True, True)
     modes = "test_control.py::test_a_paused_plan_starts_no_step_until_it_is_unpaused"
     assert [test for test in by_default if modes in test] == [f"{modes}[short]"]
-    assert {f"{modes}[{mode}]" for mode in ("plain", "short", "uncached")} <= in_ci
+    in_process = {f"{modes}[{history}]" for history in ("plain", "short", "uncached")}
+    assert in_process <= in_ci
+    assert {f"{modes}[{history}_on_server]" for history in ("plain", "short", "uncached")} <= at_night - in_ci
     assert any("test_kills.py" in test for test in in_ci)
     assert not [test for test in by_default if "kills.py" in test]
 

@@ -1,15 +1,21 @@
-"""Modes in which workflow tests run: `plain`; `short`, continue-as-new after ten events; `uncached`, always replaying.
+"""Where and how workflow tests run: in this process or on a server; with a long, a short, or an uncached history.
 
-An uncached worker replays the history at every workflow task. By default a test runs in `plain`, or in `short` if it is
-marked `crosses_runs`, because some state must survive continue-as-new. The nightly run (--nightly) uses all modes, and
-.ci/run (--sample) does for tests marked `every_mode`. The mark `modes` restricts a test to the modes it can run in.
-PLANS_TEST_MODES selects modes, comma-separated.
+| history | what it is for |
+| --- | --- |
+| plain | |
+| short | the plan continues as new after ten events, so state must survive that |
+| uncached | the worker replays the run before each workflow task |
+
+A test runs in process (`tests.kit.in_process`), unless it is marked `on_server` because it needs what only a server
+has; the nightly run (--nightly) runs each in process and on a server, with every history. By default the history is
+plain, or short if the test is marked `crosses_runs`; .ci/run (--sample) takes every history for tests marked
+`every_mode`. The mark `modes` restricts a test to histories. PLANS_TEST_MODES selects modes, comma-separated.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +26,13 @@ from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import CACHED_WORKFLOWS, build
 from tests.driving import Plans
+from tests.kit import in_process
 
+NOWHERE = "127.0.0.1:1"
+"""An address at which nothing listens."""
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 
 
@@ -30,48 +40,87 @@ TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 class Mode:
     """One way to run plans."""
 
-    name: str
+    history: str
+    on_server: bool
     history_limit: int | None = None
     cached: int = CACHED_WORKFLOWS
 
+    @property
+    def name(self) -> str:
+        """As in the ids of tests and in PLANS_TEST_MODES."""
+        return f"{self.history}_on_server" if self.on_server else self.history
 
-MODES = {mode.name: mode for mode in (Mode("plain"), Mode("short", history_limit=10), Mode("uncached", cached=0))}
+
+MODES = [
+    mode
+    for on_server in (False, True)
+    for mode in (
+        Mode("plain", on_server),
+        Mode("short", on_server, history_limit=10),
+        Mode("uncached", on_server, cached=0),
+    )
+]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
-    config.addinivalue_line("markers", "modes(*names): the only modes that the test can run in")
+    config.addinivalue_line("markers", "modes(*histories): the only histories that the test can run with")
+    config.addinivalue_line("markers", "on_server(why): not in process, because it needs what only a server has")
     config.addinivalue_line("markers", "crosses_runs: with a short history in the default run")
-    config.addinivalue_line("markers", "every_mode: in all modes in .ci/run (--sample), not in the nightly run only")
+    config.addinivalue_line("markers", "every_mode: with all histories in .ci/run (--sample), not at night only")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Parametrize every test with its modes."""
-    if "mode" not in metafunc.fixturenames:
-        return
-    marker = metafunc.definition.get_closest_marker("modes")
-    crosses_runs = metafunc.definition.get_closest_marker("crosses_runs") is not None
-    chosen = os.environ.get("PLANS_TEST_MODES")
-    names = modes(
-        tuple(marker.args) if marker else tuple(MODES),
-        crosses_runs,
-        chosen.split(",") if chosen else list(MODES) if _in_all_modes(metafunc) else None,
-    )
-    metafunc.parametrize("mode", [MODES[name] for name in names], ids=names)
+    if "mode" in metafunc.fixturenames:
+        found = modes(metafunc.definition, metafunc.config, os.environ.get("PLANS_TEST_MODES"))
+        metafunc.parametrize("mode", found, ids=[mode.name for mode in found])
 
 
-def _in_all_modes(metafunc: pytest.Metafunc) -> bool:
-    is_marked = metafunc.definition.get_closest_marker("every_mode") is not None
-    return bool(metafunc.config.getoption("nightly") or (is_marked and metafunc.config.getoption("sample")))
+def modes(test: pytest.Item, config: pytest.Config, chosen: str | None) -> list[Mode]:
+    """The modes a test runs in. `chosen`: names of those selected for this run, if any."""
 
+    def has(mark: str) -> bool:
+        return test.get_closest_marker(mark) is not None
 
-def modes(possible: Sequence[str], crosses_runs: bool, chosen: Sequence[str] | None) -> list[str]:
-    """The modes a test runs in. `possible`: those it supports; `chosen`: those selected for this test run, if any."""
-    wanted = chosen or (["short"] if crosses_runs else ["plain"])
-    return [name for name in possible if name in wanted] or list(possible[:1])
+    restricted, is_nightly = test.get_closest_marker("modes"), config.getoption("nightly")
+    needs_server = has("on_server") or config.getoption("oldest_server")
+    possible = [
+        mode
+        for mode in MODES
+        if (mode.on_server or not needs_server) and (restricted is None or mode.history in restricted.args)
+    ]
+    if chosen:
+        return [mode for mode in possible if mode.name in chosen.split(",")]
+    if is_nightly:
+        return possible
+    here = [mode for mode in possible if mode.on_server == needs_server]
+    if has("every_mode") and config.getoption("sample"):
+        return here
+    wanted = "short" if has("crosses_runs") else "plain"
+    return [mode for mode in here if mode.history == wanted] or here[:1]
 
 
 MakeWorker = Callable[..., Worker]
+
+
+@pytest.fixture
+def temporal_client(mode: Mode, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    """A client of the real server, or of one in this process that is the test's own."""
+    if mode.on_server:
+        yield request.getfixturevalue("server_client")
+        return
+    values = tmp_path / "values"
+    values.mkdir()
+    server = in_process.Server()
+    yield server.client(converter(LocalDirectory(values)))
+    server.stop()
+
+
+@pytest.fixture
+def address(mode: Mode, request: pytest.FixtureRequest) -> str:
+    """Of the real server, or of none."""
+    return str(request.getfixturevalue("server").address) if mode.on_server else NOWHERE
 
 
 @pytest.fixture

@@ -299,6 +299,7 @@ async def test_writing_over_a_file_the_run_read_or_made_asks_nobody(plans: Plans
 
 
 @pytest.mark.modes("plain")
+@pytest.mark.on_server("a program of another process")
 async def test_temporals_own_command_line_approves(plans: Plans, temporal_binary: Path, server: Server) -> None:
     plan = await plans.start([gate("s2")])
     await plan.until_asked("s2")

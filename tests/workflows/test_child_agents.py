@@ -118,6 +118,7 @@ async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
 
 @pytest.mark.parametrize("stopped_by", ["interrupt", only_nightly("cancel")])
 @pytest.mark.crosses_runs
+@pytest.mark.on_server("lists")
 async def test_a_resumed_plan_goes_on_with_the_agent_of_its_step_and_repeats_none_of_its_calls(
     serve: Serving, stopped_by: str
 ) -> None:

@@ -268,6 +268,7 @@ async def test_undoing_a_plan_undoes_what_its_child_plans_wrote(plans: Plans) ->
     assert not list(plans.workspace.glob("*.txt"))
 
 
+@pytest.mark.on_server("lists")
 async def test_child_plans_are_not_listed_as_plans(plans: Plans) -> None:
     plan = await plans.start([sub("run", steps=[work("a")])])
     await plan.ended()

@@ -79,6 +79,7 @@ async def decide_all(plan: Started, *, but: str = "") -> None:
             await runs.approve(plan.client, plan.id, Choice(step_id=path, by="ann", digest=item.digest))
 
 
+@pytest.mark.on_server("lists")
 async def test_a_pause_reaches_all_that_works_for_the_plan_and_so_does_its_end(serve: Serving) -> None:
     async with serve(story()) as agents:
         plan = await started(agents)
@@ -112,6 +113,7 @@ async def _all_below(plan: Started) -> dict[str, Any] | None:
     return found if len(found) == 8 else None
 
 
+@pytest.mark.on_server("lists")
 async def test_a_cancelled_plan_leaves_nothing_running(serve: Serving) -> None:
     async with serve(story()) as agents:
         plan = await started(agents)
@@ -166,6 +168,7 @@ async def test_a_rerun_repeats_what_is_below_the_step_and_nothing_else(serve: Se
             assert len(agents.llm.play.seen) - before == (2 if name == "sub" else 1), "by their last answer, at once"
 
 
+@pytest.mark.on_server("lists")
 async def test_all_that_is_asked_below_a_plan_is_shown_listed_and_decided_there(serve: Serving) -> None:
     async with serve(story()) as agents:
         agents.plans.go()
@@ -210,6 +213,7 @@ async def _gone(plan: Started, path: str) -> bool:
         return False
 
 
+@pytest.mark.on_server("lists")
 async def test_a_budget_is_shared_by_all_below_and_extended_once_for_all(serve: Serving) -> None:
     async with serve(story()) as agents:
         agents.plans.go()

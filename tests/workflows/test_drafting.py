@@ -161,6 +161,7 @@ async def test_what_is_changed_while_the_llm_writes_the_plan_waits_for_it(idle: 
 
 @pytest.mark.modes("plain")
 @pytest.mark.parametrize("update", ["edit", only_nightly("regenerate")])
+@pytest.mark.on_server("its history while nobody polls")
 async def test_a_change_that_comes_together_with_the_plan_is_made(
     idle: Plans, make_worker: MakeWorker, update: str
 ) -> None:
@@ -224,6 +225,7 @@ async def test_a_regenerated_plan_is_shown_as_a_difference_and_goes_back_to_revi
 
 
 @pytest.mark.modes("plain")
+@pytest.mark.on_server("lists")
 async def test_a_plan_that_temporal_itself_started_is_found_by_the_title_the_llm_gives_it(
     idle: Plans, make_worker: MakeWorker
 ) -> None:

@@ -91,6 +91,7 @@ async def test_a_plan_is_taken_back(plans: Plans) -> None:
     assert left == {"data.csv"}
 
 
+@pytest.mark.on_server("lists")
 async def test_listings_and_trials_of_an_undo_leave_no_rows_among_the_plans(plans: Plans) -> None:
     started = await run(plans)
     name = started.id.removeprefix("plan-")

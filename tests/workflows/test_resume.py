@@ -70,6 +70,7 @@ async def test_an_interrupted_plan_ends_and_goes_on_in_a_run_of_its_own(plans: P
 
 
 @pytest.mark.crosses_runs
+@pytest.mark.on_server("lists")
 async def test_both_runs_name_each_other_and_none_is_resumed_twice(plans: Plans) -> None:
     plan = await plans.start([work("a", args=WAITS), work("b", "a")])
     await _interrupted(plans, plan)

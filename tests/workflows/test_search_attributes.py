@@ -23,7 +23,7 @@ from tests.driving import Plans, Started, count, statuses, work
 from tests.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = pytest.mark.oldest_server
+pytestmark = [pytest.mark.oldest_server, pytest.mark.on_server("lists")]
 
 
 @pytest.mark.crosses_runs

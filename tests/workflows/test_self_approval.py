@@ -15,7 +15,7 @@ from tests.driving import Plans, step
 from tests.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("commands that call it")]
 
 ATTACK = """
 import asyncio, os, sys, time

@@ -20,6 +20,8 @@ from tests.driving import Plans
 from tests.runtime.test_task_queues import from_another_machine
 from tests.waiting import connected, until
 
+pytestmark = pytest.mark.on_server("how it shares steps among workers")
+
 STEPS = 40
 Pair = Callable[..., AbstractAsyncContextManager[None]]
 

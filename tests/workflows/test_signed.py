@@ -92,6 +92,7 @@ async def test_an_unsigned_decision_counts_for_nothing_and_is_told(
         assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.on_server("lists")
 async def test_the_end_of_a_pause_reaches_child_plans_with_a_signature_for_each(
     idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
 ) -> None:

@@ -131,6 +131,7 @@ async def replays(plan: Started) -> None:
 
 
 @pytest.mark.parametrize("reapply", REAPPLY)
+@pytest.mark.on_server("resets")
 async def test_a_decision_from_before_a_reset_approves_nothing_after_it(
     idle: Plans, owner: Client, make_worker: MakeWorker, reapply: str
 ) -> None:
@@ -156,6 +157,7 @@ async def test_a_decision_from_before_a_reset_approves_nothing_after_it(
         await plan.handle.terminate()
 
 
+@pytest.mark.on_server("resets")
 async def test_a_decision_that_was_not_used_before_a_reset_is_void_after_it(
     idle: Plans, owner: Client, make_worker: MakeWorker
 ) -> None:
@@ -180,6 +182,7 @@ async def test_a_decision_that_was_not_used_before_a_reset_is_void_after_it(
         await plan.handle.terminate()
 
 
+@pytest.mark.on_server("resets")
 async def test_a_continued_run_that_is_reset_keeps_no_decision_that_it_was_given(
     idle: Plans, owner: Client, make_worker: MakeWorker
 ) -> None:
@@ -228,6 +231,7 @@ def decided_to_start(events: Any) -> bool:
     )
 
 
+@pytest.mark.on_server("resets")
 async def test_a_waiver_counts_for_one_run_and_not_after_a_reset(
     idle: Plans, owner: Client, make_worker: MakeWorker
 ) -> None:
@@ -244,6 +248,7 @@ async def test_a_waiver_counts_for_one_run_and_not_after_a_reset(
         await terminated(plan.client, plan.id)
 
 
+@pytest.mark.on_server("replays its history")
 async def test_nothing_from_before_a_plan_was_terminated_counts_when_it_is_started_again(
     idle: Plans, owner: Client, make_worker: MakeWorker, settings: Settings
 ) -> None:
@@ -286,6 +291,7 @@ async def test_nothing_from_before_a_plan_was_terminated_counts_when_it_is_start
 
 
 @pytest.mark.parametrize("how", ["resume", "rerun"])
+@pytest.mark.on_server("lists")
 async def test_a_decision_about_a_plan_approves_nothing_in_the_run_that_continues_it(
     idle: Plans, owner: Client, make_worker: MakeWorker, settings: Settings, how: str
 ) -> None:

@@ -103,6 +103,7 @@ def replayer(client: Client) -> Replayer:
 
 
 @pytest.mark.modes("plain", "uncached")
+@pytest.mark.on_server("replays its history")
 async def test_a_refusal_for_missing_content_stays_one_when_the_content_appears(plans: Plans, tmp_path: Path) -> None:
     plan = await waiting(plans)
     other = elsewhere(plans.client, tmp_path / "other")
@@ -119,6 +120,7 @@ async def test_a_refusal_for_missing_content_stays_one_when_the_content_appears(
 
 @pytest.mark.parametrize("sent", ["signal", "update"])
 @pytest.mark.modes("plain")
+@pytest.mark.on_server("replays its history")
 async def test_a_replay_waits_for_content_that_was_there_the_first_time(
     plans: Plans, tmp_path: Path, sent: str
 ) -> None:

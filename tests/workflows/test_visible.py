@@ -13,6 +13,7 @@ from temporalio.converter import DataConverter
 from tests.driving import Plans, work
 
 
+@pytest.mark.on_server("what markers say")
 async def test_steps_and_timers_carry_their_descriptions(plans: Plans) -> None:
     nap = {"id": "nap", "tool": "sleep", "args": {"seconds": 0.1}}
     plan = await plans.start([work("a", description="Count the rows"), work("b", "a"), nap])
