@@ -107,6 +107,7 @@ async def test_an_undo_without_the_key_restores_nothing(
         assert (idle.workspace / "orig.txt").read_text() == "ORIGINAL"
 
 
+@pytest.mark.on_server("resets")
 async def test_a_signed_undo_that_is_copied_from_the_history_restores_nothing(
     idle: Plans, owner: Client, make_worker: MakeWorker
 ) -> None:
