@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from plansurvive.activities.attempt.errors import bounded, one_line
 from plansurvive.activities.tools.tool import ToolContext
-from plansurvive.features.tool_servers.connection import Connection
 from plansurvive.features.tool_servers.flow import GONE, NOT_SENT, TOO_MUCH
 from plansurvive.features.tool_servers.program import unavailable
 from plansurvive.features.tool_servers.results import failed, too_large, value_of
+from plansurvive.features.tool_servers.server_connection import Connection
 from plansurvive.features.tool_servers.tool_server import ToolServer
 from plansurvive.plans.errors import ToolError
 

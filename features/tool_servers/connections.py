@@ -22,10 +22,10 @@ from plansurvive.activities.attempt.errors import bounded, one_line
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.features.tool_servers.calling import called
-from plansurvive.features.tool_servers.connection import ANSWER_SECONDS, Connection, Wire
 from plansurvive.features.tool_servers.flow import flooded, most_of_message
 from plansurvive.features.tool_servers.log import ServerLog
 from plansurvive.features.tool_servers.program import Site, hint_of, start, unavailable
+from plansurvive.features.tool_servers.server_connection import ANSWER_SECONDS, Connection, Wire
 from plansurvive.features.tool_servers.tool_server import ToolServer
 from plansurvive.plans.errors import PlanError, ToolError
 

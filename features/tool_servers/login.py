@@ -57,7 +57,7 @@ async def _logged_in(
 
     from plansurvive.activities.network.address_policy import AddressPolicy
     from plansurvive.activities.network.own_servers import own_servers
-    from plansurvive.features.tool_servers.connection import Connection
+    from plansurvive.features.tool_servers.server_connection import Connection
     from plansurvive.features.tool_servers.tokens import StoredTokens, metadata_of
     from plansurvive.features.tool_servers.web import Web
 

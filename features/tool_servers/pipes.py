@@ -25,7 +25,7 @@ from plansurvive.plans.errors import ToolError
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from plansurvive.features.tool_servers.connection import Streams
+    from plansurvive.features.tool_servers.server_connection import Streams
 
 READ_BYTES = 262_144
 MAX_NOISE = 200

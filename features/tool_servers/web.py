@@ -36,7 +36,7 @@ from plansurvive.plans.errors import ToolError
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream
 
-    from plansurvive.features.tool_servers.connection import Streams
+    from plansurvive.features.tool_servers.server_connection import Streams
 
 CONNECT_SECONDS = 10.0
 AT_END_SECONDS = 5.0
