@@ -72,6 +72,12 @@ def remarks_of(result: ResultView) -> list[str]:
     return [sentence for side in sides("remarks") for sentence in side.remarks(result)]
 
 
+def options_of_features(command: str) -> dict[str, tuple[str, str]]:
+    """The options that features add to a command: name -> (metavar, sentence). Data of their packages alone."""
+    packages: Sequence[ModuleType] = import_module("plansurvive.features").packages()
+    return {name: data for each in packages for name, data in getattr(each, "OPTIONS", {}).get(command, {}).items()}
+
+
 def commands_of_features() -> dict[str, tuple[str, str]]:
     """The command table of the features: name -> (`module:function`, sentence). Data of their packages alone.
 

@@ -6,7 +6,7 @@ two contradict each other: a plan that was terminated is not running, whatever i
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -80,21 +80,23 @@ async def list_plans(
     awaiting: bool = False,
     statuses: Collection[PlanStatus] = (),
     since: datetime | None = None,
+    kept: Sequence[Callable[[Listed], bool]] = (),
 ) -> AsyncIterator[Listed]:
     """The plans of the server, newest first if the server sorts them; those that run as steps of others are left out.
 
     `running`: only plans that have not ended. `limit`: at most this many. `agents`: with agents, and plans that run as
     steps. `schedule`: only those that the schedule of this name started. `awaiting`: only those that may await a
     person, if the server has the search attributes that tell. `statuses`: only plans with one of these. `since`: only
-    those that started at that time or later. Raises NotConnected, BadPlanId for what cannot be a name.
+    those that started at that time or later. `kept`: only those for which all of these say so. Raises NotConnected,
+    BadPlanId for what cannot be a name.
     """
     query, left = _query(running, agents, schedule, since), limit
     try:
         # The index does not know the status exactly (a terminated plan), so `statuses` are sorted out here.
-        wanted = client.list_workflows(query + f" AND {AWAITING}" * awaiting, limit=None if statuses else limit)
+        wanted = client.list_workflows(query + f" AND {AWAITING}" * awaiting, limit=None if statuses or kept else limit)
         async for execution in wanted:
             listed = await _listed(execution)
-            if statuses and listed.status not in statuses:
+            if (statuses and listed.status not in statuses) or not all(keeps(listed) for keeps in kept):
                 continue
             yield listed
             left = None if left is None else left - 1
@@ -104,8 +106,9 @@ async def list_plans(
         if not awaiting or error.status is not RPCStatusCode.INVALID_ARGUMENT:
             raise translated(error, "") from error
         everything = list_plans(
-            client, running=running, limit=limit, agents=agents, schedule=schedule, statuses=statuses, since=since
-        )
+            client, running=running, limit=limit, agents=agents, schedule=schedule, statuses=statuses, since=since,
+            kept=kept,
+        )  # fmt: skip
         async for listed in everything:
             yield listed
 

@@ -22,6 +22,9 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
 - `foresight`: `foresight(site)`, for a dry run: what would come of a call (`features.forecast.seam`)
+- `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given
+- `doctor`: `findings(settings, environ)`, its rows of `plan doctor` about this machine
+- `doctor_of_server`: `findings(settings, connection)`, asynchronous, its rows about the server and its workers
 - `pages`: what it adds to the web page (`client/pages.py`)
 """
 
@@ -56,7 +59,9 @@ FEATURES: tuple[str, ...] = (
 def packages() -> list[ModuleType]:
     """The packages of the features, which hold data about them and import nothing.
 
-    `COMMANDS`: see above. `REACHES_OUT`: an evaluation, which replays records, leaves the feature out.
+    `COMMANDS`: see above. `OPTIONS`, if it has any: command -> its further options, name -> (metavar, sentence); one
+    without a metavar is a flag, one whose metavar ends with `...` may be given more than once. `REACHES_OUT`: an
+    evaluation, which replays records, leaves the feature out.
     """
     return [import_module(f"{__name__}.{name}") for name in FEATURES]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.cli import output, session
+from plansurvive.client.cli.more_options import NONE, Given, with_more
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.listing import Listed, list_plans
@@ -19,6 +20,7 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.views.spans import left
+from plansurvive.runtime.feature import sides
 
 if TYPE_CHECKING:
     from plansurvive.client.overview.standing import (
@@ -32,6 +34,7 @@ _BY_ITSELF = {PlanStatus.REVIEW: "begin", PlanStatus.PAUSED: "unpause"}
 """What a plan awaits by its status alone."""
 
 
+@with_more("list")
 def list_(
     running: Annotated[bool, typer.Option("--running", help="Only plans that have not ended.")] = False,
     awaiting: Annotated[bool, typer.Option("--awaiting", help="Only plans that await a person.")] = False,
@@ -47,17 +50,19 @@ def list_(
         str | None, typer.Option("--schedule", metavar="NAME", help="Only the runs of this schedule.")
     ] = None,
     as_json: AsJson = False,
+    more: Given = NONE,
 ) -> None:
     """List plans, newest first."""
     statuses, begin = _statuses(status or []), _time(since)
+    kept = [side.kept(more) for side in sides("filters")] if more else []
 
     async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:
         if awaiting:
             plans = list_plans(here.client, running=True, awaiting=True)
-            found = [each async for each in plans if _keeps(each, statuses, begin, schedule)]
+            found = [each async for each in plans if _keeps(each, statuses, begin, schedule) and _all(kept, each)]
         else:
             plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,
-                               since=begin)  # fmt: skip
+                               since=begin, kept=kept)  # fmt: skip
             found = [each async for each in plans]
         known = await _standings(here, found)
         if awaiting:
@@ -68,7 +73,7 @@ def list_(
     if found or as_json:
         _show(found, known, as_json)
     else:
-        output.say(_nothing(running, awaiting, statuses, since, schedule))
+        output.say(_nothing(running, awaiting, statuses, since, schedule, more))
 
 
 def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> None:
@@ -188,13 +193,20 @@ def _time(text: str | None) -> datetime | None:
         ) from None
 
 
-def _nothing(running: bool, awaiting: bool, statuses: list[PlanStatus], since: str | None, schedule: str | None) -> str:
+def _all(kept: Sequence[Callable[[Listed], bool]], each: Listed) -> bool:
+    return all(keeps(each) for keeps in kept)
+
+
+def _nothing(
+    running: bool, awaiting: bool, statuses: list[PlanStatus], since: str | None, schedule: str | None, more: Given
+) -> str:
     """What an empty list means: which filters were used, and what to do."""
-    if schedule is not None and not (running or awaiting or statuses or since):
+    if schedule is not None and not (running or awaiting or statuses or since or more):
         return f"No runs of schedule {line(schedule)}. What it will do: plan schedule show {line(schedule)}"
     parts = ["is running"] if running else []
     parts += ["awaits a person"] if awaiting else []
     parts += [f"has the status {' or '.join(each.value for each in statuses)}"] if statuses else []
     parts += [f"was started since {line(since)}"] if since else []
     parts += [f"was started by schedule {line(schedule)}"] if schedule else []
+    parts += [f"fits --{name.replace('_', '-')}" for name in more]
     return f"No plan {' and '.join(parts)}. All plans: plan list" if parts else "No plans yet. Start one: plan run FILE"
