@@ -42,6 +42,7 @@ FEATURES: tuple[str, ...] = (
     "limits",
     "notify",
     "locks",
+    "quotas",
     "deadline",
     "secrets",
     "templates",

@@ -1,0 +1,83 @@
+"""The activities of quotas: start the keeper of a label with a request, and ask which of its holders have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from temporalio import activity
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.service import RPCError, RPCStatusCode
+
+from plansurvive.activities.feature import InWorker
+from plansurvive.features.quotas.model import PlaceRequest, Quotas
+from plansurvive.features.quotas.quotas_file import read_quotas
+from plansurvive.plans.parts import Part
+from plansurvive.runtime.settings import Settings
+
+RPC_TIMEOUT = timedelta(seconds=5)
+TOGETHER = 20
+"""Plans that are asked about at the same time."""
+
+
+@activity.defn(name="ask_for_place")
+async def ask_for_place(request: PlaceRequest) -> None:
+    """Send the request to the keeper of the label, which begins if there is none. Asking again changes nothing."""
+    await activity.client().start_workflow(
+        "QuotaWorkflow",
+        id=request.key,
+        task_queue=activity.info().task_queue,
+        start_signal="ask",
+        start_signal_args=[request.model_dump(mode="json")],
+        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+        id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+        static_summary=f"plans with the label {request.label}"[:200],
+        rpc_timeout=RPC_TIMEOUT,
+    )
+
+
+@activity.defn(name="ended_of_quota")
+async def ended_of_quota(holders: list[PlaceRequest]) -> list[str]:
+    """The tokens of the plans that have ended, however they did. Raises RPCError, which is retried."""
+    found: list[str] = []
+    for first in range(0, len(holders), TOGETHER):
+        some = holders[first : first + TOGETHER]
+        over = await asyncio.gather(*(_has_ended(activity.client(), each) for each in some))
+        found += [each.token for each, ended in zip(some, over, strict=True) if ended]
+    return found
+
+
+async def _has_ended(client: Client, request: PlaceRequest) -> bool:
+    handle = client.get_workflow_handle(request.workflow_id, first_execution_run_id=request.run_id)
+    try:
+        found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        if error.status is not RPCStatusCode.NOT_FOUND:
+            raise
+        return True
+    first = found.raw_description.workflow_execution_info.first_run_id
+    return found.status is not WorkflowExecutionStatus.RUNNING or (bool(first) and first != request.run_id)
+
+
+class Worker(InWorker):
+    """Quotas in a worker: its activities, and what quotas.toml said when it started."""
+
+    feature = "quotas"
+
+    def __init__(self, client: Client, settings: Settings, fault: Callable[[str], None]) -> None:
+        """Raises SettingError for a bad quotas.toml."""
+        super().__init__(client, settings, fault)
+        self._labels = dict(read_quotas(settings))
+
+    def activities(self) -> Sequence[Callable[..., object]]:
+        """`ask_for_place` and `ended_of_quota`."""
+        return ask_for_place, ended_of_quota
+
+    def facts(self) -> Part | None:
+        """How many plans at a time a label may have; None without quotas.toml."""
+        return Quotas(labels=self._labels) if self._labels else None
+
+
+IN_WORKER = Worker
