@@ -1,5 +1,5 @@
 """At most so many plans at a time with the same label: docs/quotas.md."""
 
 REACHES_OUT = True
-COMMANDS = {"quotas": ("commands:quotas", "Show how many plans a label may have at a time, and which wait.")}
+COMMANDS = {"quotas": ("commands:quotas", "Show the limits of plans per label, and which wait.")}
 OPTIONS = {"list": {"label": ("NAME[=VALUE]...", "Only plans with this label; may be given more than once.")}}

@@ -16,7 +16,7 @@ MAX_SHOWN = 10
 
 
 def quotas(as_json: AsJson = False) -> None:
-    """Show how many plans a label may have at a time, and which wait."""
+    """Show the limits of plans per label, and which wait."""
     session.run(lambda here: _show(here, as_json))
 
 

@@ -224,6 +224,7 @@ async def test_a_worker_with_the_cache_off_calls_every_tool(joining: Plans, serv
 
 
 async def test_steps_that_can_never_take_a_result_are_said_when_the_plan_is_checked(settings: Settings) -> None:
+    from plansurvive.client.feature import language
     from plansurvive.plans.definition.validation import problems
     from plansurvive.plans.model import Plan
 
@@ -234,5 +235,8 @@ async def test_steps_that_can_never_take_a_result_are_said_when_the_plan_is_chec
         {"id": "d", "tool": "run_command", "args": {"command": "make"}, "cache": {"reads": ["src/**"]}},
     ]
     specs = {name: each.spec for name, each in load_tools([]).items()}
-    found = [(each.step_id, each.code) for each in problems(Plan.model_validate({"steps": given}), specs)]
+    found = [
+        (each.step_id, each.code)
+        for each in problems(Plan.model_validate({"steps": given}), specs, language=language())
+    ]
     assert found == [("a", "CACHE_NEVER"), ("b", "BAD_CACHE"), ("c", "CACHE_NEVER")]
