@@ -26,7 +26,7 @@ from tests.servers import development_server
 from tests.waiting import connected, until
 from tests.workflows.conftest import TOOLS
 
-pytestmark = [pytest.mark.slow, pytest.mark.modes("plain")]
+pytestmark = [pytest.mark.slow, pytest.mark.modes("plain"), pytest.mark.on_server("priorities and fair shares")]
 BIG, SMALL = 120, 8
 UNFAIR = "matching.enableFairness=false"
 

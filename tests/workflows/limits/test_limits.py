@@ -20,7 +20,7 @@ from plansurvive.plans.views.live import attempt_text
 from tests.driving import WAITS, Plans, step, terminated
 from tests.waiting import connected, until
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("rates in real time, and several clients")]
 MakeWorker = Callable[..., Worker]
 
 
@@ -108,7 +108,6 @@ def _now(workspace: Path) -> set[str]:
     return {name for name in names if names.count(name) > names.count(f"-{name}")}
 
 
-@pytest.mark.on_server("pending attempts")
 async def test_a_step_that_waits_says_for_what_holds_no_slot_and_can_be_cancelled(
     idle: Plans, make_worker: MakeWorker, limited: Callable[[str], Path], temporal_client: Client
 ) -> None:

@@ -10,7 +10,7 @@ from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
 from tests.driving import Plans, Started, work
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("rates in real time, and several clients")]
 
 
 async def test_steps_and_child_plans_have_the_priority_and_the_key_of_their_plan(
