@@ -68,6 +68,7 @@ async def test_wherever_an_agent_is_interrupted_it_ends_as_if_it_had_not_been(se
 @pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.crosses_runs
+@pytest.mark.on_server("lists")
 async def test_the_runs_of_agents_are_in_the_history_and_it_can_be_made_anew(
     serve: Serving, settings: Settings
 ) -> None:

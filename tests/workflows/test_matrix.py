@@ -74,7 +74,7 @@ APART = {
     "clear-session": "each agent and child plan has a session of its own, and is named",
     "watch-files": "reports files to the plan that is named",
     **dict.fromkeys(
-        ("limits", "notify", "web", "mcp", "up", "down", "doctor", "keys", "secrets", "codec", "worker"),
+        ("limits", "quotas", "notify", "web", "mcp", "up", "down", "doctor", "keys", "secrets", "codec", "worker"),
         "about the machine, not about a plan",
     ),
 }

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.modes("plain")
 
 @pytest.mark.slow
 @pytest.mark.sampled
+@pytest.mark.on_server("queries while a workflow task is answered")
 async def test_a_costly_plan_that_was_queried_while_it_was_checked_replays(plans: Plans) -> None:
     steps = [work(f"s{n}", when=f"inputs.x{DOUBLED}|length(to_string(@)) > `{n}`") for n in range(5)]
     started = await plans.start(steps, inputs=INPUTS)

@@ -331,6 +331,7 @@ REPEATED: dict[str, dict[str, Any]] = {
 @pytest.mark.sampled
 @pytest.mark.modes("plain")
 @pytest.mark.parametrize("how", REPEATED)
+@pytest.mark.on_server("cron and retries of workflows")
 async def test_a_hand_made_run_that_the_server_repeats_cannot_bring_its_own_rule(
     idle: Plans, owner: Client, make_worker: MakeWorker, queue: str, how: str
 ) -> None:

@@ -35,6 +35,7 @@ HARMLESS = {
     "WorkspaceLockWorkflow": {"has_ended"},  # asks the server; who may terminate it may let two plans in, signed or not
     "PruneWorkflow": {"prune"},  # bounded by the worker's settings; below
     "NotifyWorkflow": {"notify"},  # sends only what a worker signed; below
+    "QuotaWorkflow": {"ended_of_quota"},  # asks the server; gives places as locks do
     "LimitsWorkflow": set[str](),  # who may terminate it starts every count anew, signed or not
 }
 """Types whose starts are not signed, and the only activities that they may call: each does no harm when forged, or none
