@@ -84,7 +84,7 @@ NOT_THERE = {
     "schema": "it is for editors",
     "mcp servers": "the page of tools shows what they offer; only whoever runs the machine may have them asked again",
     "mcp login": "the browser returns to the machine that runs the workers, and the token is kept there",
-    "quotas": "a plan that waits for its place says so on its page; the limits are in a file of whoever runs the machine",
+    "quotas": "a plan that waits for its place says so on its page; the limits are in a file of the machine",
     "notify list": "it shows the settings of the machine that serves the page",
     "notify test": "it tries the settings of the machine that serves the page",
     "keys new": "keys are for whoever runs the machine, and never shown in a browser",
