@@ -38,10 +38,18 @@ class SummaryWriter:
 
     @activity.defn(name="write_summary", no_thread_cancel_exception=True)
     def write_summary(self, file: SummaryFile) -> str:
-        """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk."""
+        """Write the summary; returns its path. The activity's retry policy retries OSError, such as a full disk.
+
+        It survives a power cut: the history of agents is recovered from theirs.
+        """
+        return self.write(file, durable=True)
+
+    def write(self, file: SummaryFile, *, durable: bool) -> str:
+        """Write the summary, `durable` as of `write_whole`; returns its path."""
         folder = self.directory / "runs" / Path(file.plan_id).name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_whole(folder / "SUMMARY.md", self.sealing.text(file.markdown).encode(), ".summary-")
+        text = self.sealing.text(file.markdown)
+        write_whole(folder / "SUMMARY.md", text.encode(), ".summary-", durable=durable)
         if activity.in_activity() and (workflow_id := activity.info().workflow_id):
             scratch.discard(self.directory, workflow_id)
         return str(folder / "SUMMARY.md")
@@ -63,8 +71,9 @@ class EndRecorder:
         """
         written = run.payload.data.decode()
         record = shown.model_copy(update={"run": await self.values.kept(written) or written})
-        # Side by side: each waits for the disk.
-        claim, _ = await asyncio.gather(self._claim(record), asyncio.to_thread(self.summaries.write_summary, file))
+        # Side by side: each waits for the disk. The file is not synced, as `plan summary` prints it from the record.
+        writing = asyncio.to_thread(self.summaries.write, file, durable=False)
+        claim, _ = await asyncio.gather(self._claim(record), writing)
         return record.model_copy(update={"claim": claim})
 
     async def _claim(self, record: EndRecord) -> LargeValue | None:

@@ -22,6 +22,7 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "init": ("init:init", "Make a project: a first plan, a tool and its test."),
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
+    "call": ("call:call", "Call a tool once, as a plan of one step."),
     "make": ("make:make", "Have the LLM write a plan."),
     "check": ("check:check_file", "Report every problem of a plan file."),
     "list": ("list_plans:list_", "List plans, newest first."),

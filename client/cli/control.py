@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from plansurvive.client import runs
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.asking import coloured, compared
-from plansurvive.client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version
+from plansurvive.client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version, json_object
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.errors import PlanClosed
@@ -39,7 +38,13 @@ def approve(
 ) -> None:  # fmt: skip
     """Approve a step, now or before it awaits approval. Shows the call that is approved."""
     named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember}
-    choice = Choice(step_id=step, by=by or who(), comment=comment, args=_args(args), **named)
+    choice = Choice(
+        step_id=step,
+        by=by or who(),
+        comment=comment,
+        args=None if args is None else json_object(args, "--args"),
+        **named,
+    )
     sentence = session.run(lambda here: _decide(here, plan, choice, approved=True))
     _report(plan, sentence, as_json, stepId=step, approved=True)
 
@@ -132,15 +137,3 @@ def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:
         output.show_json({"planId": plan_id(plan), **found, "message": sentence})
     else:
         output.show(f"{plan_id(plan)}: {sentence}")
-
-
-def _args(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise PlanError(f"--args is not valid JSON: {error}", "INVALID_ARGS") from error
-    if not isinstance(found, dict):
-        raise PlanError('--args is not a JSON object; write {"name": value}', "INVALID_ARGS")
-    return found

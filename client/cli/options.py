@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
 from plansurvive.client.cli import output
+from plansurvive.plans.errors import PlanError
 
 
 def complete_plan(incomplete: str) -> list[str]:
@@ -56,6 +58,17 @@ def group(help: str) -> typer.Typer:
             output.show(context.get_help())
 
     return app
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    """The JSON object that an option gives. Raises PlanError (INVALID_ARGS)."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"{option} is not valid JSON: {error}", "INVALID_ARGS") from error
+    if not isinstance(found, dict):
+        raise PlanError(f'{option} is not a JSON object; write {{"name": value}}', "INVALID_ARGS")
+    return found
 
 
 Refresh = Annotated[bool, typer.Option("--refresh", help="Ask all servers of mcp.toml again, also those asked lately.")]

@@ -131,7 +131,7 @@ def start(request: Request, as_json: bool) -> None:
 
 
 async def _run(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:
-    started = await _start(here, request)
+    started = await started_from(here, request)
     begun.append(started)
     link = here.link(started.workflow_id)
     screen = screen_here() if request.flags.review and not as_json else None
@@ -139,7 +139,7 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         _say_in_review(started.plan_id)
     if as_json:
         summary = await runs.wait(here.client, started.plan_id)
-        output.show_json(_as_json(started, link) | {"summary": summary.to_json()})
+        output.show_json(started_as_json(started, link) | {"summary": summary.to_json()})
         return summary
     page = here.page(started.plan_id)
     output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, page))))
@@ -159,10 +159,10 @@ def _say_in_review(name: str) -> None:
 
 
 async def _start_and_print(here: Connected, request: Request, as_json: bool) -> None:
-    started = await _start(here, request)
+    started = await started_from(here, request)
     link = here.link(started.workflow_id)
     if as_json:
-        output.show_json(_as_json(started, link))
+        output.show_json(started_as_json(started, link))
         return
     rows = [f"plan      {started.plan_id}", f"workflow  {started.workflow_id}"]
     page = here.page(started.plan_id)
@@ -170,7 +170,8 @@ async def _start_and_print(here: Connected, request: Request, as_json: bool) -> 
     output.show("\n".join(rows + ([f"page      {page}"] if page else [])))
 
 
-async def _start(here: Connected, request: Request) -> Started:
+async def started_from(here: Connected, request: Request) -> Started:
+    """Start a checked plan. Says its warnings; raises PlanRefused for tools that this machine's worker lacks."""
     if request.unknown_tools and here.keeps_worker:
         raise PlanRefused(request.unknown_tools, request.file)
     if request.warnings or request.unknown_tools:
@@ -198,5 +199,6 @@ async def _since(here: Connected, request: Request) -> str:
     return found
 
 
-def _as_json(started: Started, link: str | None) -> dict[str, object]:
+def started_as_json(started: Started, link: str | None) -> dict[str, object]:
+    """What `--json` says of a plan that was started."""
     return started.model_dump(mode="json") | {"ui": link}

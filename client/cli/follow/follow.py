@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from rich.text import Text
 
 from plansurvive.client import runs
 from plansurvive.client.cli.asking import compared
+from plansurvive.client.cli.console import SafeConsole
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
@@ -29,15 +31,18 @@ SHOWN = 10
 _STYLE = {"completed": MARKS["completed"], "failed": MARKS["failed"]}
 
 
-async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
-    """Show progress until the plan has ended; returns its summary. Raises InvalidPlan if the worker rejected it."""
+async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[str], None] = show) -> Summary:
+    """Show progress until the plan has ended; returns its summary. Raises InvalidPlan if the worker rejected it.
+
+    `rows` prints what a file or a pipe gets instead of the board.
+    """
     try:
         if as_json:
             await _print_events(here, plan)
         elif sys.stdout.isatty():
             await Screen(here, plan_id(plan), who()).follow()
         else:
-            await _print_lines(here, plan)
+            await _print_lines(here, plan, rows)
     except PlanError as error:
         # A plan that was refused at its start answers no queries: its result raises the reason.
         if error.code == "QUERY_FAILED" and await has_ended(here.client, plan):
@@ -46,8 +51,8 @@ async def follow(here: Connected, plan: str, *, as_json: bool) -> Summary:
     return await runs.wait(here.client, plan)
 
 
-def show_summary(summary: Summary) -> None:
-    """Print the summary of a plan."""
+def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
+    """Print the summary of a plan, on standard output unless another console is given."""
     sign, style = _STYLE.get(summary.status.value, ("!", "yellow"))
     done = sum(summary.counts.get(status, 0) for status in ("completed", "skipped"))
     total = summary.counts.get("total", 0)
@@ -72,7 +77,7 @@ def show_summary(summary: Summary) -> None:
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
     for command, what in next_actions(summary):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
-    out().print(Text("\n").join(rows))
+    (console or out()).print(Text("\n").join(rows))
 
 
 def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Summary) -> list[Text]:
@@ -95,16 +100,16 @@ async def _print_events(here: Connected, plan: str) -> None:
         show_json(event.to_json(), on_one_line=True)
 
 
-async def _print_lines(here: Connected, plan: str) -> None:
+async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:
     view = await runs.brief(here.client, plan, say)
     lines = Digest(plan_id(plan), view)
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
-            show(row)
+            rows(row)
     since = view.seq if lines.is_big else 0
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
         await lines.look(event, partial(compared, here))
         for row in lines.of(event):
-            show(row)
+            rows(row)
