@@ -6,20 +6,28 @@ others (`runtime.feature`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plansurvive.runtime.feature import sides
 
 if TYPE_CHECKING:  # `plan --help` loads neither
+    from temporalio.client import Client
+
     from plansurvive.plans.definition.language import Language
     from plansurvive.plans.feature import RuleSet
     from plansurvive.plans.model import Plan, Problem, ToolSpec
+    from plansurvive.plans.parts import Part
     from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
+
+
+Choice: TypeAlias = "Callable[[Client | None, str, Callable[[str], None]], Awaitable[Part | None]]"
+"""Makes a part of a run's options of what was given. Its arguments: the client of the plan's server, or None
+without one; the plan's title; a function that prints a remark. Raises PlanError."""
 
 
 def specs_of(settings: Settings) -> dict[str, ToolSpec]:
@@ -40,6 +48,12 @@ def rules_of_features() -> RuleSet:
     from plansurvive.plans.feature import RuleSet
 
     return RuleSet([side.RULES for side in sides("rules")])
+
+
+def choices_of(given: Mapping[str, Any]) -> list[Choice]:
+    """What features make of their options of a command that starts a plan. Raises PlanError BAD_USAGE."""
+    found = [side.choice(given) for side in sides("starting")] if given else []
+    return [each for each in found if each is not None]
 
 
 def problems_of(plan: Plan, settings: Settings) -> list[Problem]:

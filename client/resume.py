@@ -187,7 +187,9 @@ async def _new_run(
                 agent.run = agent.run if waivers else unwaived(agent.run)
                 return await _resume_agent(client, agent, new_id, now, queue, by, workspace)
             new = placed(make(run, new_id, now), workspace)
-            new.options = new.options.model_copy(update={"parts": rules_of_features().parts_for_next(run)})
+            new.options = new.options.model_copy(
+                update={"parts": rules_of_features().parts_for_next(run, rerun=by is None)}
+            )
             return await start_run(client, new if waivers else unwaived(new), queue)
         except PlanExists:  # another client took this number in the meantime
             continue

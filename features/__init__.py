@@ -22,6 +22,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
 - `foresight`: `foresight(site)`, for a dry run: what would come of a call (`features.forecast.seam`)
+- `starting`: `choice(given)`, what is made of its own of the options given to a command that starts a plan (`Choice` in
+  client/feature.py), or None
 - `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given
 - `doctor`: `findings(settings, environ)`, its rows of `plan doctor` about this machine
 - `doctor_of_server`: `findings(settings, connection)`, asynchronous, its rows about the server and its workers
@@ -61,7 +63,8 @@ def packages() -> list[ModuleType]:
     """The packages of the features, which hold data about them and import nothing.
 
     `COMMANDS`: see above. `OPTIONS`, if it has any: command -> its further options, name -> (metavar, sentence); one
-    without a metavar is a flag, one whose metavar ends with `...` may be given more than once. `REACHES_OUT`: an
+    without a metavar is a flag, one whose metavar ends with `...` may be given more than once. Those of `run` are also
+    of the other commands that start a plan, `start` and `template run`. `REACHES_OUT`: an
     evaluation, which replays records, leaves the feature out.
     """
     return [import_module(f"{__name__}.{name}") for name in FEATURES]

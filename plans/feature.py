@@ -14,7 +14,7 @@ of one protocol:
 What a feature keeps in a run is a part (`plans.parts`). A seam that no feature fills costs nothing: those that fill it
 are collected once.
 
-    RULES = Rules("notify", for_child=lambda run: ChildPart(...))
+    RULES = Rules("notify", for_child=lambda run, step, plan: ChildPart(...))
 """
 
 from __future__ import annotations
@@ -43,12 +43,16 @@ class Rules:
 
     Example: `tool_servers` passes on which definitions of tools the plan was checked with.
     """
-    for_next: Callable[[Run], Part | None] | None = None
-    """What a run that continues this ended one is started with, in place of this run's part of its options."""
-    for_child: Callable[[Run], Part | None] | None = None
+    for_next: Callable[[Run, bool], Part | None] | None = None
+    """What a run that continues this ended one is started with, in place of this run's part of its options.
+
+    True: it reruns steps that are done. Example: `cache` then takes no earlier results.
+    """
+    for_child: Callable[[Run, Step, Plan | None], Part | None] | None = None
     """What a child plan or an agent of this run is started with, as a part of its options.
 
-    Asked when a step starts one. Example: `notify` passes on who is notified of the plan.
+    Asked when a step starts one, with the child's plan, which has its id; None: an agent. Example: `notify` passes on
+    who is notified of the plan.
     """
     checked: Callable[[Run, datetime], None] | None = None
     """What follows from the facts of the plan's workers, which have just been recorded; the plan has not begun."""
@@ -95,13 +99,13 @@ class RuleSet:
         """The parts of the options that a plan is started with."""
         return _by_feature(seam(plan, tools) for seam in self._for_start)
 
-    def parts_for_next(self, run: Run) -> dict[str, Any]:
+    def parts_for_next(self, run: Run, *, rerun: bool = False) -> dict[str, Any]:
         """The parts of the options that a run which continues this one is started with."""
-        return {**run.options.parts, **_by_feature(seam(run) for seam in self._for_next)}
+        return {**run.options.parts, **_by_feature(seam(run, rerun) for seam in self._for_next)}
 
-    def parts_for_child(self, run: Run) -> dict[str, Any]:
-        """The parts of the options that a child plan or an agent of the run is started with."""
-        return _by_feature(seam(run) for seam in self._for_child)
+    def parts_for_child(self, run: Run, step: Step, plan: Plan | None) -> dict[str, Any]:
+        """The parts of the options that a child plan or, without a plan, an agent of the run is started with."""
+        return _by_feature(seam(run, step, plan) for seam in self._for_child)
 
     def checked(self, run: Run, now: datetime) -> None:
         """See `Rules.checked`."""

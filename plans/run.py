@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field, PrivateAttr
 
@@ -101,10 +101,6 @@ class Options(Parted, Value):
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
     waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
-    cache: Literal["", "on", "fresh"] = Field(
-        default="", description="on: results of earlier runs are taken; fresh: they are not, and its own are kept."
-    )
-    since: str = Field(default="", max_length=200, description="Id of the only plan whose results may be taken.")
     known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     split: dict[str, Any] | None = Field(
         default=None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -11,21 +11,20 @@ from plansurvive.client import runs
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
+from plansurvive.client.cli.more_options import NONE, Given, with_more
 from plansurvive.client.cli.options import AsJson, File
 from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
-from plansurvive.client.earlier_run import earlier_run
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import refresh_tools
+from plansurvive.client.feature import choices_of, refresh_tools
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
-from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.feature import sides
 from plansurvive.runtime.task_queues import serves_this_machine
 
@@ -50,11 +49,6 @@ Fairness = Annotated[
     str | None,
     typer.Option("--fairness", metavar="KEY[=WEIGHT]", help="Whose share of the workers it uses; default: yours."),
 ]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="ID|last", help="Take results of that run where nothing they depend on changed."),
-]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Take no results of earlier runs; keep those of this one.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what it would do, and start nothing.")]
 NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the plan; cannot be reused.")]
 
@@ -62,6 +56,7 @@ NewId = Annotated[str | None, typer.Option("--id", metavar="ID", help="Id of the
 def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
     """Make a command that takes a plan file and the options shared by `run` and `start`."""
 
+    @with_more("run")
     def command(
         file: File,
         workspace: Workspace = None,
@@ -73,15 +68,14 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
         priority: Priority = None,
         fairness: Fairness = None,
         timeout: Timeout = None,
-        since: Since = None,
-        no_cache: NoCache = False,
         dry_run: DryRun = False,
         as_json: AsJson = False,
+        more: Given = NONE,
     ) -> None:
         limit = seconds_of(timeout, "--timeout")
         flags = Flags(
             workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
-            cache=cache_of(since, no_cache=no_cache), since=since,
+            choices=choices_of(more),
         )  # fmt: skip
         settings = environment.settings()
         found = load(file)
@@ -97,13 +91,6 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
 def run(request: Request, as_json: bool) -> None:
     """Start a plan and follow it to its end."""
     to_its_end(request, as_json)
-
-
-def cache_of(since: str | None, *, no_cache: bool) -> Literal["", "on", "fresh"]:
-    """What the options of a start say of earlier results."""
-    if since and no_cache:
-        raise typer.BadParameter("--since takes results of an earlier run, and --no-cache none; leave one out")
-    return "fresh" if no_cache else "on" if since else ""
 
 
 def foretell(request: Request, as_json: bool) -> None:
@@ -177,26 +164,16 @@ async def started_from(here: Connected, request: Request) -> Started:
     if request.warnings or request.unknown_tools:
         remarks = [problem.model_copy(update={"severity": "warning"}) for problem in request.unknown_tools]
         output.show_problems(request.warnings + remarks, request.file.name)
+    chosen = await request.chosen(here.client, output.say)
     local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
     return await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=local, by=session.who(), since=await _since(here, request)),
+        options=request.options(here.settings, local=local, by=session.who(), chosen=chosen),
         plan_id=request.flags.id,
         name=request.file.title,
         queue=here.settings.task_queue,
     )
-
-
-async def _since(here: Connected, request: Request) -> str:
-    """The id of the run whose results are taken; empty without --since."""
-    if not request.flags.since:
-        return ""
-    title = request.plan.title or request.file.title
-    found = await earlier_run(here.client, request.flags.since, title)
-    if not found:
-        output.say(f"No earlier run of a plan called '{line(title)}': every step runs.")
-    return found
 
 
 def started_as_json(started: Started, link: str | None) -> dict[str, object]:

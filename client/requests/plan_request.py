@@ -7,13 +7,16 @@ only a warning if the worker runs on another machine, which may have it.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any
+
+from temporalio.client import Client
 
 from plansurvive.client.children.checking import check_children
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import is_of_workers, rules_of_features
+from plansurvive.client.feature import Choice, is_of_workers, rules_of_features
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.client.priority import fairness_of
@@ -22,6 +25,7 @@ from plansurvive.plans.definition.validation import errors, input_values
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.model.shares import Fairness
+from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Options
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings
@@ -44,10 +48,8 @@ class Flags:
     """`KEY` or `KEY=WEIGHT`."""
     timeout: float | None = None
     """Seconds that the plan may take; None: as it says itself."""
-    cache: Literal["", "on", "fresh"] = ""
-    """Whether results of earlier runs are taken; empty: as the plan says."""
-    since: str | None = None
-    """The only plan whose results are taken, or `last`."""
+    choices: Sequence[Choice] = ()
+    """What features make of their own options."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +68,17 @@ class Request:
     parts: dict[str, Any] = field(default_factory=dict)
     """What features pass on to the run with its options."""
 
-    def options(self, settings: Settings, *, local: bool, by: str, since: str = "") -> Options:
-        """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `since`:
-        id of the only plan whose results are taken."""
+    async def chosen(self, client: Client | None, say: Callable[[str], None]) -> dict[str, Part]:
+        """The parts of the options that were chosen with options of features; `client` and `say` as in `Choice`."""
+        title = self.plan.title or self.file.title
+        made = [await choice(client, title, say) for choice in self.flags.choices]
+        return {part.feature: part for part in made if part is not None}
+
+    def options(
+        self, settings: Settings, *, local: bool, by: str, chosen: Mapping[str, Part] = MappingProxyType({})
+    ) -> Options:
+        """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `chosen`:
+        see there."""
         own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
             workspace=self._own_workspace(settings, local)
@@ -84,9 +94,7 @@ class Request:
             inputs=self.inputs,
             by=by,
             known_plans=self.known_plans,
-            cache=self.flags.cache,
-            since=since,
-            parts=self.parts,
+            parts={**self.parts, **chosen},
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:

@@ -2,3 +2,9 @@
 
 REACHES_OUT = False
 COMMANDS = {"why": ("commands:why", "Show why a step's tool was called, or whose result it has.")}
+OPTIONS = {
+    "run": {
+        "since": ("ID|last", "Take results of that run where nothing they depend on changed."),
+        "no_cache": ("", "Take no results of earlier runs; keep those of this one."),
+    }
+}

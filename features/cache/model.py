@@ -14,6 +14,17 @@ MAX_DIFFERENCES = 10
 """Differences reported for a step that ran; the rest are only counted."""
 
 
+class CacheChoice(Part):
+    """Part of the options of a run: what whoever started it says of the results of earlier runs."""
+
+    feature: ClassVar[str] = "cache"
+
+    cache: Literal["", "on", "fresh"] = Field(
+        default="", description="on: results of earlier runs are taken; fresh: they are not, and its own are kept."
+    )
+    since: str = Field(default="", max_length=200, description="Id of the only plan whose results may be taken.")
+
+
 class CacheOrder(Part):
     """Part of a call: what its plan asks of the worker."""
 

@@ -11,10 +11,11 @@ import re
 from pydantic import ValidationError
 
 from plansurvive.features.cache.language import refusal_of, rule_of
-from plansurvive.features.cache.model import CacheNote, CacheOrder
+from plansurvive.features.cache.model import CacheChoice, CacheNote, CacheOrder
 from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.feature import Rules
-from plansurvive.plans.model import Step, ToolSpec
+from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.parts import Parted
 from plansurvive.plans.run import Run
 
@@ -24,14 +25,14 @@ def order_of(run: Run, step: Step) -> CacheOrder | None:
     spec = run.facts.tools[step.tool]
     if not asked(run, step, spec) or refusal(run, step, spec):
         return None
-    rule = rule_of(step)
+    rule, choice = rule_of(step), run.options.part(CacheChoice)
     return CacheOrder(
         asked=True,
         title=run.plan.title,
         reads=rule.reads,
         outside=rule.outside,
-        since=run.options.since,
-        fresh=run.options.cache == "fresh",
+        since=choice.since,
+        fresh=choice.cache == "fresh",
     )
 
 
@@ -39,7 +40,8 @@ def asked(run: Run, step: Step, spec: ToolSpec) -> bool:
     """Whether the step's result may be taken or kept, as far as anybody asks for it."""
     if step.cache is not None:
         return step.cache is not False
-    if run.options.cache == "on" or run.options.since:
+    choice = run.options.part(CacheChoice)
+    if choice.cache == "on" or choice.since:
         return True
     return spec.cache if run.plan.cache is None else run.plan.cache
 
@@ -65,6 +67,25 @@ def note_of(ended: Parted | None) -> CacheNote | None:
         return None
 
 
+def _for_next(run: Run, rerun: bool) -> CacheChoice | None:  # noqa: ARG001
+    """What is run again is run, whatever earlier runs have."""
+    return CacheChoice(cache="fresh") if rerun else None
+
+
+def _for_child(run: Run, step: Step, plan: Plan | None) -> CacheChoice | None:
+    """The choice of the plan above. `since`: the first child of the same step in the run that it names.
+
+    Of a child whose id is chosen that one is not known, and it is its own, whose results there are none of.
+    """
+    if plan is None:  # every call of an agent is made
+        return None
+    choice, own = run.options.part(CacheChoice), plan.id or ""
+    if not choice.since:
+        return choice if choice.cache else None
+    is_chosen = own != child_id(run.plan.id or "", step.id, run.steps[step.id].calls)
+    return choice.model_copy(update={"since": own if is_chosen else child_id(choice.since, step.id, 1)})
+
+
 def _extend(run: Run, step: Step, call: Call) -> CacheOrder | None:  # noqa: ARG001
     return order_of(run, step)
 
@@ -73,4 +94,4 @@ def _settled(run: Run, step: Step, returned: Return) -> CacheNote | None:  # noq
     return note_of(returned)
 
 
-RULES = Rules("cache", extend=_extend, settled=_settled)
+RULES = Rules("cache", for_next=_for_next, for_child=_for_child, extend=_extend, settled=_settled)

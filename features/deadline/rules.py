@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from plansurvive.features.deadline.model import Within
 from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import Plan
+from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import ENDED, Run
 from plansurvive.plans.views.spans import in_words
 
@@ -49,7 +49,7 @@ def end(run: Run, now: datetime) -> str:
     return text
 
 
-def _for_child(parent: Run) -> Within | None:
+def _for_child(parent: Run, step: Step, plan: Plan | None) -> Within | None:  # noqa: ARG001
     """Nothing if the parent is being closed."""
     until = deadline_of(parent) if parent.closing is None else None
     return None if until is None else Within(until=until)

@@ -15,6 +15,7 @@ from plansurvive.plans.definition.validation import input_values
 from plansurvive.plans.errors import BadExpression, InvalidPlan
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 
@@ -29,8 +30,9 @@ class Foreseen(NamedTuple):
 
 
 def child_of(
-    parent: Run, step: Step, args: Mapping[str, Any], load: Callable[[Step, Source], LoadedPlan], now: datetime
-) -> Run:
+    parent: Run, step: Step, args: Mapping[str, Any], load: Callable[[Step, Source], LoadedPlan], now: datetime,
+    rules: RuleSet,
+) -> Run:  # fmt: skip
     """The Run that the child plan of a step would start with, checked by this machine's tools.
 
     Raises PlanError: it cannot be loaded, is not valid, or is nested too deep.
@@ -47,6 +49,7 @@ def child_of(
             data = loaded.data
         name = child_id(parent.plan.id or "", step.id, state.calls, args.get("id"))
         run = child_run(parent, step, data, inputs, name)
+    run.options = run.options.model_copy(update={"parts": rules.parts_for_child(parent, step, run.plan)})
     place = run.options.workspace or parent.workspace_of(step)
     run.facts = parent.facts.model_copy(update={"workspace": place})
     run.inputs = input_values(run.plan, run.options.inputs)[0]

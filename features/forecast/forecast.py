@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from temporalio.client import Client
 
-from plansurvive.client.earlier_run import earlier_run
+from plansurvive.client.feature import rules_of_features
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Request
 from plansurvive.client.requests.workspaces import asking_in
@@ -22,8 +23,8 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.validation import input_values
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.model import DEFAULT_PARALLEL
+from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Run
-from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 
@@ -39,15 +40,11 @@ async def forecast(request: Request, settings: Settings, client: Client | None, 
     `--since`.
     """
     title, notes = request.plan.title or request.file.title, list[str]()
-    since, earlier = "", Earlier()
     if client is None:
         notes.append(NO_SERVER)
-        if request.flags.since:
-            raise NotConnected("--since needs the server that has the earlier run; `plan up` starts it")
-    else:
-        since = await earlier_run(client, request.flags.since, title) if request.flags.since else ""
-        earlier = await earlier_runs(client, title, settings.cost_of)
-    walk = await asyncio.to_thread(_walked, request, settings, by, since)
+    chosen = await request.chosen(client, lambda _: None)
+    earlier = await earlier_runs(client, title, settings.cost_of) if client else Earlier()
+    walk = await asyncio.to_thread(_walked, request, settings, by, chosen)
     notes += [NO_WORKER.format(queue) for queue in walk.queues if client and not await listeners(client, queue)]
     asking = await asyncio.to_thread(_asking, request, settings, walk)
     steps = [_complete(each, asking, earlier) for each in walk.found.values()]
@@ -60,14 +57,14 @@ async def forecast(request: Request, settings: Settings, client: Client | None, 
     )  # fmt: skip
 
 
-def _walked(request: Request, settings: Settings, by: str, since: str) -> Walk:
-    options = request.options(settings, local=True, by=by, since=since)
+def _walked(request: Request, settings: Settings, by: str, chosen: Mapping[str, Part]) -> Walk:
+    options = request.options(settings, local=True, by=by, chosen=chosen)
     place = options.workspace or str(settings.workspace or Path.cwd())
     facts = Facts(tools=known_tools(settings), all_tools=True, workspace=place)
     inputs = input_values(request.plan, request.inputs)[0]
     # What asks is found out from the plan; here every approval counts as given.
     run = Run.of(request.plan, options.model_copy(update={"approve_all": True, "review": False}), facts, inputs)
-    walk = Walk(run, Machine(settings, place), datetime.now(UTC))
+    walk = Walk(run, Machine(settings, place), datetime.now(UTC), rules_of_features())
     walk.steps()
     return walk
 

@@ -29,6 +29,7 @@ from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
 from plansurvive.plans.expressions.opaque import PLAN, scanned
 from plansurvive.plans.expressions.references import find
+from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, when_of_whole
@@ -68,6 +69,8 @@ class Walk:
     run: Run
     around: Around
     moment: datetime
+    rules: RuleSet = NO_RULES
+    """Of the features, for what child plans are started with."""
     prefix: str = ""
     """Of the ids of its steps: a child plan's begin as its parent names them, `deploy/`."""
     limit: int = MAX_STEPS
@@ -187,7 +190,7 @@ class Walk:
     def _go_below(self, name: str, step: Step, args: Mapping[str, Any], before: list[str]) -> None:
         """Go through the plan that a step runs."""
         try:
-            child = child_of(self.run, step, args, self._load, self.moment)
+            child = child_of(self.run, step, args, self._load, self.moment, self.rules)
         except PlanError as error:
             why = f"{error.code}: {error.message}"
             if before:  # they may write its file
@@ -198,7 +201,7 @@ class Walk:
             return
         place, full = child.facts.workspace, self._full(name)
         limit = self.limit - len(self.found) - 1
-        below = Walk(child, self.around.at(place), self.moment, f"{full}/", limit, tuple(before))
+        below = Walk(child, self.around.at(place), self.moment, self.rules, f"{full}/", limit, tuple(before))
         self._tell(name, "run")
         below.steps()
         inside = {each: full for each in below.found if each not in below.within}

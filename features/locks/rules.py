@@ -16,6 +16,7 @@ from datetime import datetime
 from plansurvive.features.locks.model import Covered, Lock, LockNews, LocksAll, LockState
 from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Run
 
@@ -65,7 +66,7 @@ def told(run: Run, news: LockNews, now: datetime) -> bool:
     return True
 
 
-def _for_child(run: Run) -> Covered | None:
+def _for_child(run: Run, step: Step, plan: Plan | None) -> Covered | None:  # noqa: ARG001
     return Covered(is_covered=True) if is_covered(run) else None
 
 

@@ -17,7 +17,7 @@ from pydantic import AwareDatetime, Field, StringConstraints
 from plansurvive.features.notify.model import MoreRules, Told
 from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import PlanId, Value
+from plansurvive.plans.model import Plan, PlanId, Step, Value
 from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
 from plansurvive.plans.run import ENDED, PlanStatus, Run
 from plansurvive.plans.signatures import Signature
@@ -163,7 +163,7 @@ def handed_over(run: Run, news: News, awaiting: Iterable[str]) -> None:
     told.ended = told.ended or news.ended is not None
 
 
-def _for_child(run: Run) -> MoreRules | None:
+def _for_child(run: Run, step: Step, plan: Plan | None) -> MoreRules | None:  # noqa: ARG001
     rules = effective(run, is_child=run.parent is not None)
     return MoreRules(rules=rules) if rules else None
 

@@ -14,6 +14,7 @@ from datetime import datetime
 
 from plansurvive.features.quotas.model import Covered, Place, PlaceGranted, Places, Quotas
 from plansurvive.plans.feature import Rules
+from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Run
 
@@ -84,7 +85,7 @@ def granted(run: Run, news: PlaceGranted, now: datetime) -> bool:
     return False
 
 
-def _for_child(run: Run) -> Covered | None:
+def _for_child(run: Run, step: Step, plan: Plan | None) -> Covered | None:  # noqa: ARG001
     return Covered(is_covered=True) if run.options.part(Covered).is_covered or needed(run) else None
 
 

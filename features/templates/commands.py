@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from plansurvive.client.cli import environment, output
+from plansurvive.client.cli.more_options import NONE, Given, with_more
 from plansurvive.client.cli.options import AsJson, File, group
 from plansurvive.client.cli.run import (
     DryRun,
@@ -18,20 +19,17 @@ from plansurvive.client.cli.run import (
     Inputs,
     MaxParallel,
     NewId,
-    NoCache,
     Priority,
     Review,
-    Since,
     Timeout,
     Yes,
-    cache_of,
     foretell,
     to_its_end,
 )
 from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.differences.texts import text_rows
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import is_of_workers
+from plansurvive.client.feature import choices_of, is_of_workers
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, load
 from plansurvive.client.requests.plan_request import Flags
@@ -139,6 +137,7 @@ def diff(
 
 
 @app.command()
+@with_more("run")
 def run(
     name: Name,
     workspace: Annotated[
@@ -153,16 +152,15 @@ def run(
     priority: Priority = None,
     fairness: Fairness = None,
     timeout: Timeout = None,
-    since: Since = None,
-    no_cache: NoCache = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
+    more: Given = NONE,
 ) -> None:
     """Start a template and follow it to its end. It counts like a plan file that you start."""
     limit = seconds_of(timeout, "--timeout")
     flags = Flags(
         workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
-        cache=cache_of(since, no_cache=no_cache), since=since,
+        choices=choices_of(more),
     )  # fmt: skip
     request = prepare_template(name, flags, environment.settings())
     foretell(request, as_json) if dry_run else to_its_end(request, as_json)

@@ -48,12 +48,12 @@ def _for_start(plan: Plan, tools: Mapping[str, ToolSpec]) -> KnownTools | None:
     return KnownTools(definitions=known) if known else None
 
 
-def _for_next(run: Run) -> KnownTools | None:
+def _for_next(run: Run, rerun: bool) -> KnownTools | None:  # noqa: ARG001
     known = definitions(run.facts.tools)
     return KnownTools(definitions=known) if known else None
 
 
-def _for_child(run: Run) -> KnownTools | None:
+def _for_child(run: Run, step: Step, plan: Plan | None) -> KnownTools | None:  # noqa: ARG001
     known = run.options.part(KnownTools)
     return known if known.definitions else None
 

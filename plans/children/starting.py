@@ -16,7 +16,6 @@ from pydantic import ValidationError
 
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.reports.accounts import must_ask
-from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import errors, input_values
@@ -109,7 +108,7 @@ def _stamps(parent: Run, step: Step, workspace: str) -> dict[str, Stamp]:
 
 
 def options_of(parent: Run, step: Step, plan: Plan) -> Options:
-    """The options of a child plan, without its inputs."""
+    """The options of a child plan, without its inputs and what features add."""
     place = parent.workspace_of(step)
     given = parent.options.granted
     own = posixpath.normpath(posixpath.join(place, plan.workspace)) if plan.workspace else place
@@ -122,8 +121,6 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         owns=parent.owns,
         by=parent.options.by,
         history_limit=parent.options.history_limit,
-        cache=parent.options.cache,
-        since=_since(parent, step, plan),
         directories=directories_for(parent, step, plan.queue or parent.queue_of(step), own),
     )
 
@@ -133,14 +130,6 @@ def directories_for(parent: Run, step: Step, queue: str | None, workspace: str) 
     known = parent.directory_of(step)
     is_there = queue == parent.queue_of(step) and workspace == parent.workspace_of(step)
     return {"": known} if known is not None and is_there else {}
-
-
-def _since(parent: Run, step: Step, plan: Plan) -> str:
-    """The first child of the same step in the run that the parent takes results of; of a chosen id, none: its own."""
-    if not parent.options.since:
-        return ""
-    is_chosen = plan.id != child_id(parent.plan.id or "", step.id, parent.steps[step.id].calls)
-    return plan.id or "" if is_chosen else child_id(parent.options.since, step.id, 1)
 
 
 def waivers_count(parent: Run, step: Step) -> bool:

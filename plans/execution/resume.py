@@ -80,7 +80,7 @@ def rerun_from(
     again = joined(following(run, [step_id], relisted), _not_done(run))
     plan = changed(run, as_it_stands(run), changes, again)
     sentence = _sentence(f"reruns plan '{run.plan.id}' from '{step_id}'", run, again.names, by)
-    return _next(run, plan, again, new_id, sentence, now, fresh=True)
+    return _next(run, plan, again, new_id, sentence, now)
 
 
 def rerun_only(
@@ -98,7 +98,7 @@ def rerun_only(
         raise Refused(text, "NOT_DONE")
     plan = changed(run, as_it_stands(run), changes, Again({step_id}, set()))
     sentence = _sentence(f"reruns only '{step_id}' of plan '{run.plan.id}'", run, {step_id}, by)
-    new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now, fresh=True)
+    new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
         if (name := other.id) != step_id and name in not_done:
             left = _not_wanted(f"this run reruns only '{step_id}'", now)
@@ -150,9 +150,7 @@ def _is_done(state: StepState) -> bool:
     return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in (LEFT_OUT, DENIED)
 
 
-def _next(
-    run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime, *, fresh: bool = False
-) -> Run:
+def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
     run = unclosed(caught_up(run, run.agents, now))
     new, names = run.model_copy(deep=True), again.names
     plan = other.plan
@@ -163,7 +161,6 @@ def _next(
             "directories": {**run.options.directories, **run.facts.directories},
         }
     )
-    new.options = new.options.model_copy(update={"cache": "fresh", "since": ""}) if fresh else new.options
     if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
         new.plan = new.plan.model_copy(update={"budget": plan.budget.model_copy(update={"ask": True})})
         new.ledger = new.ledger.model_copy(update={"refused": False})

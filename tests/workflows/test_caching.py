@@ -185,6 +185,11 @@ async def test_approvals_are_asked_for_in_every_run_and_denials_count(joining: P
             assert bool(called(joining.workspace)) == (run == 0)
 
 
+def chosen(choice: dict[str, str]) -> dict[str, Any]:
+    """Options of a start that say this of earlier results."""
+    return {"parts": {"cache": choice}} if choice else {}
+
+
 async def test_a_plan_or_step_that_says_no_and_a_run_that_takes_nothing_call_their_tools(
     joining: Plans, serving: MakeWorker
 ) -> None:
@@ -202,10 +207,10 @@ async def test_a_plan_or_step_that_says_no_and_a_run_that_takes_nothing_call_the
             ({"since": "another"}, {}, False),
             ({"since": plan_id}, {"cache": False}, True),
         ]:
-            view = await joining.run(one, options, title="t", **plan)
+            view = await joining.run(one, chosen(options), title="t", **plan)
             assert (ran(view) == set()) == taken, (options, plan)
         no = [{**one[0], "cache": False}]
-        assert ran(await joining.run(no, {"since": plan_id}, cache=True)) == {"a"}
+        assert ran(await joining.run(no, chosen({"since": plan_id}), cache=True)) == {"a"}
 
 
 @pytest.mark.slow

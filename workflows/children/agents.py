@@ -117,7 +117,7 @@ class ChildAgents:
         name = agent_of_step(run.plan.id or "", step.id, run.steps[step.id].calls)
         options = Options(
             workspace=run.workspace_of(step), approve_all=run.options.approve_all, by=run.options.by,
-            history_limit=run.options.history_limit, parts=self._schedule.rules.parts_for_child(run),
+            history_limit=run.options.history_limit, parts=self._schedule.rules.parts_for_child(run, step, None),
             directories=directories_for(run, step, run.queue_of(step), run.workspace_of(step)),
         )  # fmt: skip
         agent = self._earlier(step, order, name) or AgentRun.of(order, name, options)

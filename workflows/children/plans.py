@@ -188,7 +188,9 @@ class ChildPlans:
         else:
             plan_id = child_id(self._run.plan.id or "", step.id, state.calls, chosen)
             child = self._child(step, data, inputs, plan_id)
-        child.options = child.options.model_copy(update={"parts": self._schedule.rules.parts_for_child(self._run)})
+        child.options = child.options.model_copy(
+            update={"parts": self._schedule.rules.parts_for_child(self._run, step, child.plan)}
+        )
         earlier = f", resuming '{child.resumes}'" if child.resumes else ""
         state.child = self._state(step).model_copy(
             update={"plan_id": plan_id, "title": starting.described(step, self._state(step), child.plan)[:1_000]}

@@ -51,7 +51,7 @@ def test_continue_as_new_keeps_it_and_an_edit_moves_it() -> None:
 @pytest.mark.parametrize(("own", "ends"), [(None, 1), (30.0, 0.5), (600.0, 1)])
 def test_a_child_plan_ends_with_its_parent_at_the_latest(own: float | None, ends: float) -> None:
     child = begun(own)
-    child.options = Options(parts=RuleSet([RULES]).parts_for_child(begun()))
+    child.options = Options(parts=RuleSet([RULES]).parts_for_child(begun(), STEP, None))
     assert deadline_of(child) == NOON + ends * MINUTE
 
 
@@ -59,7 +59,7 @@ def test_what_closes_a_plan_has_no_deadline_and_neither_have_its_children() -> N
     run = begun()
     run.closing = Closing(phase="finally", ends="failed")
     assert awaited(run) is None
-    assert RuleSet([RULES]).parts_for_child(run) == {}
+    assert RuleSet([RULES]).parts_for_child(run, STEP, None) == {}
 
 
 def test_an_edited_timeout_counts_instead_of_that_of_the_start_and_another_edit_changes_nothing() -> None:

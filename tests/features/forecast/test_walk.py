@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.cache.model import CacheChoice
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Taken
 from plansurvive.features.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.activity_io import Facts
@@ -59,7 +60,8 @@ class Ground:
 
 def foreseen(ground: Ground, *steps: Step, **fields: Any) -> dict[str, ForeseenStep]:
     """What would become of each step, if earlier results were taken."""
-    walk = Walk(run_of(*steps, facts=FACTS, options=Options(approve_all=True, cache="on"), **fields), ground, NOW)
+    options = Options(approve_all=True, parts={"cache": CacheChoice(cache="on")})
+    walk = Walk(run_of(*steps, facts=FACTS, options=options, **fields), ground, NOW)
     return {each.step_id: each for each in walk.steps()}
 
 
@@ -173,5 +175,5 @@ def test_timers_take_their_time_and_every_change_of_a_file_is_told() -> None:
 @pytest.mark.sampled
 def test_a_plan_of_any_size_is_looked_at_in_bounded_time() -> None:
     each = look("b", forEach={"items": list(range(MAX_STEPS + 500))}, args={"text": "$item"})
-    walk = Walk(run_of(each, facts=FACTS, options=Options(cache="on")), Ground(), NOW)
+    walk = Walk(run_of(each, facts=FACTS, options=Options(parts={"cache": CacheChoice(cache="on")})), Ground(), NOW)
     assert len(walk.steps()) <= MAX_STEPS + 1

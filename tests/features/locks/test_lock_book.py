@@ -117,7 +117,7 @@ def test_the_plan_or_its_worker_asks_for_it(own: bool, of_worker: bool, needs: b
 
 
 def started_by(parent: Run, child: Run) -> Options:
-    parts = RuleSet([RULES]).parts_for_child(parent)
+    parts = RuleSet([RULES]).parts_for_child(parent, STEP, child.plan)
     return options_of(parent, STEP, child.plan).model_copy(update={"parts": parts})
 
 

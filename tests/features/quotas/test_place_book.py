@@ -31,6 +31,7 @@ from plansurvive.plans.run import Options, PlanStatus, Run, run_of, text_of
 from plansurvive.runtime.settings import SettingError, Settings
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
+STEP = Step(id="below", tool="plan")
 
 
 def request(name: str, most: int = 2) -> PlaceRequest:
@@ -151,12 +152,12 @@ def test_places_are_asked_for_last_so_that_no_two_plans_wait_for_each_other() ->
 
 
 def test_a_child_plan_runs_in_the_places_of_its_parent() -> None:
-    parts = RuleSet([RULES]).parts_for_child(run_with({"team": "a"}, {"team": 1}))
+    parts = RuleSet([RULES]).parts_for_child(run_with({"team": "a"}, {"team": 1}), STEP, None)
     child = run_with({"team": "a"}, {"team": 1}, parts=parts)
     assert child.options.part(Covered).is_covered
     assert needed(child) == {}
-    assert RuleSet([RULES]).parts_for_child(child) == parts
-    assert RuleSet([RULES]).parts_for_child(run_with({"team": "a"}, {})) == {}
+    assert RuleSet([RULES]).parts_for_child(child, STEP, None) == parts
+    assert RuleSet([RULES]).parts_for_child(run_with({"team": "a"}, {}), STEP, None) == {}
 
 
 def listed(**labels: str) -> Listed:

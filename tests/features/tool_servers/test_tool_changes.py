@@ -169,7 +169,7 @@ def test_a_resumed_run_is_compared_with_the_run_before() -> None:
     schedule = begun(spec(), Options(approve_all=True))
     known = RuleSet([RULES]).parts_for_next(schedule.run)
     assert known == {"tool_servers": KnownTools(definitions={TOOL: spec().definition})}
-    assert RuleSet([RULES]).parts_for_child(new_run(step("a"), options=Options(parts=known))) == known
+    assert RuleSet([RULES]).parts_for_child(new_run(step("a"), options=Options(parts=known)), step("a"), None) == known
 
 
 @pytest.mark.parametrize("left", [{"tool": 3}, {"tool": {"name": 1}}, [], "x"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -118,24 +118,6 @@ def test_waivers_of_a_file_count_if_the_person_who_started_had_the_same_content(
         run.steps["sub"].child = ChildPlan(kind="file", named="a.yaml", sha256=digest)
         assert waivers_count(run, step) is counts
         assert child_run(run, step, DATA, {"n": 1}, "c").options.waivers is counts
-
-
-@pytest.mark.parametrize(
-    ("cache", "since", "name", "expected"),
-    [
-        ("fresh", "", "p-sub", ""),
-        ("on", "", "p-sub", ""),
-        ("", "before", "p-sub", "before-sub"),
-        ("", "before", "mine", "mine"),
-    ],
-)
-def test_a_child_takes_results_of_earlier_runs_as_its_parent_does(
-    cache: Literal["", "on", "fresh"], since: str, name: str, expected: str
-) -> None:
-    run, step = parent_of(cache=cache, since=since)
-    run.steps["sub"].calls = 1
-    options = child_run(run, step, DATA, {"n": 1}, name).options
-    assert (options.cache, options.since) == (cache, expected)
 
 
 def ended(outcome: Outcome, **plan: Any) -> Run:
