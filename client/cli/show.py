@@ -48,7 +48,7 @@ def show(
         str | None,
         typer.Argument(
             metavar="STEP",
-            help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b'.",
+            help="Only this step and what is inside it: a loop, 'a[x]', 'a[*].b', 'plan/step'.",
             autocompletion=complete_step,
         ),
     ] = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from temporalio.client import Client
 
 from plansurvive.client import end_records
+from plansurvive.client.children.naming import located
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson, Id, Step
 from plansurvive.client.rpc import ask
@@ -27,6 +28,7 @@ def why(
 
 
 async def why_of(client: Client, plan: str, step_id: str) -> Why:
-    """Asked of the plan, or read from its record. Raises Refused UNKNOWN_STEP."""
+    """Asked of the plan, or read from its record; a step of a child plan by its path. Raises Refused UNKNOWN_STEP."""
+    plan, step_id = await located(client, plan, step_id)
     run = await end_records.run_of_ended(client, plan)
     return answered(run or Run.model_validate(await ask(client, plan, "state")), step_id)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
+from plansurvive.client.children.naming import located
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe, heartbeat_of, memo_of
@@ -58,8 +59,8 @@ class Attempts:
     """Reads the attempts of a plan again and again; the plan is queried only when its history has grown."""
 
     def __init__(self, client: Client, plan: str, step: str = "") -> None:
-        """`step`: only of this one."""
-        self._client, self._plan, self._step = client, plan, step
+        """`step`: only of this one; of a child plan's, `deploy/upload`."""
+        self._client, self._plan, self._step, self._prefix = client, plan, step, ""
         self._recorded: dict[str, tuple[object, list[LoggedStep]]] = {}
 
     async def known(self) -> Known:
@@ -67,8 +68,11 @@ class Attempts:
 
         Raises PlanNotFound, NotConnected, NoWorker, and PlanError UNKNOWN_STEP if there is no such step.
         """
+        path = self._step
+        self._plan, self._step = await located(self._client, self._plan, path)
+        self._prefix += path.removesuffix(self._step)
         description = await describe(self._client, self._plan)
-        found = await self._of(description, self._plan, self._step, "")
+        found = await self._of(description, self._plan, self._step, self._prefix)
         steps, earlier = self._recorded[self._plan][1], description
         # Of earlier runs only what their agents and child plans did: what their own steps did is recorded in this one.
         while name := recorded_id((await memo_of(earlier)).get("resumes")):
@@ -80,7 +84,7 @@ class Attempts:
                     raise
                 break  # the server has forgotten it, or it had no such step
             for step in before:
-                found += await self._below(step, "")
+                found += await self._below(step, self._prefix)
         ordered = sorted(found, key=lambda each: each.attempt.began or _LAST)
         return Known(ordered, steps, description.status is not WorkflowExecutionStatus.RUNNING)
 

@@ -8,6 +8,7 @@ Control and bidirectional characters in texts of plans and tools are escaped (FA
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Set
 from typing import Any
 
@@ -111,7 +112,8 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if inside := folded(census := Census(run), step.id):
         said = [f"      Notes: {notes}"] if notes else []
-        return [head + end, f"      {inside}", *said, *files_rows(census, run, step.id), *more]
+        tools_rows = _tools_inside(run, census, step.id)
+        return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]
     return [
         head + end,
         *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
@@ -168,13 +170,30 @@ def _notes(step: Step, state: StepState, stands: Row, undo: str) -> str:
 
 def _tools(step: Step, state: StepState) -> str:
     """The tools called for the step, with the number of calls."""
-    called = [call.tool for call in state.past]
+    return _in_words(_called(step, state))
+
+
+def _tools_inside(run: Run, census: Census, step_id: str) -> list[str]:
+    """A row with the tools called for the steps inside a block or loop, if there were any."""
+    counts = Counter[str]()
+    for name in census.walk(step_id):
+        if (state := run.steps[name]).calls or state.past:
+            counts.update(_called(run.outline.step(name), state))
+    return [f"      Tools: {_in_words(counts)}"] if counts else []
+
+
+def _in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{line(name)} ({count:,} call{'s' * (count != 1)})" for name, count in counts.items())
+
+
+def _called(step: Step, state: StepState) -> dict[str, int]:
+    """How often each tool was called for the step."""
+    counts = dict(Counter(call.tool for call in state.past))
     if was_called(state):
-        called.append(step.tool)
-    counts = {name: called.count(name) for name in called}
+        counts[step.tool] = counts.get(step.tool, 0) + 1
     rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
     for tool, number in [*state.earlier.items(), *rest.items()]:
         counts |= {tool: counts.get(tool, 0) + number} if number else {}
     if step.tool == AGENT:  # it is no call of its own: those of its agent are
         counts.pop(AGENT, None)
-    return ", ".join(f"{name} ({count} call{'s' * (count != 1)})" for name, count in counts.items())
+    return counts

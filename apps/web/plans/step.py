@@ -90,7 +90,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
     verdicts += [answered(step.answer)] if step.answer else []
     return {
         "plan": name, "step": step, "own": own, "listed": listed(step, watcher.live.get(step_id)),
-        "verdicts": verdicts, "calls": calls[-CALLS:],
+        "verdicts": verdicts, "calls": [(call, _rows(call.args) if call.agent else []) for call in calls[-CALLS:]],
         "more_calls": max(0, len(calls) - CALLS) + (own.more_calls if own else 0),
         "args": _rows(step.args or (own.args if own else {}) or {}), "value": shown_value(step.result),
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,

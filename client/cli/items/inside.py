@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from plansurvive.client import runs
+from plansurvive.client.children.naming import located
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.ids import plan_id
 from plansurvive.plans.views.card import commands
@@ -23,7 +24,8 @@ VALUE = 300
 
 
 async def inside_text(here: Connected, plan: str, step: str, *, everything: bool) -> str:
-    """The step as text, with the first steps inside it, or all of them."""
+    """The step as text, with the first steps inside it, or all of them; `step` may name one of a child plan."""
+    plan, step = await located(here.client, plan, step)
     page = await runs.inside(here.client, plan, step, limit=SHOWN)
     rows = [*_head(plan_id(plan), page.step)] if page.step is not None else []
     steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else page.steps
@@ -37,6 +39,7 @@ async def inside_text(here: Connected, plan: str, step: str, *, everything: bool
 
 async def inside_json(here: Connected, plan: str, step: str, *, everything: bool) -> dict[str, Any]:
     """As `inside_text`, as JSON: `{step, steps, next?}`."""
+    plan, step = await located(here.client, plan, step)
     page = await runs.inside(here.client, plan, step, limit=SHOWN)
     if everything:
         steps = [each async for each in runs.all_inside(here.client, plan, step)]
@@ -64,8 +67,10 @@ def _head(plan: str, step: InnerStep) -> Iterator[str]:
     found += [("Notes", step.notes), ("Recovered", step.mended), *(("Warning", each) for each in step.warnings)]
     found += [("Plan", f"plan show {step.child.plan_id}")] if step.child and step.child.plan_id else []
     asked = [(each.path, each.kind) for each in step.child.pending] if step.child else []
+    agents = dict.fromkeys(call.agent for call in step.calls if call.agent)
+    agents |= {step.agent_asks.agent_id: None} if step.agent_asks else {}
+    found += [("Agent", f"plan show {agent}") for agent in agents]
     if step.agent_asks:
-        found.append(("Agent", f"plan show {step.agent_asks.agent_id}"))
         asked += [(name, "approval") for name in step.agent_asks.step_ids]
     found += [("Asks", commands(plan, f"{step.id}/{path}", kind)) for path, kind in asked]
     yield from (f"  {name}: {line(text)}" for name, text in found if text)
@@ -77,14 +82,14 @@ def _times(step: InnerStep) -> str:
 
 
 def _attempt(call: ToolCallView) -> str:
-    """One call or attempt: when, how long, what became of it."""
+    """One call or attempt: when, how long, what became of it; the arguments of an agent's, as the step's are others."""
     parts = [_clock(call.timestamp)] if call.timestamp else []
     parts += [f"attempt {call.attempt}"] if call.attempt else []
     parts += [seconds(call.duration / 1000)] if call.duration else []
     parts += [call.code] if call.code else []
-    who = f"{call.agent} #{call.call}: " if call.agent else ""
+    what = f"{call.agent} #{call.call}: {call.tool} {_text(call.args)}" if call.agent else call.tool
     said = _text(call.result)
-    return f"{who}{call.tool}, {', '.join(parts)}: {said}"
+    return f"{what}, {', '.join(parts)}: {said}"
 
 
 def _clock(time: datetime) -> str:
