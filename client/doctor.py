@@ -26,11 +26,12 @@ from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog
 from plansurvive.client import apps
 from plansurvive.client.local_tools import known_tools
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.runtime import background_worker, feature, search_attributes, temporal_binary
+from plansurvive.runtime import background_worker, search_attributes, temporal_binary
 from plansurvive.runtime.connect import Connection, Origin, find
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.sides import sides
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.weaknesses import Weakness, of_user_namespaces, weaknesses
 
@@ -73,7 +74,7 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     findings.append(_good("settings", f"queue '{settings.task_queue}', approvals {settings.approvals}"))
     findings += [_state(settings), _workspace(settings), _tools(settings), _rights(), *_sandbox(settings)]
     findings += [_tracing(settings), _effects(settings), _saving(settings), _approvals(settings)]
-    more = [*feature.sides("doctor"), *apps.sides("doctor")]
+    more = [*sides("doctor"), *apps.sides("doctor")]
     findings += [each for side in more for each in side.findings(settings, environ)]
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
@@ -217,8 +218,8 @@ async def _server(settings: Settings) -> list[Finding]:
         else _warning("ui", "the address of this server's Temporal UI is not known, so commands show no links to it")
     )
     others = [await _indexed(connection), await _worker(settings, connection)]
-    sides = [*feature.sides("doctor_of_server"), *apps.sides("doctor_of_server")]
-    more = [each for side in sides for each in await side.findings(settings, connection)]
+    of_server = [*sides("doctor_of_server"), *apps.sides("doctor_of_server")]
+    more = [each for side in of_server for each in await side.findings(settings, connection)]
     return [_good("server", place), *_encrypted(connection), ui, *others, *more]
 
 

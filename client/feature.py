@@ -1,7 +1,7 @@
 """The seams of the client: what a feature adds to the command line, `plan check` and the page.
 
 The sides are modules of a feature's folder, loaded when they are asked for, so that no command pays for the features of
-others (`runtime.feature`).
+others (`runtime.sides`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from plansurvive.runtime.feature import sides
+from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:  # `plan --help` loads neither
     from temporalio.client import Client

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from plansurvive.client.feature import specs_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:
     from temporalio.client import Client

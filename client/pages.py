@@ -44,8 +44,8 @@ from plansurvive.client.access.guard import Entrance
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import Connection
-from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.sides import sides
 from plansurvive.runtime.task_queues import serves_this_machine
 
 

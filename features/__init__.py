@@ -6,6 +6,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `rules`: `RULES`, a `plans.feature.Rules`
 - `language`: `LANGUAGE`, a `plans.definition.language.Language`: words, and checks of steps
 - `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own
+- `settings`: `SETTINGS`, a subclass of `runtime.feature_settings.FeatureSettings`
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
@@ -35,6 +36,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pkgutil import iter_modules
 from types import ModuleType
 
 FEATURES: tuple[str, ...] = (
@@ -75,3 +77,8 @@ def sides(side: str, names: tuple[str, ...] = FEATURES) -> tuple[ModuleType, ...
     """The modules of that side, of the features that have it, in their order."""
     places = (f"{__name__}.{name}.{side}" for name in names)
     return tuple(import_module(place) for place in places if find_spec(place) is not None)
+
+
+def left_out(side: str, names: tuple[str, ...] = FEATURES) -> tuple[ModuleType, ...]:
+    """The modules of that side of the features that have a folder here and are not among the names."""
+    return sides(side, tuple(each.name for each in iter_modules(__path__) if each.ispkg and each.name not in names))

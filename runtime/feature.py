@@ -1,27 +1,20 @@
 """The seams of what processes of ours run on: worker, commands, page. What a feature puts between them and the world.
 
-The sides are modules of a feature's folder, loaded when they are asked for. This is the one place of `runtime` that
-knows where they are; it names none of them.
+The sides are modules of a feature's folder, loaded when they are asked for (`runtime.sides`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:  # `plan --help` loads none of them
     from temporalio.client import Interceptor
 
     from plansurvive.runtime.sealing import Sealing
     from plansurvive.runtime.settings import Settings
-
-
-def sides(side: str) -> Sequence[ModuleType]:
-    """The modules of that side, in the order of the features."""
-    found: Sequence[ModuleType] = import_module("plansurvive.features").sides(side)
-    return found
 
 
 def sealing_of(settings: Settings) -> Sealing:

@@ -1,31 +1,42 @@
 """All settings, read once from an environment that is passed in.
 
-`Settings.read(environ)` is the only code that reads `PLANS_*`. An invalid value or an unknown `PLANS_` variable raises
-a `SettingError` with its name (exit code 2). The `TEMPORAL_*` variables are passed unchanged to
-`temporalio.envconfig`, which interprets them. The LLM's API key never appears in errors or dumps.
+`Settings.read(environ)` is the only code that reads `PLANS_*`. What features declare (`runtime.feature_settings`) is
+read with the settings of the core, and asked for by its class: `settings.of(LimitSettings)`. An invalid value or an
+unknown `PLANS_` variable raises a `SettingError` with its name (exit code 2). The `TEMPORAL_*` variables are passed
+unchanged to `temporalio.envconfig`, which interprets them. The LLM's API key never appears in errors or dumps.
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, SecretStr, StringConstraints, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    SerializeAsAny,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.receivers import Receiver
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.files.name_patterns import pattern_problem
 from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from plansurvive.runtime.feature_settings import PREFIX, FeatureSettings, kinds_by_name, left_out, why_unknown
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.setting_groups.groups import Groups
 from plansurvive.runtime.setting_groups.web import OF_PAGE
 from plansurvive.runtime.versions import layout
 
-PREFIX = "PLANS_"
+Kind = TypeVar("Kind", bound=FeatureSettings)
 
 
 class SettingError(PlanError):
@@ -177,6 +188,8 @@ class Settings(Groups):
     """Endpoint: https, or http on this machine; default: OpenAI's."""
     temporal: dict[str, str] = Field(default_factory=dict)
     """The TEMPORAL_* variables, for `temporalio.envconfig`."""
+    of_features: dict[str, SerializeAsAny[FeatureSettings]] = Field(default_factory=dict)
+    """The settings of features, by the feature's name."""
 
     @field_validator("workspace")
     @classmethod
@@ -249,8 +262,9 @@ class Settings(Groups):
     def read(cls, environ: Mapping[str, str]) -> Self:
         """The settings of an environment. Raises SettingError with all problems at once."""
         given = {name[len(PREFIX) :].lower(): text for name, text in environ.items() if name.startswith(PREFIX)}
-        unknown = {_variable(name): _unknown(name) for name in given if name not in _READ}
-        values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in _READ}
+        known = names()
+        unknown = {_variable(n): why_unknown(n, known, left_out()) for n in given if n not in known}
+        values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in known}
         values["temporal"] = {name: text for name, text in environ.items() if name.startswith("TEMPORAL_")}
         values |= {name: environ[name.upper()] for name in _OPENAI if environ.get(name.upper())}
         return cls._checked(values, unknown)
@@ -258,7 +272,12 @@ class Settings(Groups):
     def with_flags(self, **flags: object) -> Self:
         """A copy with the given flags (those that are not None) applied. Raises SettingError."""
         given = {name: value for name, value in flags.items() if value is not None}
-        return self._checked(self.model_dump() | given, {})
+        return self._checked(self._values() | given, {})
+
+    def of(self, kind: type[Kind]) -> Kind:
+        """The settings of a feature; the defaults if none were read, as for settings that code has made."""
+        found = self.of_features.get(kind.feature)
+        return found if isinstance(found, kind) else kind()
 
     def make_state_dir(self) -> None:
         """Create the state directory, for this user only, or bring it up to date. Raises SettingError, WrongLayout."""
@@ -271,24 +290,54 @@ class Settings(Groups):
 
     def as_environ(self) -> dict[str, str]:
         """The variables that a worker needs of these settings, with the LLM's API key, without TEMPORAL_*."""
-        given = {name: getattr(self, name) for name in sorted((_READ | _OPENAI) - OF_PAGE)}
+        given = {name: value for name, value in sorted(self._values().items()) if name not in OF_PAGE | {"temporal"}}
         return {_variable(name): _text(value) for name, value in given.items() if value not in (None, ())}
+
+    def _values(self) -> dict[str, Any]:
+        """All settings by name, those of features among them."""
+        own = {name: getattr(self, name) for name in type(self).model_fields if name != "of_features"}
+        return own | {name: value for each in self.of_features.values() for name, value in each}
 
     @classmethod
     def _checked(cls, values: Mapping[str, Any], problems: Mapping[str, str]) -> Self:
-        try:
-            settings = cls.model_validate(values)
-        except ValidationError as error:
-            bad = {_variable(str(each["loc"][0])): _sentence(each) for each in error.errors()}
-            raise SettingError({**bad, **problems}) from None
-        if problems:
-            raise SettingError(problems)
+        declared = kinds_by_name()
+        own = {name: value for name, value in values.items() if name not in declared}
+        bad, bad_of_features, of_features = dict[str, str](), dict[str, str](), dict[str, FeatureSettings]()
+        for kind in dict.fromkeys(declared.values()):
+            given = {name: values[name] for name in kind.model_fields if name in values}
+            if (part := _read(kind, given, bad_of_features)) is not None:
+                of_features[kind.feature] = part
+        settings = _read(cls, own | {"of_features": of_features}, bad)
+        if settings is None or bad_of_features or problems:
+            raise SettingError({**bad, **bad_of_features, **problems})
         return settings
 
 
 _OPENAI = frozenset(("openai_api_key", "openai_base_url"))
 """Read from variables that other programs share, without the prefix."""
-_READ = frozenset(Settings.model_fields) - {"temporal"} - _OPENAI
+_OF_CORE = frozenset(Settings.model_fields) - {"temporal", "of_features"} - _OPENAI
+
+
+def names() -> frozenset[str]:
+    """The settings that are read from variables with our prefix, as they are written there in lower case."""
+    return _OF_CORE | kinds_by_name().keys()
+
+
+def models() -> list[type[BaseModel]]:
+    """What declares the settings: the core, then the features."""
+    return [Settings, *dict.fromkeys(kinds_by_name().values())]
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _read(model: type[Model], values: Mapping[str, Any], bad: dict[str, str]) -> Model | None:
+    """The validated values; None if they are not valid, which `bad` then says by variable."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        bad |= {_variable(str(each["loc"][0])): _sentence(each) for each in error.errors()}
+        return None
 
 
 def _variable(field: str) -> str:
@@ -301,11 +350,6 @@ def _text(value: object) -> str:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def _unknown(field: str) -> str:
-    near = difflib.get_close_matches(field, sorted(_READ), n=1, cutoff=0.0)
-    return f"unknown setting; did you mean {_variable(near[0])}?"
 
 
 def _sentence(error: Any) -> str:

@@ -46,7 +46,7 @@ from plansurvive.plans.execution.messages import (
 from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
 from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.runtime.service import worker_arguments
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import models
 from plansurvive.workflows.feature import messages_of
 from scripts.generated import between
 
@@ -196,7 +196,8 @@ _DIRECTORIES = {"state_dir": "`~/.local/state/plans`", "cache_dir": "`~/.cache/p
 
 def settings(sections: Mapping[str, tuple[str, str]] = SETTINGS) -> str:
     """Every setting, with its default. Raises LookupError for one that has no section."""
-    texts = field_texts(Settings)
+    texts = {name: text for each in models() for name, text in field_texts(each).items()}
+    fields = {name: info for each in models() for name, info in each.model_fields.items()}
     parts = [
         "Settings are environment variables, read once when a command or a worker starts. An unusable value, or an"
         " unknown name that begins with `PLANS_`, stops the program at once with `BAD_SETTING:<name>`. `plan doctor`"
@@ -205,9 +206,9 @@ def settings(sections: Mapping[str, tuple[str, str]] = SETTINGS) -> str:
         " (`run`, `start`, `make`, `agent`, `resume`, ...) with other settings replaces the worker; steps that are"
         " running finish first. A command that looks or decides takes the worker that is there.",
     ]
-    left = set(Settings.model_fields) - {"temporal"}
+    left = set(fields) - {"temporal", "of_features"}
     for title, (intro, names) in sections.items():
-        rows = [_setting(name, Settings.model_fields[name], linked(texts[name])) for name in names.split()]
+        rows = [_setting(name, fields[name], linked(texts[name])) for name in names.split()]
         parts += [f"## {title}", *([linked(intro)] if intro else []), table(("variable", "default", "meaning"), rows)]
         left -= set(names.split())
     if left:

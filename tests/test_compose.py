@@ -22,9 +22,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from plansurvive.runtime.browser_guard import BLOCKED_PORTS
+from plansurvive.runtime.feature_settings import PREFIX
 from plansurvive.runtime.server import CLOSED, FAST, HOST, SEARCH_ATTRIBUTES, free_ports
 from plansurvive.runtime.service.fair_queues import FAIR
-from plansurvive.runtime.settings import PREFIX, Settings
+from plansurvive.runtime.settings import Settings, names
 from plansurvive.runtime.temporal_binary import installed
 from scripts.pin_images import pinned
 
@@ -193,7 +194,7 @@ def test_every_setting_given_to_the_worker_exists() -> None:
         | set(SERVICES["web"]["environment"])
         | set(re.findall(r"\b(PLANS_\w+)=", DOCKERFILE))
     )
-    known = {PREFIX + name.upper() for name in Settings.model_fields}
+    known = {PREFIX + name.upper() for name in names()}
     assert {name for name in given if name.startswith(PREFIX)} <= known
 
 

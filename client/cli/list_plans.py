@@ -20,7 +20,7 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.views.spans import left
-from plansurvive.runtime.feature import sides
+from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:
     from plansurvive.client.overview.standing import (

@@ -25,7 +25,7 @@ from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
-from plansurvive.runtime.feature import sides
+from plansurvive.runtime.sides import sides
 from plansurvive.runtime.task_queues import serves_this_machine
 
 Workspace = Annotated[str | None, typer.Option("--workspace", metavar="DIR", help="Directory the tools work in.")]

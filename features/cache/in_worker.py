@@ -14,6 +14,7 @@ from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.features.cache.calls import CachedCall
 from plansurvive.features.cache.identity import identity
 from plansurvive.features.cache.model import CacheNote, CacheOrder
+from plansurvive.features.cache.settings import CacheSettings
 from plansurvive.features.cache.store import FOLDER, ResultStore
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
@@ -32,9 +33,10 @@ class Results(Layer):
     @classmethod
     def of(cls, settings: Settings, tools: Iterable[Tool]) -> Self | None:
         """Those of a worker with these settings and tools; None with PLANS_CACHE=off."""
-        if settings.cache == "off":
+        own = settings.of(CacheSettings)
+        if own.cache == "off":
             return None
-        store = ResultStore(settings.state_dir / FOLDER, sealing_of(settings), settings.cache_mb * MEBIBYTE)
+        store = ResultStore(settings.state_dir / FOLDER, sealing_of(settings), own.cache_mb * MEBIBYTE)
         return cls(store, {tool.spec.name: identity(tool) for tool in tools})
 
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from plansurvive.features.cache.settings import CacheSettings
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import DAY, Unused
 
@@ -19,4 +20,4 @@ def _files(settings: Settings) -> Iterator[Path]:
         yield from (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
 
 
-UNUSED = Unused(_files, lambda settings: settings.cache_days * DAY)
+UNUSED = Unused(_files, lambda settings: settings.of(CacheSettings).cache_days * DAY)

@@ -24,8 +24,8 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card
 from plansurvive.runtime.connect import storage
-from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.sides import sides
 from plansurvive.runtime.value_store import ValueStore
 
 

@@ -30,6 +30,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, field_validator
 
 from plansurvive.features.limits.rates import Rate, rate_of
+from plansurvive.features.limits.settings import LimitSettings
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.model import Value
@@ -134,13 +135,13 @@ def _said(rates: tuple[Rate, ...], concurrency: int | None, key: str = "") -> st
 
 def file_of(settings: Settings) -> Path:
     """Where the limits are read from."""
-    return settings.limits or settings.state_dir / FILE
+    return settings.of(LimitSettings).limits or settings.state_dir / FILE
 
 
 def read_limits(settings: Settings) -> LimitsFile:
     """The limits; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.limits is not None, may_do=MAY_DO)
+    found = read_toml(path, SETTING, is_named=settings.of(LimitSettings).limits is not None, may_do=MAY_DO)
     return LimitsFile() if found is None else _checked(path, found)
 
 

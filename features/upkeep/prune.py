@@ -8,8 +8,8 @@ from temporalio.client import Client
 
 from plansurvive.features.upkeep.sweep import OLDER_THAN, Pruned, PruneRefused
 from plansurvive.features.upkeep.sweep import prune as pruned
-from plansurvive.runtime.feature import sides
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.sides import sides
 
 __all__ = ["PruneRefused", "Pruned", "prune"]
 

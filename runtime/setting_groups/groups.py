@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from plansurvive.runtime.setting_groups.caching import CacheSettings
 from plansurvive.runtime.setting_groups.hosts import HostSettings
 from plansurvive.runtime.setting_groups.keys import KeySettings
-from plansurvive.runtime.setting_groups.limits import LimitSettings
 from plansurvive.runtime.setting_groups.mcp import McpSettings
 from plansurvive.runtime.setting_groups.telemetry import TelemetrySettings
 from plansurvive.runtime.setting_groups.upkeep import UpkeepSettings
@@ -18,10 +16,8 @@ class Groups(
     WebSettings,
     KeySettings,
     HostSettings,
-    LimitSettings,
     TelemetrySettings,
     UpkeepSettings,
-    CacheSettings,
     VersionSettings,
 ):
     """The fields of every group."""

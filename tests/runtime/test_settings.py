@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.features import FEATURES
+from plansurvive.features import left_out as sides_left_out
+from plansurvive.features.limits.settings import LimitSettings
+from plansurvive.runtime.feature_settings import why_unknown
+from plansurvive.runtime.settings import SettingError, Settings, models, names
 
 
 def read(tmp_path: Path, **variables: str) -> Settings:
@@ -77,12 +81,35 @@ def test_an_unknown_variable_with_our_prefix_is_refused_with_the_nearest_name(tm
     assert caught.value.code == "BAD_SETTING:PLANS_WORKSPCE"
 
 
+def test_a_setting_of_a_feature_is_read_with_the_others(tmp_path: Path) -> None:
+    settings = read(tmp_path, PLANS_LIMITS="~/limits.toml")
+    assert settings.of(LimitSettings).limits == Path.home() / "limits.toml"
+    assert Settings.read({"HOME": str(tmp_path), **settings.as_environ()}) == settings
+    assert settings.with_flags(limits=tmp_path / "other").of(LimitSettings).limits == tmp_path / "other"
+    assert Settings(state_dir=tmp_path, cache_dir=tmp_path).of(LimitSettings) == LimitSettings()
+
+
+def test_a_setting_of_a_feature_that_is_left_out_is_unknown_and_says_whose_it_was() -> None:
+    others = tuple(name for name in FEATURES if name != "limits")
+    left_out = [side.SETTINGS for side in sides_left_out("settings", others)]
+    assert why_unknown("limits", names() - {"limits"}, left_out) == (
+        "this program does not have the feature it belongs to, limits; remove the setting"
+    )
+    assert why_unknown("limitz", names(), left_out) == "unknown setting; did you mean PLANS_LIMITS?"
+
+
+def test_no_two_settings_have_the_same_name() -> None:
+    declared = [name for model in models() for name in model.model_fields]
+    assert len(declared) == len(set(declared))
+
+
 def test_all_bad_settings_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
-        read(tmp_path, PLANS_GRACE="x", PLANS_SERVER="y", PLANS_TEMPORAL="z")
+        read(tmp_path, PLANS_GRACE="x", PLANS_SERVER="y", PLANS_TEMPORAL="z", PLANS_CACHE="maybe")
     assert [line.partition(":")[0] for line in caught.value.message.splitlines()] == [
         "PLANS_SERVER",
         "PLANS_GRACE",
+        "PLANS_CACHE",
         "PLANS_TEMPORAL",
     ]
 
