@@ -125,9 +125,6 @@ class Settings(Groups):
     )
     """Where large data is stored: `local` (the state directory), `s3://BUCKET` (extra `s3`) or `gs://BUCKET` (extra
     `gcs`)."""
-    prune_hours: float = Field(default=1.0, ge=1, le=1_000_000, allow_inf_nan=False)
-    """Age in hours below which a scheduled prune (docs/scaling.md#storage) removes nothing, whatever its schedule
-    says."""
     output_mb: int = Field(default=256, ge=1, le=1_048_576)
     """Most MB that a command may write to stdout and stderr in one attempt; all of it is stored, beyond it the step
     fails with `OUTPUT_LIMIT`."""
@@ -171,9 +168,6 @@ class Settings(Groups):
     it, a file that changed while several commands ran is "one of" them. It costs a command some microseconds for each
     file it opens for writing, and a command that itself needs a seccomp listener (rootless containers) cannot have
     one."""
-    notify: Path | None = None
-    """File with the targets of notifications (docs/notifications.md), and who is notified of all plans; default:
-    `notify.toml` in the state directory, if there is one."""
     model: str | None = Field(default=None, min_length=1, max_length=200)
     """Name of the model."""
     llm_timeout: float = Field(default=120.0, ge=1, le=1_800, allow_inf_nan=False)
@@ -204,11 +198,6 @@ class Settings(Groups):
         if not os.access(resolved, os.W_OK | os.X_OK):
             raise ValueError(f"{resolved} is not writable; change its permissions or choose another directory")
         return resolved
-
-    @field_validator("notify")
-    @classmethod
-    def _path_is_absolute(cls, path: Path | None) -> Path | None:
-        return home_path(path).absolute() if path else None
 
     @field_validator("workspaces")
     @classmethod

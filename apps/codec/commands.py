@@ -13,6 +13,7 @@ from plansurvive.apps.codec.admission import login_of
 from plansurvive.apps.codec.codec_server import PORT, CodecServer
 from plansurvive.client.cli import environment, output, signals
 from plansurvive.features.keys.sealing import sealing
+from plansurvive.features.keys.settings import KeySettings
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import find, storage
 from plansurvive.runtime.private_files import secret
@@ -58,7 +59,7 @@ def codec(
 
 def _secret(settings: Settings) -> str:
     """What requests must know if payloads are encrypted: kept, as it becomes a setting of the Temporal UI."""
-    if settings.keys is None:
+    if settings.of(KeySettings).keys is None:
         return ""
     settings.make_state_dir()
     return secret(settings.state_dir / NAME, lambda: secrets.token_hex(32), "PLANS_STATE_DIR", "its requests")

@@ -15,8 +15,8 @@ from plansurvive.client.cli.spans import duration
 from plansurvive.features.keys.adding import add_key
 from plansurvive.features.keys.ring import Key, KeyRing, new_key, written
 from plansurvive.features.keys.sealing import SETTING, ring_of, sealing
+from plansurvive.features.keys.settings import COMMAND, KeySettings
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.setting_groups.keys import COMMAND
 from plansurvive.runtime.settings import SettingError, Settings
 
 app = group("Add a key that encrypts, list the keys, and check them.")
@@ -65,13 +65,13 @@ def list_(as_json: AsJson = False) -> None:
 def check(as_json: AsJson = False) -> None:
     """Check that the keys can be read here. Machines that print the same line have the same keys."""
     settings = environment.settings()
-    ring = _ring(settings)
+    ring, plain = _ring(settings), settings.of(KeySettings).plain
     current = ring.current(datetime.now(UTC))
     same = hashlib.sha256(" ".join(sorted(ring.by_id)).encode()).hexdigest()[:12]
     if as_json:
-        output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": settings.plain})
+        output.show_json({"keys": len(ring.keys), "encrypts": current.id, "ring": same, "plain": plain})
     else:
-        output.show(f"ring {same}: {len(ring.keys)} keys, {current.id} encrypts now; plain payloads: {settings.plain}")
+        output.show(f"ring {same}: {len(ring.keys)} keys, {current.id} encrypts now; plain payloads: {plain}")
 
 
 @app.command("read")
@@ -91,12 +91,13 @@ def _row(key: Key, current: Key | None) -> dict[str, Any]:
 
 
 def _file(settings: Settings) -> Path:
-    if settings.keys is None:
+    named = settings.of(KeySettings).keys
+    if named is None:
         raise SettingError({SETTING: "it is not set; name the file that holds the keys, or is to hold them"})
-    if settings.keys.startswith(COMMAND):
+    if named.startswith(COMMAND):
         text = "the keys come from a command; `plan keys new --print` prints a key to add where it reads them"
         raise PlanError(text, "BAD_KEYS")
-    return Path(settings.keys)
+    return Path(named)
 
 
 def _ring(settings: Settings) -> KeyRing:

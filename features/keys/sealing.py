@@ -19,6 +19,7 @@ from plansurvive.features.keys.codec import ENCRYPTED, SEALED, Codec, unwrapped,
 from plansurvive.features.keys.live import LiveRing
 from plansurvive.features.keys.plain_texts import plain_texts
 from plansurvive.features.keys.ring import BadRing, Key
+from plansurvive.features.keys.settings import KeySettings
 from plansurvive.features.keys.source import source_of
 from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.sealing import Sealing
@@ -99,12 +100,13 @@ class Encrypting(Sealing):
 
 def sealing(settings: Settings) -> Encrypting:
     """What the settings say. Raises SettingError."""
-    return Encrypting(ring_of(settings), plain=settings.plain == "read")
+    return Encrypting(ring_of(settings), plain=settings.of(KeySettings).plain == "read")
 
 
 def ring_of(settings: Settings) -> LiveRing | None:
     """The key ring that the settings name, one per process; None without PLANS_KEYS. Raises SettingError."""
-    return _ring(settings.keys) if settings.keys else None
+    named = settings.of(KeySettings).keys
+    return _ring(named) if named else None
 
 
 @cache

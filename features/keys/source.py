@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plansurvive.features.keys.ring import MAX_BYTES, BadRing, KeyRing, parse
+from plansurvive.features.keys.settings import COMMAND
 from plansurvive.runtime.private_files import exposed
-from plansurvive.runtime.setting_groups.keys import COMMAND
 
 COMMAND_SECONDS = 20.0
 """Longest time that the command may take."""

@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.activities.feature import InWorker
 from plansurvive.features.locks.model import LockRequest, LocksAll
+from plansurvive.features.locks.settings import LockSettings
 from plansurvive.plans.parts import Part
 
 RPC_TIMEOUT = timedelta(seconds=5)
@@ -58,7 +59,7 @@ class Worker(InWorker):
 
     def facts(self) -> Part | None:
         """Whether every plan of the worker locks its workspace."""
-        return LocksAll(every_plan=True) if self.settings.workspace_lock == "all" else None
+        return LocksAll(every_plan=True) if self.settings.of(LockSettings).workspace_lock == "all" else None
 
 
 IN_WORKER = Worker

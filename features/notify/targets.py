@@ -27,6 +27,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, SecretStr, StringConstraints, ValidationError
 
+from plansurvive.features.notify.settings import NotifySettings
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.model.notify import NAME, NotifyRule, Span, targets_of
@@ -84,13 +85,13 @@ class Targets(Value):
 
 def file_of(settings: Settings) -> Path:
     """Where the targets are read from."""
-    return settings.notify or settings.state_dir / FILE
+    return settings.of(NotifySettings).notify or settings.state_dir / FILE
 
 
 def read_targets(settings: Settings) -> Targets:
     """The targets; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.notify is not None, may_do=MAY_DO)
+    found = read_toml(path, SETTING, is_named=settings.of(NotifySettings).notify is not None, may_do=MAY_DO)
     return Targets() if found is None else _checked(path, found)
 
 

@@ -25,6 +25,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from plansurvive.features.secrets.model import SecretUse
 from plansurvive.features.secrets.naming import NAME
 from plansurvive.features.secrets.permissions import ANY_HOST, with_allowed
+from plansurvive.features.secrets.settings import SecretSettings
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.receivers import Receiver
 from plansurvive.plans.model import ToolName, ToolSpec, Value
@@ -111,12 +112,12 @@ class _File(Value):
 
 def file_of(settings: Settings) -> Path:
     """Where the names are read from."""
-    return settings.secrets or settings.state_dir / FILE
+    return settings.of(SecretSettings).secrets or settings.state_dir / FILE
 
 
 def read_entries(settings: Settings) -> Mapping[str, Entry]:
     """The secrets by name; none if there is no file and none is named. Raises SettingError."""
-    path, is_named = file_of(settings), settings.secrets is not None
+    path, is_named = file_of(settings), settings.of(SecretSettings).secrets is not None
     found = read_toml(path, SETTING, is_named=is_named, may_do="give secrets away", quotes=False)
     return {} if found is None else _checked(path, found)
 

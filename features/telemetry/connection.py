@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from plansurvive.features.telemetry.settings import TelemetrySettings
 from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ HEADERS = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 
 def interceptors(settings: Settings) -> list[Any]:
     """The interceptors of a client, which its workers take over: one that carries traces, if they are on."""
-    if not settings.otel:
+    if not settings.of(TelemetrySettings).otel:
         return []
     from plansurvive.features.telemetry.propagation import CarriesTrace
 
@@ -46,7 +47,8 @@ def exporter() -> SpanExport:
 
 def variables(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """The OTEL_ variables of a worker, so that one which runs with others is replaced; none while traces are off."""
-    return {name: text for name, text in environ.items() if settings.otel and name.startswith("OTEL_")}
+    is_on = settings.of(TelemetrySettings).otel
+    return {name: text for name, text in environ.items() if is_on and name.startswith("OTEL_")}
 
 
 def collector_secrets(environ: Mapping[str, str]) -> list[str]:

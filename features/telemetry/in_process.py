@@ -18,6 +18,7 @@ from temporalio.worker import Worker
 
 from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.feature import InProcess
+from plansurvive.features.telemetry.settings import TelemetrySettings
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 
@@ -37,19 +38,20 @@ class Process(InProcess):
     def __init__(self, settings: Settings, child: int | None, masked: Sequence[Seen]) -> None:
         """Raises SettingError."""
         super().__init__(settings, child, masked)
-        self._logs = settings.log == "json"
+        own = settings.of(TelemetrySettings)
+        self._logs = own.log == "json"
         self._spans: SpanExport | None = None
         self._metrics: Instruments | None = None
         if self._logs:
             from plansurvive.features.telemetry.json_logs import install
 
-            install(settings.log_level, _secrets(settings, masked).out_of)
-        if settings.otel:
+            install(own.log_level, _secrets(settings, masked).out_of)
+        if own.otel:
             from plansurvive.features.telemetry.connection import exporter
 
             self._spans = exporter()
-        if settings.metrics:
-            self._metrics = _served(settings, settings.metrics, child)
+        if own.metrics:
+            self._metrics = _served(settings, own.metrics, child)
 
     def connected(self, connection: Connection) -> Connection:
         """The connection, for a worker whose activities are observed; the same one if all telemetry is off."""

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from plansurvive.features.telemetry.settings import TelemetrySettings
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.setting_groups.web import split_address
 from plansurvive.runtime.settings import SettingError, Settings
@@ -34,16 +35,17 @@ def announce(settings: Settings, pool: int, child: int, address: str) -> None:
 @asynccontextmanager
 async def pool_endpoint(settings: Settings) -> AsyncIterator[None]:
     """Serve the metrics of this process's children at PLANS_METRICS, if that is set. Raises SettingError."""
-    if settings.metrics is None:
+    address = settings.of(TelemetrySettings).metrics
+    if address is None:
         yield
         return
-    host, port = split_address(settings.metrics)
+    host, port = split_address(address)
     _forget(settings)  # of an earlier process that had this pid
     page = _Page(settings)
     try:
         server = await asyncio.start_server(page.answer, host, port, limit=65_536)
     except OSError as error:
-        raise taken(settings.metrics, error.strerror or str(error)) from None
+        raise taken(address, error.strerror or str(error)) from None
     try:
         yield
     finally:

@@ -28,6 +28,7 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError
 
 from plansurvive.features.tool_servers.references import secret_of
+from plansurvive.features.tool_servers.settings import ToolServerSettings
 from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.near_names import Hints
@@ -49,13 +50,15 @@ class ToolServerFile(Value):
 
 def file_of(settings: Settings) -> Path:
     """Where the servers are read from."""
-    return settings.mcp or settings.state_dir / FILE
+    return settings.of(ToolServerSettings).mcp or settings.state_dir / FILE
 
 
 def read_servers(settings: Settings) -> Mapping[str, ToolServer]:
     """The servers by name; none if there is no file and none is named. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, SETTING, is_named=settings.mcp is not None, may_do="have programs started")
+    found = read_toml(
+        path, SETTING, is_named=settings.of(ToolServerSettings).mcp is not None, may_do="have programs started"
+    )
     return {} if found is None else _checked(path, found)
 
 

@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.beating import beating
 from plansurvive.activities.feature import InWorker
 from plansurvive.features.upkeep.model import PruneOrder
+from plansurvive.features.upkeep.settings import UpkeepSettings
 from plansurvive.features.upkeep.sweep import Pruned, PruneRefused, prune
 
 
@@ -30,7 +31,7 @@ class Worker(InWorker):
         Anybody who reaches the server can send an order, so it does no harm: the settings say the least age, and audit
         records stay.
         """
-        least = timedelta(hours=self.settings.prune_hours)
+        least = timedelta(hours=self.settings.of(UpkeepSettings).prune_hours)
         try:
             async with beating():
                 return await prune(

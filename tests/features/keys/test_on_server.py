@@ -18,6 +18,7 @@ from plansurvive.client.rpc import ask
 from plansurvive.features.keys.codec import ENCRYPTED, KEY_ID
 from plansurvive.features.keys.plain_texts import plain_texts
 from plansurvive.features.keys.sealing import ring_of
+from plansurvive.features.keys.settings import KeySettings
 from plansurvive.features.upkeep.prune import PruneRefused, prune
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import connect
@@ -168,7 +169,7 @@ async def test_a_key_that_is_added_while_a_plan_runs_encrypts_what_follows(plans
     await started.until_asked("b")
     ring = ring_of(settings)
     assert ring
-    ring_file(Path(str(settings.keys)), FIRST, SECOND)
+    ring_file(Path(str(settings.of(KeySettings).keys)), FIRST, SECOND)
     await until(lambda: ring.current() == SECOND, "the new ring is noticed")
     await started.approve("b")
     assert statuses(await started.ended()) == dict.fromkeys("abc", "completed")

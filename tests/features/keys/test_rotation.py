@@ -22,6 +22,7 @@ from plansurvive.features.keys.codec import KEY_ID
 from plansurvive.features.keys.live import LiveRing
 from plansurvive.features.keys.ring import Key
 from plansurvive.features.keys.sealing import ring_of
+from plansurvive.features.keys.settings import KeySettings
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, running
@@ -122,7 +123,7 @@ async def test_keys_are_rotated_twice_under_running_plans(
     client: Client = await connect(settings)
     plans = Plans(client, settings.task_queue, workspace)
     begun = [(kind, await plans.start(steps)) for kind, steps in KINDS.items() for _ in range(each_kind)]
-    file = Path(str(settings.keys))
+    file = Path(str(settings.of(KeySettings).keys))
     ring = ring_of(settings)
     assert ring
     first = ring.current()

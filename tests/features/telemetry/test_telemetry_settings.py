@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plansurvive.features.telemetry.connection import collector_secrets, variables
+from plansurvive.features.telemetry.settings import TelemetrySettings
 from plansurvive.runtime.settings import SettingError, Settings
 
 
@@ -15,7 +16,7 @@ def read(tmp_path: Path, **variables: str) -> Settings:
 
 
 def test_all_telemetry_is_off_by_default(tmp_path: Path) -> None:
-    settings = read(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
+    settings = read(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318").of(TelemetrySettings)
     assert (settings.otel, settings.metrics, settings.log) == (False, None, "text")
 
 
@@ -31,7 +32,7 @@ def test_all_telemetry_is_off_by_default(tmp_path: Path) -> None:
 def test_metrics_are_served_on_this_machine_unless_another_address_is_named(
     given: str, address: str, tmp_path: Path
 ) -> None:
-    assert read(tmp_path, PLANS_METRICS=given).metrics == address
+    assert read(tmp_path, PLANS_METRICS=given).of(TelemetrySettings).metrics == address
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,20 @@
-"""The settings about what plans share on a machine, and how long what they leave is kept."""
+"""The setting of locks: which plans have their workspace to themselves."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from plansurvive.runtime.feature_settings import FeatureSettings
 
 
-class UpkeepSettings(BaseModel):
+class LockSettings(FeatureSettings):
     """Settings of locks on workspaces."""
+
+    feature = "locks"
 
     workspace_lock: Literal["asked", "all"] = "asked"
     """`all`: every plan has its workspace to itself (docs/plan-files.md#a-workspace-of-its-own); `asked`: those that
     say `workspaceLock: true`."""
+
+
+SETTINGS = LockSettings
