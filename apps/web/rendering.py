@@ -78,7 +78,7 @@ def environment() -> jinja2.Environment:
     )
     found.filters |= {
         "safe": safe, "line": line, "exact": exact, "verbatim": verbatim, "when": when, "duration": duration,
-        "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
+        "coded": coded, "mark": status_mark, "status": status_word, "part": part, "sentence": sentence,
     }  # fmt: skip
     found.globals |= {
         "asset": asset,
@@ -94,6 +94,14 @@ def environment() -> jinja2.Environment:
 def sentence(text: str) -> str:
     """The text with a capital letter first. Jinja's `capitalize` writes everything else small, names and ids too."""
     return text[:1].upper() + text[1:]
+
+
+def coded(text: str) -> Markup:
+    """A sentence as HTML: what it has between backticks is code. One with an odd number of them is left as it is."""
+    parts = safe(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape("`".join(parts))
+    return Markup("").join(Markup("<code>{}</code>").format(each) if at % 2 else each for at, each in enumerate(parts))
 
 
 def verbatim(text: str) -> Markup:

@@ -10,6 +10,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from plansurvive.apps.web.rendering import coded
 from plansurvive.client import runs
 from plansurvive.client.listing import list_plans
 from plansurvive.client.runs import Started
@@ -113,3 +114,9 @@ async def test_unknown_pages_are_told_in_words(settings: Settings, temporal_clie
         answer = await browser.get("/no/such/page")
         assert answer.status_code == 404
         assert "There is no such page." in answer.text
+
+
+def test_what_a_sentence_has_between_backticks_is_code_and_everything_else_is_text() -> None:
+    assert coded("list it in `owns:`, or read it") == "list it in <code>owns:</code>, or read it"
+    assert coded("`<b>`\u202e") == "<code>&lt;b&gt;</code>\\u202e"
+    assert coded("it's a ` of its own") == "it&#39;s a ` of its own"

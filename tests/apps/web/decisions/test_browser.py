@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, ViewportSize
 from temporalio.client import Client
 
 from plansurvive.apps.web.app import application
@@ -98,6 +98,41 @@ async def test_a_call_is_read_with_its_diff_and_approved_on_a_phone(
         assert watched.foreign(page_at) == []
     found = await decided(temporal_client, plan, "save")
     assert (found.approved, found.by) == (True, "ann")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+async def test_approve_and_deny_are_in_reach_before_anything_is_scrolled(
+    size: ViewportSize, page_at: str, chromium: Browser, ask: Ask, workspace: Path
+) -> None:
+    """Of a call that fits into the window, and of one that does not; the header of the page is one row."""
+    lines = [f"line {number}\n" for number in range(400)]
+    (workspace / "short.txt").write_text("one\ntwo\nthree\n")
+    (workspace / "long.txt").write_text("".join(lines))
+    short = await ask(writing("short.txt", "one\nTWO\nthree\n"))
+    long = await ask(writing("long.txt", "".join(lines).upper()))
+    async with opened(chromium, size) as page:
+        for plan in (short, long):
+            await at(page, page_at, decision_url(plan, "save"))
+            for name in ("Approve save", "Deny save"):
+                box = await page.get_by_role("button", name=name).bounding_box()
+                assert box is not None
+                assert box["y"] + box["height"] <= size["height"]
+            head = await page.locator("header.top").bounding_box()
+            assert head is not None
+            assert head["height"] <= 50
+        await at(page, page_at, "/inbox")
+        assert await problems(page) == []
+
+
+async def test_what_a_phone_has_no_room_for_is_in_a_menu(page_at: str, chromium: Browser) -> None:
+    async with opened(chromium, PHONE) as page:
+        await at(page, page_at, "/inbox")
+        await page.get_by_text("Menu").click()
+        assert await problems(page) == []
+        assert await overflow(page) == 0
+        await page.get_by_role("link", name="Templates").click()
+        await page.wait_for_url(f"{page_at}/templates")
 
 
 @pytest.mark.slow
