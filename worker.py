@@ -34,7 +34,6 @@ from plansurvive.activities.tools.tool import Tool, no_fault
 from plansurvive.features.worker_features import features_of_worker, pool_features, process_features
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.hosts.host import pulse_of, queue_of_host
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime import gc_tuning, namespaces, search_attributes
 from plansurvive.runtime.connect import Connection, reach
@@ -73,7 +72,7 @@ def build(
     features: WorkerFeatures | None = None,
     polls: str = "",
 ) -> Worker:
-    """Build a worker for the settings' task queue; does not start it. `polls`: a queue of its host instead.
+    """Build a worker for the settings' task queue; does not start it. `polls`: another queue instead, of a feature.
 
     `indexed`: our custom search attributes are registered on the server. `cached`: number of workflows kept in memory;
     others are replayed from history on their next task. `fault` is called at the points of a tool where a crash of the
@@ -100,14 +99,6 @@ def build(
         graceful_shutdown_timeout=timedelta(seconds=settings.grace),
         max_workflow_task_external_storage_concurrency=1 if stores_here(client) else 3,
     ))  # fmt: skip
-
-
-def of_host(settings: Settings) -> tuple[str, ...]:
-    """The queues that only workers of this host poll: one for steps, one to answer on however busy they are."""
-    if settings.host is None:
-        return ()
-    queue = queue_of_host(settings.task_queue, settings.host)
-    return queue, pulse_of(queue)
 
 
 def identity() -> str:
@@ -184,8 +175,12 @@ def _workers(
     bound = [settings.with_flags(task_queue=queue) for queue in settings.queues]
     make = functools.partial(build, client, tools=tools, indexed=indexed, fault=fault, features=features,
         neighbours=neighbours)  # fmt: skip
-    own = [make(each, workflows=(), polls=queue) for each in (settings, *bound) for queue in of_host(each)]
-    return [make(settings), *(make(each, workflows=()) for each in bound), *own]
+    more = [
+        make(each, workflows=(), polls=queue)
+        for each in (settings, *bound)
+        for queue in features.queues(each.task_queue)
+    ]
+    return [make(settings), *(make(each, workflows=()) for each in bound), *more]
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:

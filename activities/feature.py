@@ -24,7 +24,7 @@ from temporalio.client import Client
 
 from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.tools.tool import Tool, ToolContext
-from plansurvive.plans.activity_io import Call, CheckRequest
+from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError
@@ -102,6 +102,13 @@ class Layer:
         """
         return await inner()
 
+    async def attempt(self, tool: Tool, context: ToolContext, inner: Callable[[], Awaitable[Return]]) -> Return:  # noqa: ARG002
+        """Around the whole attempt: `inner` also looks up whether a call that must not be repeated was made already.
+
+        Example: `hosts` takes a checkpoint of what the call has left, before the result is told.
+        """
+        return await inner()
+
     async def request(self, attempt: LlmAttempt, inner: Callable[[], Awaitable[LlmAnswer]]) -> LlmAnswer:  # noqa: ARG002
         """Around a request to the LLM. May raise Waits."""
         return await inner()
@@ -155,6 +162,14 @@ class InWorker:
     def tools(self) -> MoreTools | None:
         """The tools that it offers to plans; None if there are none. Asked while it is running."""
         return None
+
+    def queues(self, queue: str) -> Sequence[str]:  # noqa: ARG002
+        """Task queues that it polls beside one of the worker's own, for activities only. Example: those of a host."""
+        return ()
+
+    def gives_directories(self) -> bool:
+        """Whether each plan gets a directory of its own from it, so that no plan names the workspace itself."""
+        return False
 
     def before_check(self) -> Callable[[CheckRequest], Awaitable[None]] | None:
         """What waits, before the worker checks a plan, for what the check needs to know; None: nothing does.
@@ -250,6 +265,15 @@ class WorkerFeatures:
         """The tools that they offer now."""
         return [tools for each in self.in_worker if (tools := each.tools()) is not None]
 
+    def queues(self, queue: str) -> list[str]:
+        """See `InWorker.queues`."""
+        return [name for each in self.in_worker for name in each.queues(queue)]
+
+    @property
+    def gives_directories(self) -> bool:
+        """See `InWorker.gives_directories`."""
+        return any(each.gives_directories() for each in self.in_worker)
+
     @property
     def before_check(self) -> list[Callable[[CheckRequest], Awaitable[None]]]:
         """See `InWorker.before_check`."""
@@ -281,6 +305,16 @@ def around_call(layers: Sequence[Layer], attempt: Attempt, inner: Callable[[], A
     for layer in reversed(layers):
         if type(layer).call is not Layer.call:
             inner = partial(layer.call, attempt, inner)
+    return inner()
+
+
+def around_attempt(
+    layers: Sequence[Layer], tool: Tool, context: ToolContext, inner: Callable[[], Awaitable[Return]]
+) -> Awaitable[Return]:
+    """Make an attempt through the layers that surround attempts, the first one outermost."""
+    for layer in reversed(layers):
+        if type(layer).attempt is not Layer.attempt:
+            inner = partial(layer.attempt, tool, context, inner)
     return inner()
 
 

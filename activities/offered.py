@@ -12,13 +12,11 @@ from dataclasses import replace
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.common import RawValue
-from temporalio.converter import StorageDriver
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.feature import MoreTools, WorkerFeatures
-from plansurvive.activities.hosts.hosting import HostActivities, Hosting
 from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.lifecycle.compare_files import FileComparer
@@ -38,7 +36,7 @@ from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import Call, CheckRequest, Facts, Return
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime import signing
-from plansurvive.runtime.connect import storage
+from plansurvive.runtime.connect import storage_of
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
@@ -55,11 +53,11 @@ def offered(
     own = {name: tool.spec for name, tool in tools.items()}
     more = features.tools
     specs = KnownSpecs(own, more, features.described) if more else own
-    values = ValueStore(_driver(client, settings), settings.inline_bytes)
+    values = ValueStore(storage_of(client, settings), settings.inline_bytes)
     summaries = SummaryWriter(settings.state_dir, sealing_of(settings))
     effects = Effects.of(settings)
     site = environment_of(settings, effects, fault, client.service_client.config.target_host, features.masked)
-    site = replace(site, layers=features.layers(tools.values()), hosting=Hosting.of(settings, values, effects))
+    site = replace(site, layers=features.layers(tools.values()))
     llm = LanguageModel(
         settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, features.masked
     )
@@ -81,7 +79,6 @@ def offered(
         plans.load_plan,
         plans.plan_outputs,
         UndoLoader(client).load_undo,
-        *HostActivities(site.hosting).activities,
         *features.activities,
     ]
 
@@ -156,18 +153,12 @@ def _checker(
         keeps_summaries=True,
         state_dir=settings.state_dir,
         features=features,
-        own_files=settings.host is not None,
+        own_files=features.gives_directories,
     )
-
-
-def _driver(client: Client, settings: Settings) -> StorageDriver:
-    """The driver that the client stores large payloads with; step values go to the same place."""
-    external = client.data_converter.external_storage
-    return external.drivers[0] if external else storage(settings)
 
 
 def make_storage(client: Client, settings: Settings) -> None:
     """Make the directory of large values, if they are stored in one."""
-    values = _driver(client, settings)
+    values = storage_of(client, settings)
     if isinstance(values, LocalDirectory):
         values.create()

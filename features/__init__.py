@@ -52,6 +52,7 @@ FEATURES: tuple[str, ...] = (
     "templates",
     "tool_servers",
     "forecast",
+    "hosts",
     "upkeep",
     "outputs",
     "keys",

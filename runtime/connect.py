@@ -224,6 +224,12 @@ def storage(settings: Settings) -> StorageDriver:
     return gcs_driver(bucket, sealing) if kind == "gs" else s3_driver(bucket, sealing)
 
 
+def storage_of(client: Client, settings: Settings) -> StorageDriver:
+    """The driver that the client stores large payloads with; step values go to the same place. Raises as `storage`."""
+    external = client.data_converter.external_storage
+    return external.drivers[0] if external else storage(settings)
+
+
 async def _client(
     settings: Settings, config: Mapping[str, Any], address: str, seconds: float, *, is_ours: bool = False
 ) -> Client:

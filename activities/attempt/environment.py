@@ -6,11 +6,11 @@ The worker and `plan doctor` both build their sandbox here, from the settings.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import SecretStr
 
@@ -26,13 +26,9 @@ from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.identity import check_path
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.plans.activity_io import Return
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.runtime.settings import Settings
-
-if TYPE_CHECKING:
-    from plansurvive.activities.hosts.hosting import Hosting
 
 MEBIBYTE = 1024 * 1024
 
@@ -58,8 +54,6 @@ class ToolEnvironment:
     """Those of the features around each call, the outermost first."""
     lift: Lift = lift_attempts
     """Has the server allow a waiting call any number of attempts."""
-    hosting: Hosting | None = None
-    """Of a worker with a workspace of its own: takes checkpoints of what its calls leave."""
 
     def workspace(self, path: str, directory: DirectoryIdentity | None = None, plan_id: str = "") -> Workspace:
         """A workspace, which can only be entered while it is that directory; None: whichever is there."""
@@ -97,10 +91,6 @@ class ToolEnvironment:
         other calls."""
         if self.watcher is not None:
             await asyncio.to_thread(self.watcher.read if tool.spec.effect == "pure" else self.watcher.wrote, context)
-
-    async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
-        """Make a call; at a host with a workspace of its own, what it leaves is in a checkpoint then."""
-        return await (self.hosting.kept(tool, context, call) if self.hosting is not None else call())
 
     def ended(self, context: ToolContext) -> None:
         """Release what the watcher holds for a call that failed permanently: no further attempt will come."""

@@ -25,7 +25,7 @@ from plansurvive.activities.attempt.run_once import once
 from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
 from plansurvive.activities.attempt.waiting import waiting
-from plansurvive.activities.feature import Attempt, Waits, around_call, layers_of_arguments
+from plansurvive.activities.feature import Attempt, Waits, around_attempt, around_call, layers_of_arguments
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.effect_log import Effects
@@ -69,7 +69,9 @@ def tool_activity(
 
         try:
             with heartbeat.beating():
-                done = await here.kept(tool, context, lambda: work() if call.repeatable else once(context, work))
+                done = await around_attempt(
+                    here.layers, tool, context, lambda: work() if call.repeatable else once(context, work)
+                )
             done = done.model_copy(update=heartbeat.before) if heartbeat.before else done
             undelivered.keep(done)
             return done

@@ -49,7 +49,7 @@ class PlanChecker:
     """The state directory, which has the user's templates."""
     features: WorkerFeatures = field(default_factory=WorkerFeatures)
     own_files: bool = False
-    """PLANS_HOST: the workers have a workspace each, and a plan has a directory of its own in one of them."""
+    """A feature gives each plan a directory of its own (`InWorker.gives_directories`)."""
 
     @activity.defn(name="check_plan", no_thread_cancel_exception=True)
     def check_plan(self, request: CheckRequest) -> Facts:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from plansurvive.runtime.setting_groups.hosts import HostSettings
 from plansurvive.runtime.setting_groups.prices import PriceSettings
 from plansurvive.runtime.setting_groups.versions import VersionSettings
 from plansurvive.runtime.setting_groups.web import WebSettings
 
 
-class Groups(WebSettings, HostSettings, PriceSettings, VersionSettings):
+class Groups(WebSettings, PriceSettings, VersionSettings):
     """The fields of every group."""

@@ -13,8 +13,9 @@ from typing import Any
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.runtime.settings import Settings
-from plansurvive.worker import build, of_host
+from plansurvive.worker import build
 from tests.waiting import connected
 
 TOOLS = str(Path(__file__).parents[1] / "ledger_tools.py")
@@ -50,7 +51,7 @@ class Machines:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(108))
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(build(client, settings, tools, indexed=True))
-            for queue in of_host(settings):
+            for queue in queues_of_host(settings, settings.task_queue):
                 worker = build(client, settings, tools, indexed=True, workflows=(), polls=queue)
                 await stack.enter_async_context(worker)
             yield
@@ -59,7 +60,7 @@ class Machines:
     async def up_without_steps(self, name: str) -> AsyncIterator[None]:
         """The workers of a host, but for the one that calls its steps."""
         settings, tools = self.settings_of(name), load_tools([TOOLS])
-        _, pulse = of_host(settings)
+        _, pulse = queues_of_host(settings, settings.task_queue)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(build(self.client, settings, tools, indexed=True))
             await stack.enter_async_context(
@@ -73,7 +74,7 @@ class Machines:
         settings, tools = self.settings_of(name, max_activities=1), load_tools([TOOLS])
         address = self.client.service_client.config.target_host
         client = await connected(address, data_converter=self.client.data_converter)
-        steps, _ = of_host(settings)
+        steps, _ = queues_of_host(settings, settings.task_queue)
         async with build(client, settings, tools, indexed=True, workflows=(), polls=steps):
             yield
 

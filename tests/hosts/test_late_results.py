@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.worker import build, of_host
+from plansurvive.features.hosts.in_worker import queues_of_host
+from plansurvive.worker import build
 from tests.driving import GO, WAITS, Plans, Started, statuses, step, work
 from tests.hosts.machines import TOOLS, Machines
 from tests.waiting import connected, until
@@ -23,7 +24,7 @@ async def test_a_step_that_ends_at_the_old_host_while_the_plan_moves_keeps_its_f
     settings, tools = machines.settings_of("first", max_activities=1), load_tools([TOOLS])
     address = machines.client.service_client.config.target_host
     client = await connected(address, data_converter=machines.client.data_converter)
-    steps, _ = of_host(settings)
+    steps, _ = queues_of_host(settings, settings.task_queue)
     async with build(client, settings, tools, indexed=True, workflows=(), polls=steps):
         async with machines.up_without_steps("first"):
             plan = await plans.start([work("a"), work("b", "a", args=WAITS), gate])

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from temporalio.exceptions import ApplicationError
+from temporalio.testing import ActivityEnvironment
 
-from plansurvive.activities.hosts.hosting import HostActivities, Hosting
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.features.hosts.hosting import Hosting
+from plansurvive.features.hosts.in_worker import HostActivities
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.execution.next_action import Begin, next_action
 from plansurvive.plans.hosts.host import Host, HostRequest
@@ -35,13 +37,13 @@ def hosting(settings: Settings, **more: Any) -> Hosting:
 async def test_a_plan_begins_with_the_files_of_the_seed_and_in_an_empty_directory_without_one(
     settings: Settings, tmp_path: Path
 ) -> None:
-    empty = await hosting(settings).take(HostRequest(workflow_id=PLAN))
+    empty = await hosting(settings).take(HostRequest(workflow_id=PLAN), settings.task_queue)
     assert (empty.name, empty.queue, empty.checkpoint) == ("alpha", f"{settings.task_queue}@alpha", None)
     assert [*Path(empty.workspace).iterdir()] == []
     seed = tmp_path / "seed"
     seed.mkdir()
     (seed / "a").write_text("a")
-    begun_with = await hosting(settings, host_seed=seed).take(HostRequest(workflow_id="plan-y"))
+    begun_with = await hosting(settings, host_seed=seed).take(HostRequest(workflow_id="plan-y"), settings.task_queue)
     assert (Path(begun_with.workspace) / "a").read_text() == "a"
     assert begun_with.checkpoint is not None, "another host's seed may be another"
 
@@ -50,17 +52,27 @@ async def test_a_plan_stays_where_its_files_are_and_gets_a_new_directory_when_it
     settings: Settings,
 ) -> None:
     here = hosting(settings)
-    first = await here.take(HostRequest(workflow_id=PLAN))
-    assert await here.take(HostRequest(workflow_id=PLAN, earlier=first, stay=True)) == first
-    again = await here.take(HostRequest(workflow_id=PLAN, earlier=first))
+    first = await here.take(HostRequest(workflow_id=PLAN), settings.task_queue)
+    assert await here.take(HostRequest(workflow_id=PLAN, earlier=first, stay=True), settings.task_queue) == first
+    again = await here.take(HostRequest(workflow_id=PLAN, earlier=first), settings.task_queue)
     assert again.workspace != first.workspace
     assert not Path(first.workspace).exists()
-    assert (await here.take(HostRequest(workflow_id=PLAN, earlier=first, stay=True))).token != first.token
+    gone = HostRequest(workflow_id=PLAN, earlier=first, stay=True)
+    assert (await here.take(gone, settings.task_queue)).token != first.token
+
+
+async def test_the_steps_of_a_plan_stay_on_the_hosts_queue_for_the_task_queue_that_it_came_on(
+    settings: Settings,
+) -> None:
+    here = hosting(settings, queues="gpu")
+    bound = await here.take(HostRequest(workflow_id=PLAN), "gpu")
+    assert bound.queue == "gpu@alpha"
+    assert (await here.take(HostRequest(workflow_id=PLAN, earlier=bound), bound.queue)).queue == "gpu@alpha"
 
 
 async def test_what_could_not_be_restored_leaves_no_directory_behind(settings: Settings, workspace: Path) -> None:
     here = hosting(settings)
-    made = await here.take(HostRequest(workflow_id=PLAN))
+    made = await here.take(HostRequest(workflow_id=PLAN), settings.task_queue)
     (Path(made.workspace) / "a").write_text("a")
     home = here.homes.of(made.workspace)
     assert home is not None
@@ -70,8 +82,9 @@ async def test_what_could_not_be_restored_leaves_no_directory_behind(settings: S
         if file.is_file():
             file.write_bytes(b"damaged")
     before = {*workspace.iterdir()}
+    request = HostRequest(workflow_id="plan-y", earlier=made.after(taken))
     with pytest.raises(ApplicationError) as caught:
-        await HostActivities(here).take_host(HostRequest(workflow_id="plan-y", earlier=made.after(taken)))
+        await ActivityEnvironment().run(HostActivities(here).take_host, request)
     assert caught.value.type == "VALUE_CORRUPT"
     assert {*workspace.iterdir()} == before
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 from pydantic.functional_validators import AfterValidator
 
+from plansurvive.runtime.feature_settings import FeatureSettings
 from plansurvive.runtime.home_paths import home_path
 
 
@@ -17,8 +18,10 @@ def _directory(path: Path) -> Path:
     return home_path(path).absolute()
 
 
-class HostSettings(BaseModel):
+class HostSettings(FeatureSettings):
     """Settings of hosts."""
+
+    feature = "hosts"
 
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
     """Name of this machine among those of its queue: its workers have a workspace of their own, `PLANS_WORKSPACE`, with
@@ -29,3 +32,6 @@ class HostSettings(BaseModel):
     """Directory whose files a plan begins with; default: an empty directory."""
     checkpoint_mb: int = Field(default=1_024, ge=1, le=1_048_576)
     """Most MB that a plan's files may have together; beyond it a step fails with `CHECKPOINT_TOO_LARGE`."""
+
+
+SETTINGS = HostSettings

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from plansurvive.activities.hosts.checkpoints import Checkpoints
-from plansurvive.activities.hosts.homes import Home, Homes, Record
-from plansurvive.activities.hosts.packing import PACK_BYTES
-from plansurvive.activities.hosts.unpacking import rows_of
 from plansurvive.activities.workspace.effect_log import Effect, Effects
 from plansurvive.activities.workspace.locks import locked, tree_lock
+from plansurvive.features.hosts.checkpoints import Checkpoints
+from plansurvive.features.hosts.homes import Home, Homes, Record
+from plansurvive.features.hosts.packing import PACK_BYTES
+from plansurvive.features.hosts.unpacking import rows_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.runtime import wait

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plansurvive.activities.hosts.listing import FAILED, MAX_FILES
-from plansurvive.activities.hosts.packing import DIGEST, KIND, MODE, MTIME, PARTS, SIGNATURE, SIZE, Claim, Row
+from plansurvive.features.hosts.listing import FAILED, MAX_FILES
+from plansurvive.features.hosts.packing import DIGEST, KIND, MODE, MTIME, PARTS, SIGNATURE, SIZE, Claim, Row
 from plansurvive.plans.errors import ToolError
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

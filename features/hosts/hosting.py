@@ -1,7 +1,4 @@
-"""The activities of a host: taking over a plan's files, and answering that it lives; and the checkpoint after a call.
-
-A worker without PLANS_HOST has them too, and refuses: the task goes to another worker of the queue.
-"""
+"""What a worker does for the plans at its host: takes over a plan's files, and takes a checkpoint after each call."""
 
 from __future__ import annotations
 
@@ -14,14 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.hosts.checkpoints import Checkpoints
-from plansurvive.activities.hosts.homes import RECORDS, Home, Homes, Record
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
+from plansurvive.features.hosts.checkpoints import Checkpoints
+from plansurvive.features.hosts.homes import RECORDS, Home, Homes, Record
+from plansurvive.features.hosts.settings import HostSettings
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
@@ -38,7 +35,8 @@ class Hosting:
 
     name: str
     """PLANS_HOST."""
-    queue: str
+    queues: frozenset[str]
+    """Those of the host: what is called on them works in the directory of a plan."""
     patience: float
     seed: Path | None
     homes: Homes
@@ -47,18 +45,22 @@ class Hosting:
     @classmethod
     def of(cls, settings: Settings, values: ValueStore, effects: Effects) -> Hosting | None:
         """That of a worker with these settings; None if its workspace is shared. Raises SettingError."""
-        if settings.host is None:
+        own = settings.of(HostSettings)
+        if own.host is None:
             return None
         if settings.workspace is None:
             text = "a host has a workspace of its own: set PLANS_WORKSPACE to a directory that only this host uses"
             raise SettingError({"PLANS_WORKSPACE": text})
         homes = Homes(Path(os.path.realpath(settings.workspace)), settings.state_dir / RECORDS)
-        checkpoints = Checkpoints(values, effects, settings.checkpoint_mb * MEBIBYTE)
-        queue = queue_of_host(settings.task_queue, settings.host)
-        return cls(settings.host, queue, settings.host_patience, settings.host_seed, homes, checkpoints)
+        checkpoints = Checkpoints(values, effects, own.checkpoint_mb * MEBIBYTE)
+        queues = frozenset(queue_of_host(queue, own.host) for queue in (settings.task_queue, *settings.queues))
+        return cls(own.host, queues, own.host_patience, own.host_seed, homes, checkpoints)
 
-    async def take(self, request: HostRequest) -> Host:
-        """The plan's directory here: as it was, restored from its checkpoint, or new. Raises ToolError."""
+    async def take(self, request: HostRequest, queue: str) -> Host:
+        """The plan's directory here: as it was, restored from its checkpoint, or new. Raises ToolError.
+
+        `queue`: where the plan asked, its own task queue or the host's.
+        """
         earlier = request.earlier
         if request.stay and earlier is not None and self.homes.of(earlier.workspace) is not None:
             return earlier
@@ -70,8 +72,9 @@ class Hosting:
             raise
         await asyncio.to_thread(self.homes.remove_others, request.workflow_id, home)
         return Host(
-            name=self.name, queue=self.queue, workspace=str(home.path), token=home.token, patience=self.patience,
-            checkpoint=checkpoint, directory=identity_of(str(home.path)),
+            name=self.name, queue=queue if queue in self.queues else queue_of_host(queue, self.name),
+            workspace=str(home.path), token=home.token, patience=self.patience, checkpoint=checkpoint,
+            directory=identity_of(str(home.path)),
         )  # fmt: skip
 
     async def kept(self, tool: Tool, context: ToolContext, call: Callable[[], Awaitable[Return]]) -> Return:
@@ -81,7 +84,7 @@ class Hosting:
         Raises ToolError NO_HOST for another one.
         """
         home = self.homes.of(context.call.workspace)
-        if home is None and activity.info().task_queue == self.queue:
+        if home is None and activity.info().task_queue in self.queues:
             text = f"{shown(context.call.workspace)} is not the directory of a plan at host '{self.name}'"
             raise ToolError(NO_HOST, f"{text}; was it removed? resume the plan, and it continues elsewhere")
         if home is None or tool.spec.effect == "pure":
@@ -105,34 +108,6 @@ class Hosting:
         self.checkpoints.open(home)
         home.write(Record(request.workflow_id))
         return await self.checkpoints.take(home)
-
-
-@dataclass(frozen=True)
-class HostActivities:
-    """The activities `take_host` and `host_pulse`."""
-
-    hosting: Hosting | None
-
-    @property
-    def activities(self) -> list[Callable[..., object]]:
-        """Both, for a worker to register."""
-        return [self.take_host, self.host_pulse]
-
-    @activity.defn(name="take_host")
-    async def take_host(self, request: HostRequest) -> Host:
-        """Make a directory for the plan, with the files of its last checkpoint. Raises ApplicationError with a code."""
-        if self.hosting is None:
-            text = "this worker has no workspace of its own (PLANS_HOST), but others of its queue have"
-            raise ApplicationError(text, type=NO_HOST)
-        try:
-            return await self.hosting.take(request)
-        except ToolError as error:
-            raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
-
-    @activity.defn(name="host_pulse")
-    async def host_pulse(self) -> str:
-        """The name of the host, as a sign of life."""
-        return self.hosting.name if self.hosting else ""
 
 
 def _copied(seed: Path, target: Path) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from plansurvive.activities.hosts.listing import Found, too_large
+from plansurvive.features.hosts.listing import Found, too_large
 
 PACK_BYTES = 4 * 1024 * 1024
 MAX_PACKS = 400

@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from plansurvive.activities.hosts.homes import Home, Record
-from plansurvive.activities.hosts.listing import FAILED, too_large, walk
-from plansurvive.activities.hosts.packing import MAX_PACKS, Claim, Packer, Row, plain, without_small
-from plansurvive.activities.hosts.unpacking import Unpacker, rows_of
 from plansurvive.activities.workspace import effect_recovery
 from plansurvive.activities.workspace.effect_log import Effect, Effects
 from plansurvive.activities.workspace.locks import TREE_SECONDS, tree_lock
 from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.features.hosts.homes import Home, Record
+from plansurvive.features.hosts.listing import FAILED, too_large, walk
+from plansurvive.features.hosts.packing import MAX_PACKS, Claim, Packer, Row, plain, without_small
+from plansurvive.features.hosts.unpacking import Unpacker, rows_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.runtime import wait
