@@ -1,7 +1,6 @@
-"""The key that signs starts and decisions (PLANS_DECISIONS=signed), and the client interceptor that signs with it.
+"""Signs starts and decisions with the key of the state directory (PLANS_DECISIONS=signed): a client interceptor.
 
-The private key is a file of the state directory, mode 0600: whoever can read it can decide. Worker and clients share
-it; a worker hands only the public key to workflows. `plans.signatures` says what is signed and verifies it.
+A worker hands only the public key to workflows. `plans.signatures` says what is signed and verifies it.
 """
 
 from __future__ import annotations
@@ -38,11 +37,9 @@ from temporalio.client import (
 
 from plansurvive.plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
 from plansurvive.runtime import schedule_book
-from plansurvive.runtime.private_files import secret
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.state_key import private_key
 
-KEY = "decisions.key"
-"""File in the state directory that holds the private key, hexadecimal."""
 SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")
 SIGNED_MESSAGES: Mapping[str, str] = {
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
@@ -50,17 +47,6 @@ SIGNED_MESSAGES: Mapping[str, str] = {
     "answer": "answer", "event": "event",
 }  # fmt: skip
 """Names of the signals and updates that are signed, and the kind that their signature is for."""
-
-
-def private_key(settings: Settings) -> Ed25519PrivateKey:
-    """The key of the state directory, made on first use. Raises SettingError if others can read or change it."""
-    settings.make_state_dir()
-    made = secret(settings.state_dir / KEY, _new_key, "PLANS_DECISIONS", "its signatures")
-    return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(made))
-
-
-def _new_key() -> str:
-    return Ed25519PrivateKey.generate().private_bytes_raw().hex()
 
 
 def public_key(settings: Settings) -> str:

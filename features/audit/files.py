@@ -25,7 +25,7 @@ from plansurvive.plans.model import Problem
 from plansurvive.plans.signatures import Signature, content_of, is_by
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import private_key
+from plansurvive.runtime.state_key import private_key
 
 SEAL = "audit"
 """Kind of the signature of a record's end."""

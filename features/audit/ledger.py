@@ -26,7 +26,7 @@ from plansurvive.features.audit.entries import digest_of
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.signatures import Signature, content_of, is_by
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import private_key
+from plansurvive.runtime.state_key import private_key
 from plansurvive.runtime.wait import locked
 
 FILE = "audit-ledger.jsonl"

@@ -14,7 +14,7 @@ from plansurvive.features.audit import files, ledger
 from plansurvive.features.audit.chain import head
 from plansurvive.plans.model import Problem, Value
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import KEY, private_key
+from plansurvive.runtime.state_key import KEY, private_key
 
 RPC_TIMEOUT = timedelta(seconds=10)
 SLACK = timedelta(minutes=1)

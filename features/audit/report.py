@@ -25,7 +25,7 @@ from plansurvive.features.audit.missing import LedgerReport, public_key, verify_
 from plansurvive.features.audit.outcomes import outcomes, read
 from plansurvive.plans.model import Problem, Value
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import KEY
+from plansurvive.runtime.state_key import KEY
 
 ANSWER_TIMEOUT = timedelta(seconds=5)
 """For a worker to say what became of signals."""

@@ -34,7 +34,8 @@ from plansurvive.features.notify.targets import Target, each, file_of, key_bytes
 from plansurvive.plans.signatures import FIELD, Signature, is_by, signed_bytes
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.signing import private_key, public_key, signed
+from plansurvive.runtime.signing import public_key, signed
+from plansurvive.runtime.state_key import private_key
 
 CODE = "NOT_DELIVERED"
 NEWS = "news"

@@ -6,13 +6,16 @@ the key, the same is honoured.
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
@@ -23,7 +26,8 @@ from plansurvive.plans.edits import SetField
 from plansurvive.plans.run import Options
 from plansurvive.plans.signatures import FIELD, NONCE
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import Signer, private_key, signed
+from plansurvive.runtime.signing import Signer, signed
+from plansurvive.runtime.state_key import private_key
 from tests.driving import WAITS, Plans, Started, count, step, terminated, work
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
@@ -184,6 +188,38 @@ async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
         assert await refused(plan, "edit", edit) == "REPLAYED"
         assert step(await plan.view(), "gate")["args"] == {"path": "made-3"}
         await plan.handle.terminate()
+
+
+@pytest.mark.modes("plain", "uncached")
+async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_brings_is_refused(
+    idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
+) -> None:
+    """The SDK hands it to the run before `run` is called, and the run knows its rule by then."""
+    options = Options(workspace=str(idle.workspace), history_limit=10)
+    async with make_worker(decisions="signed"):
+        made = await runs.start(owner, {"steps": [WAITING]}, options=options, plan_id=f"p-{queue}", queue=queue)
+        plan = Started(idle.client, made.workflow_id)
+        await plan.until_asked("gate")
+
+        async def is_in_a_first_task() -> bool:
+            await asyncio.gather(*(plan.approve("gate", by="the boss") for _ in range(20)))
+            return any(begins_with_signal(history.events) for history in await plan.histories())
+
+        await until(is_in_a_first_task, "a continued run begins with a decision")
+        view = await plan.view()
+        assert "awaiting" in step(view, "gate")
+        assert {entry["code"] for entry in view["log"] if entry["kind"] == "refused"} == {"UNSIGNED"}
+        assert not (idle.workspace / "made").exists()
+        # Control: the owner's decision.
+        await runs.approve(owner, plan.id, Choice(step_id="gate", by="ann"))
+        assert (await plan.ended())["status"] == "completed"
+
+
+def begins_with_signal(events: Sequence[HistoryEvent]) -> bool:
+    """Whether a run continues another one, and a signal came before its first task."""
+    is_continued = bool(events[0].workflow_execution_started_event_attributes.continued_execution_run_id)
+    before = itertools.takewhile(lambda event: not event.HasField("workflow_task_started_event_attributes"), events)
+    return is_continued and any(event.HasField("workflow_execution_signaled_event_attributes") for event in before)
 
 
 @pytest.mark.crosses_runs

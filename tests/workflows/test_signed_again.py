@@ -34,7 +34,8 @@ from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
 from plansurvive.plans.signatures import NONCE, REMEMBERED
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import Signer, private_key, signed
+from plansurvive.runtime.signing import Signer, signed
+from plansurvive.runtime.state_key import private_key
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.workflow_runner import runner_for
 from tests.driving import Plans, Started, refusals, step, terminated

@@ -24,7 +24,8 @@ from plansurvive.features.notify.rules import News
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.signatures import Signature
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, private_key, signed
+from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, signed
+from plansurvive.runtime.state_key import private_key
 from tests.driving import Plans, Started, work
 from tests.sinks import targets_file, webhook_sink
 from tests.waiting import until

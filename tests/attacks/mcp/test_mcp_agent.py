@@ -39,8 +39,8 @@ from plansurvive.client.requests.plan_request import Flags, prepared
 from plansurvive.plans.run import ENDED, Options, PlanStatus
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import KEY as SIGNING_FILE
-from plansurvive.runtime.signing import private_key
+from plansurvive.runtime.state_key import KEY as SIGNING_FILE
+from plansurvive.runtime.state_key import private_key
 from tests.apps.mcp.http.reached import reached
 from tests.apps.mcp.tasks.agent import TakesTasks
 from tests.attacks.mcp.loose_plans import WAIVED, gone, put, ran, save
