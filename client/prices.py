@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from plansurvive.plans.budget import Usage
+from plansurvive.plans.usage import Usage
 
 CostOf = Callable[[str, int, int], float | None]
 """The cost of a request to a model, of its prompt tokens and answer tokens; None without a price."""

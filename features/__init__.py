@@ -42,6 +42,7 @@ from types import ModuleType
 FEATURES: tuple[str, ...] = (
     "waiting",
     "planning",
+    "budget",
     "cache",
     "limits",
     "notify",

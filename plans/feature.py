@@ -30,6 +30,7 @@ from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Result, Run
+from plansurvive.plans.usage import Permission, Verdict
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class Rules:
 
     Asked once a call has ended well. Example: `cache` notes from which run the result is, or why the tool was called.
     """
+    permit: Callable[[Run, bool], Permission | None] | None = None
+    """Whether the run's next LLM request may be sent: one of its own (True), or of its agents and child plans (False).
+
+    None: the feature has nothing to say about any of them. Example: `budget` compares what is spent with the limits.
+    """
     failed: Callable[[Run, Step, Return, Result, datetime], bool] | None = None
     """What follows for the run from a failed call and what it left. True: a person decides about it once more.
 
@@ -92,6 +98,7 @@ class RuleSet:
         self._problem = [(each.name, each.problem) for each in rules if each.problem]
         self._edited = [each.edited for each in rules if each.edited]
         self._extend = [each.extend for each in rules if each.extend]
+        self._permit = [each.permit for each in rules if each.permit]
         self._settled = [each.settled for each in rules if each.settled]
         self._failed = [each.failed for each in rules if each.failed]
 
@@ -140,10 +147,22 @@ class RuleSet:
             if (part := seam(run, step, returned)) is not None:
                 result.parts[part.feature] = part
 
+    def permission(self, run: Run, *, own: bool) -> Permission:
+        """See `Rules.permit`: what the strictest of them says."""
+        said = [permission for seam in self._permit if (permission := seam(run, own)) is not None]
+        return max(said, key=lambda each: _STRICTNESS.index(each.verdict), default=Permission())
+
+    def limits_children(self, run: Run) -> bool:
+        """Whether one of them says when agents and child plans may send requests."""
+        return any(seam(run, False) is not None for seam in self._permit)
+
     def failed(self, run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:
         """See `Rules.failed`. All are asked, whatever the first one says."""
         answers = [seam(run, step, left, failure, now) for seam in self._failed]
         return any(answers)
+
+
+_STRICTNESS: Sequence[Verdict] = ("ok", "warn", "wait", "ask", "stop")
 
 
 def _by_feature(parts: Iterable[Part | None]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from typing import Annotated, Any
 from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.activity_io import Facts, Note
-from plansurvive.plans.budget import Ledger
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.children.state import Hashes, ParentLink
 from plansurvive.plans.definition.language import PLAIN, Language
@@ -37,6 +36,7 @@ from plansurvive.plans.parts import Parted
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.signatures import Signatures
 from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
+from plansurvive.plans.usage import Ledger
 
 __all__ = [
     "DENIED",

@@ -21,13 +21,13 @@ from plansurvive.plans.agents.read_result import read_on
 from plansurvive.plans.agents.reports.report import last_report
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
-from plansurvive.plans.budget import OVERRUN_CODE
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.llm.prompt_parts import READ_RESULT
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import agent_reporting, hosts, resume_check, search_attributes, signed

@@ -13,7 +13,6 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plansurvive.plans import budget
 from plansurvive.plans.activity_io import SummaryFile
 from plansurvive.plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plansurvive.plans.agents.history_file import run_summary
@@ -23,6 +22,7 @@ from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.usage import OVERRUN_CODE, estimate
 from plansurvive.plans.views.agent_progress import progress_of
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.workflows import policies
@@ -146,7 +146,7 @@ async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:
     if not (must_ask or run.paused):
         return
     if must_ask:
-        await report_to_parent(agent, "", request=number, estimate=budget.estimate(characters()))
+        await report_to_parent(agent, "", request=number, estimate=estimate(characters()))
     await workflow.wait_condition(
         lambda: bool(
             run.stopped
@@ -157,7 +157,7 @@ async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:
     if run.stopped:
         raise Unanswered(run.stopped, INTERRUPTED)
     if must_ask and agent.link.refusal:
-        raise Unanswered(agent.link.refusal, budget.OVERRUN_CODE)
+        raise Unanswered(agent.link.refusal, OVERRUN_CODE)
     waited = (workflow.now() - began).total_seconds()  # `AgentWorkflow` adds the time of the whole question
     agent.usage = agent.usage.model_copy(update={"seconds": round(agent.usage.seconds - waited, 3)})
 

@@ -21,6 +21,7 @@ from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.regeneration import as_it_stands, begun
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Expected, Parsed, PlanAnswer
 from plansurvive.plans.llm.drafts import Draft, draft_of
 from plansurvive.plans.llm.earlier_calls import history
@@ -42,10 +43,11 @@ class Drafted(NamedTuple):
     text: str = ""
 
 
-async def draft(run: Run) -> Drafted:
+async def draft(schedule: Schedule) -> Drafted:
     """Have the LLM write the plan for the run's request. An unusable answer becomes problems, never an exception."""
+    run = schedule.run
     if run.options.split is not None:
-        return await _split(run, run.options.split)
+        return await _split(schedule, run.options.split)
     tools = list(run.facts.tools.values())
     snapshot = await _snapshot(run)
     templates = _templates(run, snapshot)
@@ -53,7 +55,7 @@ async def draft(run: Run) -> Drafted:
     rejected: list[Draft] = []
     question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=run.request), "write the plan")
     try:
-        return Drafted(await answered(run, question, _judge(run, run.plan, rejected)), [])
+        return Drafted(await answered(schedule, question, _judge(run, run.plan, rejected)), [])
     except Unanswered as error:
         unanswered = [Problem(code=error.code, message=error.message)]
         best = next((each for each in reversed(rejected) if each.can_be_repaired), None)
@@ -64,8 +66,9 @@ async def draft(run: Run) -> Drafted:
         return Drafted(best.plan, [*unanswered, *best.problems])
 
 
-async def _split(run: Run, args: dict[str, Any]) -> Drafted:
+async def _split(schedule: Schedule, args: dict[str, Any]) -> Drafted:
     """Have the LLM split the request into tasks: one agent step each, with `args` and the task's objective."""
+    run = schedule.run
     wanted = args.get("tools")
     offered = [spec for name, spec in run.facts.tools.items() if name not in NOT_FOR_AGENTS]
     tools = [spec for spec in offered if spec.name in wanted] if isinstance(wanted, list) else offered
@@ -73,15 +76,16 @@ async def _split(run: Run, args: dict[str, Any]) -> Drafted:
     prompt = Prompt(system=decomposition_system(tools, about=run.request), user=user)
     question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
-        tasks = await answered(run, question, _tasks)
+        tasks = await answered(schedule, question, _tasks)
     except Unanswered as error:
         return Drafted(run.plan, [Problem(code=error.code, message=error.message)], error.text[:20_000])
     plan = plan_of_tasks(tasks, run.plan, run.request, args)
     return Drafted(plan, errors(problems(plan, run.facts.tools, language=run.language)))
 
 
-async def redraft(run: Run, feedback: str) -> Plan:
+async def redraft(schedule: Schedule, feedback: str) -> Plan:
     """Have the LLM revise the current plan according to the feedback. Raises Unanswered."""
+    run = schedule.run
     tools, plan, snapshot = list(run.facts.tools.values()), as_it_stands(run), await _snapshot(run)
     statuses = {name: run.steps[name].status.value for name in begun(run)}
     goal = run.request or plan.title
@@ -89,7 +93,7 @@ async def redraft(run: Run, feedback: str) -> Plan:
     templates = _templates(run, snapshot)
     prompt = regenerate_prompt(system, goal, snapshot.text, plan, feedback, statuses, history(run), templates)
     question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=goal), "revise the plan")
-    return await answered(run, question, _judge(run, plan, []))
+    return await answered(schedule, question, _judge(run, plan, []))
 
 
 def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[Parsed], Plan | AnswerProblem]:

@@ -188,7 +188,7 @@ class EditHandlers(PlaceHandlers):
         version = run.plan.version
         if not run.facts.all_tools:
             await _learn_tools(run)
-        plan = await drafting.redraft(run, message.feedback)
+        plan = await drafting.redraft(self._started().schedule, message.feedback)
         _check_regenerate(run, message.model_copy(update={"expect_version": version}))
         return replaced(run, plan, message, workflow.now())
 

@@ -64,7 +64,7 @@ class Execution:
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self.timers = ApprovalTimers()
-        self.children = Children(self.schedule)
+        self.children = Children(self.schedule, lambda *about: self.in_steps.exceeds(*about))
         self.in_steps = AllInSteps([self.children])
         self._sent, self.rest, self._moved = 0, timers.Rest(), self.children.place.moved
         self._seen = -1

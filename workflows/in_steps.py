@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from plansurvive.plans.execution.messages import Control
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.usage import Permission
 
 Seam = TypeVar("Seam")
 
@@ -57,6 +58,9 @@ class InSteps:
         """Whether a person's decision is about something that it has asked about a step, and not about its call."""
         return False
 
+    def exceeds(self, step_id: str, permission: Permission) -> None:
+        """The child of a running step asks for an LLM request that only a person may permit: have one asked."""
+
     def before_start(self) -> None:
         """Once a turn, after decisions were applied, and before anything starts."""
 
@@ -84,6 +88,7 @@ class AllInSteps:
         self._turn = _filled(made, InSteps.turn, lambda each: each.turn)
         self._takes = _filled(made, InSteps.takes, lambda each: each.takes)
         self._decided = _filled(made, InSteps.decided, lambda each: each.decided)
+        self._exceeds = _filled(made, InSteps.exceeds, lambda each: each.exceeds)
         self._before_start = _filled(made, InSteps.before_start, lambda each: each.before_start)
         self._interrupt = _filled(made, InSteps.interrupt, lambda each: each.interrupt)
         self._pause = _filled(made, InSteps.pause, lambda each: each.pause)
@@ -120,6 +125,11 @@ class AllInSteps:
     def decided(self, step_id: str) -> bool:
         """See `InSteps.decided`. The first that it is about is the last that is asked."""
         return any(seam(step_id) for seam in self._decided)
+
+    def exceeds(self, step_id: str, permission: Permission) -> None:
+        """See `InSteps.exceeds`."""
+        for seam in self._exceeds:
+            seam(step_id, permission)
 
     def before_start(self) -> None:
         """See `InSteps.before_start`."""

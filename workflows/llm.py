@@ -1,4 +1,4 @@
-"""Sends LLM requests from a workflow: checks the budget, counts usage, and has unusable answers corrected.
+"""Sends LLM requests from a workflow: waits for permission, counts usage, and has unusable answers corrected.
 
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
@@ -18,15 +18,14 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
-from plansurvive.plans import budget
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
 from plansurvive.plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.agents.order import limit_reached
 from plansurvive.plans.agents.prompting.questions import corrected, question_of, sent
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import TaskList
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.errors import Unanswered
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.answers import Expected, Kind, Parsed, typed
 from plansurvive.plans.llm.json_extraction import AnswerProblem
@@ -34,9 +33,10 @@ from plansurvive.plans.llm.planning_prompts import correction_prompt
 from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
+from plansurvive.plans.usage import Usage, estimate
 from plansurvive.workflows import policies
 from plansurvive.workflows.agent_reporting import permitted
-from plansurvive.workflows.llm_budget import characters, count, failure_of, require_budget
+from plansurvive.workflows.llm_usage import characters, count, failure_of, require_permission
 from plansurvive.workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
@@ -77,11 +77,13 @@ class Rejected(NamedTuple):
         return CORRECTIONS + 1 - self.left
 
 
-async def answered(run: Run, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]) -> Accepted:
+async def answered(
+    schedule: Schedule, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]
+) -> Accepted:
     """The first answer that `accept` accepts, as converted by it with the state of the run. Raises Unanswered."""
 
     async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask(run, question, rejected)
+        return await _ask(schedule, question, rejected)
 
     def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
         value = _value(answer, question.expected.kind)
@@ -89,7 +91,7 @@ async def answered(run: Run, question: Question, accept: Callable[[Parsed], Acce
 
     def note(attempt: int, problem: str, code: str) -> None:
         text = f"{question.about}: answer {attempt} was not accepted: {problem}"
-        run.note(LogKind.LLM, text[:500], _now(), code=code, subject=question.about)
+        schedule.run.note(LogKind.LLM, text[:500], _now(), code=code, subject=question.about)
 
     return await _corrected(ask, judge, note)
 
@@ -161,9 +163,10 @@ def _value(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
     return typed(answer.parsed or {}, kind)
 
 
-async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request on behalf of a plan, within its budget. Raises Unanswered."""
-    await require_budget(run)
+async def _ask(schedule: Schedule, question: Question, rejected: Rejected | None) -> LlmAnswer:
+    """Send one LLM request on behalf of a plan, once it is permitted. Raises Unanswered."""
+    run = schedule.run
+    await require_permission(schedule)
     run.llm_calls += 1
     prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
     request = LlmRequest(
@@ -174,7 +177,7 @@ async def _ask(run: Run, question: Question, rejected: Rejected | None) -> LlmAn
     )
     started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
     number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
-    run.ledger = run.ledger.opened(str(number), budget.estimate(length))
+    run.ledger = run.ledger.opened(str(number), estimate(length))
     try:
         answer = await _call(run, number, about, request, question.step_id)
     except ActivityError as error:

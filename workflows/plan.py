@@ -182,7 +182,7 @@ class PlanWorkflow(EditHandlers):
         signed.judge(run, self._proof)
         self._hear()
         self._publish()
-        drafted = await drafting.draft(run)
+        drafted = await drafting.draft(execution.schedule)
         run.draft = drafted.text
         revision = Revision(version=run.plan.version, by="llm", time=now(), ops=["draft"])
         execution.schedule.review()

@@ -49,7 +49,6 @@ from plansurvive.plans.agents.llm_request import (
 )
 from plansurvive.plans.agents.prompting.compaction import Fit, bytes_of, counted, fitted, refused
 from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
-from plansurvive.plans.budget import estimate
 from plansurvive.plans.definition.output_schema import form_problem
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
@@ -59,6 +58,7 @@ from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Guide
 from plansurvive.plans.llm.prompt_set import PromptSet
 from plansurvive.plans.model import Retry, ToolSpec
+from plansurvive.plans.usage import estimate
 from plansurvive.runtime.value_store import ValueStore
 
 JUDGE_SECONDS = 2.0

@@ -24,10 +24,10 @@ import httpx
 
 from plansurvive.activities.llm.errors import Complaint, LlmError, Reply
 from plansurvive.plans.agents.llm_request import BAD_ANSWER, MAX_TEXT_BYTES
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.llm.answers import native_answer
 from plansurvive.plans.llm.endpoint import origin_of
 from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
+from plansurvive.plans.usage import Usage
 
 MAX_BYTES = 8 * 1024 * 1024
 """Maximum size of a response body."""

@@ -25,8 +25,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from plansurvive.activities.attempt.errors import one_line
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.usage import Usage
 
 LONGEST_WAIT = 3_600.0
 """Maximum Retry-After in seconds; a longer one fails the request so that people notice."""

@@ -25,7 +25,7 @@ from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.stage import Reply, Stopped
 from plansurvive.client.prices import CostOf, cost, unpriced
 from plansurvive.plans.agents.llm_request import LlmRequest
-from plansurvive.plans.budget import Usage, estimate
+from plansurvive.plans.usage import Usage, estimate
 
 TRIES = 4
 """Attempts of a request to an endpoint that is busy or down."""

@@ -19,8 +19,8 @@ from temporalio.api.failure.v1 import Failure
 
 from plansurvive.apps.evaluation.answers import ASK, Key, data_of
 from plansurvive.apps.evaluation.record import Done, Record
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.usage import Usage
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,18 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
+from plansurvive.features.budget import model as budget
 from plansurvive.features.planning import recovery
-from plansurvive.plans.budget import OVERRUN_CODE, Budget
 from plansurvive.plans.change_log import Revision, logged
 from plansurvive.plans.errors import PlanError, Unanswered
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.llm.answers import Expected, Parsed, Recovery
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import Step
+from plansurvive.plans.model import Budget, Step
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.workflows import worker_facts
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
@@ -143,7 +144,7 @@ class StepRecovery(InSteps):
         expected = Expected(kind="recovery", tools=recovery.tools(run, step), failed=step.tool, about=goal)
         question = Question("recovery", prompt, expected, about, step_id)
         try:
-            choice: Recovery | PlanError = await answered(run, question, self._judge(step))
+            choice: Recovery | PlanError = await answered(self._schedule, question, self._judge(step))
         except PlanError as error:
             choice = error
         self._answers.append((step_id, choice))
@@ -175,8 +176,7 @@ class StepRecovery(InSteps):
     def _unanswered(self, step_id: str, error: PlanError) -> None:
         text = f"step '{step_id}' was not recovered: {error.message}"
         self._run.note(LogKind.RECOVERY, text, workflow.now(), step_id, code=error.code)
-        budget = self._run.plan.budget or Budget()
-        if error.code == OVERRUN_CODE and budget.ask:
+        if error.code == OVERRUN_CODE and budget.may_ask(self._run):
             self._run.steps[step_id].recoveries -= 1  # no request was sent, so it does not count
             self._run.recoveries -= 1
             self._propose(step_id, {"budget": error.message})
@@ -184,10 +184,7 @@ class StepRecovery(InSteps):
             self._fail(step_id)
 
     def _budget_decided(self, step_id: str, approved: bool) -> None:
-        run = self._run
-        budget = run.plan.budget or Budget()
-        run.plan = run.plan.model_copy(update={"budget": budget.granted() if approved else budget.refused()})
-        run.ledger = run.ledger.model_copy(update={"refused": not approved})
+        budget.settle(self._run, budget.granted(self._run.plan.budget or Budget()) if approved else None)
         if not approved:
             return self._fail(step_id)
         self._schedule.answered(step_id)

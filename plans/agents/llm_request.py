@@ -39,7 +39,6 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_system,
 )
 from plansurvive.plans.agents.tasks import TaskList
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.answers import Expected, Parsed
@@ -48,6 +47,7 @@ from plansurvive.plans.llm.planning_prompts import correction_section
 from plansurvive.plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
 from plansurvive.plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plansurvive.plans.model import ToolSpec, Value
+from plansurvive.plans.usage import Usage
 
 BAD_ANSWER = "LLM_BAD_ANSWER"
 TRUNCATED = "LLM_TRUNCATED"

@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.agents.reports.accounts import must_ask
 from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import errors, input_values
@@ -95,7 +94,7 @@ def undo_run(parent: Run, step: Step, loaded: LoadedUndo, now: datetime) -> Run 
 def _link(parent: Run, step: Step) -> ParentLink:
     """Where a child plan belongs: the step of the plan that started it."""
     above = parent.parent.depth if parent.parent else 0
-    return ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=above + 1, asks=must_ask(parent))
+    return ParentLink(plan_id=parent.plan.id or "", step_id=step.id, depth=above + 1)
 
 
 def _stamps(parent: Run, step: Step, workspace: str) -> dict[str, Stamp]:

@@ -13,7 +13,6 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from plansurvive.plans.activity_io import PastCall
-from plansurvive.plans.budget import Spent
 from plansurvive.plans.children.state import ChildReport
 from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_values
 from plansurvive.plans.edits import EditPlan, Regenerate
@@ -21,6 +20,7 @@ from plansurvive.plans.errors import Refused, Undecodable
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run
 from plansurvive.plans.signatures import Signature
+from plansurvive.plans.usage import Spent
 
 MAX_BYTES = 16_384
 """Maximum size of a message as JSON (FAULTS, rule 6)."""

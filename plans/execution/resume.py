@@ -161,9 +161,6 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
             "directories": {**run.options.directories, **run.facts.directories},
         }
     )
-    if run.ledger.refused and plan.budget is not None:  # asked again, as about whatever was denied
-        new.plan = new.plan.model_copy(update={"budget": plan.budget.model_copy(update={"ask": True})})
-        new.ledger = new.ledger.model_copy(update={"refused": False})
     reset_to_draft(new)
     new.ledger = new.ledger.model_copy(update={"open": {}})  # a terminated run leaves its own requests open
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any, Literal
 
 from pydantic import Field
@@ -64,21 +63,6 @@ class Budget(Value):
         description="True (default): at a limit, a person is asked to extend it by half; false: what needs a request "
         "fails with `LLM_BUDGET`.",
     )
-
-    def granted(self, share: float = 0.5) -> Budget:
-        """The budget after a person extended it: every limit raised by `share` of itself, rounded up."""
-        raised = 1 + share
-        return self.model_copy(
-            update={
-                "tokens": None if self.tokens is None else ceil(self.tokens * raised),
-                "calls": None if self.calls is None else ceil(self.calls * raised),
-                "seconds": None if self.seconds is None else self.seconds * raised,
-            }
-        )
-
-    def refused(self) -> Budget:
-        """The budget after a person refused to extend it: the limits are final."""
-        return self.model_copy(update={"ask": False})
 
 
 OnFailure = Literal["block", "ask_llm", "stop"]

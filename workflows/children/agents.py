@@ -17,7 +17,6 @@ from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_s
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.agents.resume import for_step
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.budget import OVERRUN_CODE
 from plansurvive.plans.children.starting import directories_for
 from plansurvive.plans.children.state import ParentLink
 from plansurvive.plans.execution.file_tracking import stamps_for
@@ -25,10 +24,12 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.agent_progress import note_end
 from plansurvive.workflows import search_attributes
 from plansurvive.workflows.children.handles import Handles, cancel
 from plansurvive.workflows.children.place import Place
+from plansurvive.workflows.children.requests import must_ask
 
 
 class ChildAgents:
@@ -62,7 +63,7 @@ class ChildAgents:
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
 
     async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
-        accounts.opened(self._run, step, agent)
+        accounts.opened(self._run, step, agent, asks=must_ask(self._schedule))
         child = await self._handles.start(
             step.id,
             "AgentWorkflow",

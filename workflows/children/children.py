@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from temporalio import workflow
@@ -16,12 +16,13 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
+from plansurvive.plans.usage import Permission
 from plansurvive.plans.views.agent_progress import note_progress
 from plansurvive.workflows.children.agents import ChildAgents
-from plansurvive.workflows.children.budget import ChildBudget
 from plansurvive.workflows.children.handles import Handles
 from plansurvive.workflows.children.place import Place
 from plansurvive.workflows.children.plans import ChildPlans
+from plansurvive.workflows.children.requests import ChildRequests
 from plansurvive.workflows.in_steps import InSteps
 
 
@@ -30,12 +31,13 @@ class Children(InSteps):
 
     tools = (AGENT, PLAN)
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, exceeds: Callable[[str, Permission], None]) -> None:
+        """`exceeds`: see `InSteps.exceeds`."""
         self._schedule, self._handles = schedule, Handles()
         self.place = Place(schedule, self._handles)
         self.agents = ChildAgents(schedule, self._handles, self.place)
         self.plans = ChildPlans(schedule, self._handles, self.place)
-        self._budget = ChildBudget(schedule, self._handles)
+        self._requests = ChildRequests(schedule, self._handles, exceeds)
 
     def start(self, step: Step, args: Mapping[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start the child of a step. The task returns what a tool's activity would; raises ApplicationError."""
@@ -72,10 +74,6 @@ class Children(InSteps):
                 run.note(LogKind.CHILD, asks, workflow.now(), message.step_id, subject=state.child.plan_id)
         return None
 
-    def decided(self, step_id: str) -> bool:
-        """Act on a decision about the budget that the child of a running step has asked for."""
-        return self._budget.decided(step_id)
-
     def before_start(self) -> None:
-        """Answer the children that ask whether the budget allows their next request."""
-        self._budget.turn()
+        """Answer the children that ask whether they may send their next LLM request."""
+        self._requests.turn()

@@ -1,4 +1,4 @@
-"""The side of a child plan: it reports to its parent, and asks it before each LLM request if there is a budget above.
+"""The side of a child plan: it reports to its parent, and asks it before each LLM request that something limits.
 
 Nothing here happens in a plan that a person started. A request is asked for by number; grants come in that order, and
 several may be under way at the same time.
@@ -14,13 +14,13 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.plans import budget
 from plansurvive.plans.children import reports
 from plansurvive.plans.children.state import ChildReport, ParentLink
 from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import Run
+from plansurvive.plans.usage import ANSWER_TOKENS, OVERRUN_CODE
 
 INTERRUPTED = "INTERRUPTED"
 """Code of a request that was not sent, because the plan was interrupted while it waited."""
@@ -44,7 +44,7 @@ class Reporter:
         now, ended = reports.report_of(run, schedule), reports.finished_requests(run)
         wanted = reports.wanted_request(run.parent)
         if wanted > self._number or reports.is_due(run, self._told, now, ended > self._ended):
-            more = {"request": wanted, "estimate": budget.ANSWER_TOKENS} if wanted > self._number else {}
+            more = {"request": wanted, "estimate": ANSWER_TOKENS} if wanted > self._number else {}
             self._told, self._ended, self._number = now, ended, max(wanted, self._number)
             kept = {name: each for name, each in (self._next or {}).items() if name in ("request", "estimate")}
             self._next = reports.message_of(run, now, **{**kept, **more})
@@ -94,7 +94,7 @@ async def permitted(run: Run) -> None:
         if run.stopped:
             raise Unanswered(run.stopped, INTERRUPTED)
     if refusal:
-        raise Unanswered(refusal, budget.OVERRUN_CODE)
+        raise Unanswered(refusal, OVERRUN_CODE)
 
 
 def answered(run: Run, message: BudgetAnswer) -> None:

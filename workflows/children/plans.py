@@ -41,6 +41,7 @@ from plansurvive.plans.step_call import upcoming
 from plansurvive.workflows import hosts, policies, search_attributes
 from plansurvive.workflows.children.handles import Handles, cancel
 from plansurvive.workflows.children.place import Place
+from plansurvive.workflows.children.requests import must_ask
 from plansurvive.workflows.payloads import LARGE
 
 APPROVAL = "APPROVAL_REQUIRED"
@@ -230,7 +231,7 @@ class ChildPlans:
             raise ApplicationError(error.message, type=error.code) from None
 
     async def _result(self, step: Step, child: Run) -> dict[str, Any]:
-        accounts.opened_for_plan(self._run, step, child)
+        accounts.opened_for_plan(self._run, step, child, asks=must_ask(self._schedule))
         text = text_of(child)
         handle = await self._handles.start(
             step.id,

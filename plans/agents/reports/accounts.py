@@ -1,4 +1,4 @@
-"""What a plan knows of its agents and child plans while they work: their reports, their requests under its budget.
+"""What a plan knows of its agents and child plans while they work: their reports, the LLM requests they ask for.
 
 A report is a message from outside: it counts only for the child that works on the step now. The child's result is
 authoritative: what a report said wrongly is corrected by it.
@@ -15,31 +15,30 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.plans import budget as budgets
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.agents.order import PlanLink
 from plansurvive.plans.agents.reports.report import done_before, last_report, spent_of
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.budget import Account, Budget, Judgement, Spent, Usage, judge
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.messages import AgentProgress
 from plansurvive.plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.usage import Account, Spent, Usage
 
 MAX_REQUESTS = 10_000
 """LLM requests of one run of an agent, which `AgentLimits` bounds."""
 
 
-def must_ask(run: Run) -> bool:
-    """Whether the agents and child plans of a run ask before each LLM request: it has a budget, or one is above it."""
-    return run.plan.budget is not None or (run.parent is not None and run.parent.asks)
+def must_ask(run: Run, *, limited: bool) -> bool:
+    """Whether the agents and child plans of a run ask before each LLM request: something limits them, here or above."""
+    return limited or (run.parent is not None and run.parent.asks)
 
 
-def opened(run: Run, step: Step, agent: AgentRun) -> None:
+def opened(run: Run, step: Step, agent: AgentRun, *, asks: bool) -> None:
     """Open the account of an agent that is about to start, or to resume another one. Changes both."""
     # What the run that it resumes has spent and called is in the plan's record already.
-    state, asks = run.steps[step.id], must_ask(run)
+    state = run.steps[step.id]
     since, known = done_before(agent) if state.past or state.more_past else (0, [])
     agent.link = PlanLink(asks=asks, permitted=agent.asked, since=since, known=known, told=since, requests=agent.asked)
     run.ledger = run.ledger.account(
@@ -51,8 +50,10 @@ def opened(run: Run, step: Step, agent: AgentRun) -> None:
     )  # fmt: skip
 
 
-def opened_for_plan(run: Run, step: Step, child: Run) -> None:
+def opened_for_plan(run: Run, step: Step, child: Run, *, asks: bool) -> None:
     """Open the account of a child plan that is about to start; what the run that it resumes has spent is known."""
+    if child.parent is not None:
+        child.parent = child.parent.model_copy(update={"asks": asks})
     run.ledger = run.ledger.account(
         step.id,
         Account(
@@ -87,7 +88,7 @@ def received(run: Run, message: AgentProgress, now: datetime) -> None:
 
 
 def _check_numbers(account: Account, message: AgentProgress) -> None:
-    """Raises Refused for numbers that no agent reports: they could hold up all agents of the budget for good."""
+    """Raises Refused for numbers that no agent reports: they could hold up all agents of the plan for good."""
     before = account.granted if account.is_plan else message.finished
     if message.request is not None and message.request != before + 1 and not _was_granted(account, message):
         text = f"request {message.request} does not follow request {before}"
@@ -166,13 +167,6 @@ def _catch_up_plan(run: Run, step_id: str, state: dict[str, Any] | None, now: da
     closed(run, step_id, lost=True)
 
 
-def verdict(run: Run) -> Judgement:
-    """Whether an agent of the plan may send its next request."""
-    if run.plan.budget is None:
-        return Judgement()
-    return judge(run.plan.budget, run.ledger.position(run.llm_calls, run.llm_seconds))
-
-
 def waiting(run: Run) -> list[str]:
     """The steps whose agents wait for a request to be granted, in the order they asked."""
     accounts = {name: each for name, each in run.ledger.accounts.items() if name in run.steps}
@@ -189,21 +183,9 @@ def answered(run: Run, step_id: str, granted: bool) -> int:
     return number
 
 
-def told_of_budget(run: Run, step_id: str) -> None:
+def told_to_ask(run: Run, step_id: str) -> None:
     """Note that an agent was told to ask before each request from now on."""
     _change(run, step_id, {"asks": True})
-
-
-def extended(run: Run, budget: Budget) -> Budget:
-    """The budget after a person extended it."""
-    return budgets.extended(budget, run.ledger.position(run.llm_calls, run.llm_seconds))
-
-
-def raised(run: Run, budget: Budget) -> str:
-    """What an approval makes of the limits, in words: `calls 50 -> 76`."""
-    more = extended(run, budget)
-    pairs = [(name, getattr(budget, name), getattr(more, name)) for name in ("tokens", "calls", "seconds")]
-    return ", ".join(f"{name} {old:,.10g} -> {new:,.10g}" for name, old, new in pairs if old is not None)
 
 
 def _count(run: Run, step_id: str, spent: Spent) -> None:
@@ -237,5 +219,5 @@ def _change(run: Run, step_id: str, changes: dict[str, Any]) -> None:
 
 
 def question(state: StepState) -> bool:
-    """Whether the step's agent has a person asked to extend the budget."""
-    return state.awaiting == "approval" and "budget" in (state.proposal or {})
+    """Whether a person is asked about a request of the running step's agent or child plan."""
+    return state.status is Status.RUNNING and state.awaiting == "approval" and state.proposal is not None

@@ -12,11 +12,11 @@ from typing import Any
 
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.agents.run import AgentRun, asked_args, number_of, outcome_of, ran_args
-from plansurvive.plans.budget import Spent
 from plansurvive.plans.execution.tool_history import MAX_PAST, add_files, cut, files_of_run, short
 from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Status, StepState
+from plansurvive.plans.usage import Spent
 
 REPORT_CHARACTERS = 24_000
 """Of all calls in one report, as JSON."""

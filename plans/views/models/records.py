@@ -9,9 +9,9 @@ from pydantic import Field
 
 from plansurvive.plans.agents.order import AgentLimits, AgentUsage
 from plansurvive.plans.agents.tasks import Task
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.model import Value
 from plansurvive.plans.step_state import named
+from plansurvive.plans.usage import Usage
 
 
 class EntryView(Value):

@@ -16,10 +16,10 @@ from plansurvive.apps.evaluation.report import MANY_CALLS, compared
 from plansurvive.apps.evaluation.stage import Stopped
 from plansurvive.client.prices import unpriced
 from plansurvive.plans.agents.llm_request import ChatMessage, LlmRequest
-from plansurvive.plans.budget import Usage
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.llm.prompt_set import prompt_set
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.usage import Usage
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans import budget
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.budget import Spent, Usage
 from plansurvive.plans.children.files import placed
 from plansurvive.plans.children.orders import child_id, source_of
 from plansurvive.plans.children.outputs import BAD_OUTPUT, evaluated, wanted
@@ -27,6 +25,7 @@ from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.usage import Spent, Usage
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 DATA = {
@@ -180,7 +179,7 @@ def running() -> Run:
     schedule.begin(NOW)
     schedule.start("sub", NOW)
     child = child_run(run, step, {"steps": [{"id": "a", "tool": "work"}]}, {}, "p-sub")
-    accounts.opened_for_plan(run, step, child)
+    accounts.opened_for_plan(run, step, child, asks=False)
     return run
 
 
@@ -214,10 +213,11 @@ def test_a_child_plan_that_asks_again_for_what_it_was_granted_is_no_intruder_and
 
 def test_the_agents_of_a_child_plan_ask_from_their_first_request_on_if_there_is_a_budget_above() -> None:
     run, step = parent_of()
-    run.plan = run.plan.model_copy(update={"budget": budget.Budget(calls=5)})
     child = child_run(run, step, {"steps": [{"id": "ag", "tool": "agent", "args": {"objective": "x"}}]}, {}, "p-sub")
     agent = AgentRun.of(AgentOrder(request="x"), "agent-p-sub-ag", Options())
-    accounts.opened(child, child.plan.steps[0], agent)
+    accounts.opened_for_plan(run, step, child, asks=True)
+    assert not accounts.must_ask(run, limited=False)
+    accounts.opened(child, child.plan.steps[0], agent, asks=accounts.must_ask(child, limited=False))
     assert agent.link.asks
     assert child.ledger.accounts["ag"].asks
 

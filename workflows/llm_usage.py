@@ -1,4 +1,4 @@
-"""What LLM requests cost: whether a plan's own one fits its budget, which its agents share, and what was spent."""
+"""What LLM requests cost: whether a plan may send one of its own, and what was spent."""
 
 from __future__ import annotations
 
@@ -8,39 +8,37 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plansurvive.plans import budget
 from plansurvive.plans.agents.llm_request import AgentQuestion
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.budget import Budget, Usage
 from plansurvive.plans.errors import Unanswered
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import Run
+from plansurvive.plans.usage import OVERRUN_CODE, Permission, Usage
 from plansurvive.workflows.children.parent import permitted
+from plansurvive.workflows.children.requests import note_once
 
 
-async def require_budget(run: Run) -> None:
-    """Raise Unanswered when the LLM budget allows no further request; log once when it is nearly used up.
+async def require_permission(schedule: Schedule) -> None:
+    """Wait until the plan may send a request of its own. Raises Unanswered when it is refused.
 
-    Near a limit, waits for requests of agents that are under way. A child plan then asks its parent.
+    Near a limit, waits for requests of agents that are under way, and warns once. A child plan then asks its parent.
     """
-    judgement = _judgement(run)
-    if judgement.verdict == "wait":
-        await workflow.wait_condition(lambda: _judgement(run).verdict != "wait")
-        judgement = _judgement(run)
-    if judgement.verdict == "warn" and not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, judgement.reason, workflow.now())
-    if judgement.verdict in ("ask", "stop"):
-        run.note(LogKind.BUDGET, judgement.reason, workflow.now(), code=budget.OVERRUN_CODE)
-        raise Unanswered(judgement.refusal(run.plan.id or ""), budget.OVERRUN_CODE)
+
+    def permission() -> Permission:
+        return schedule.rules.permission(schedule.run, own=True)
+
+    run, said = schedule.run, permission()
+    if said.verdict == "wait":
+        await workflow.wait_condition(lambda: permission().verdict != "wait")
+        said = permission()
+    if said.verdict == "warn":
+        note_once(run, said.reason)
+    if said.verdict in ("ask", "stop"):
+        run.note(LogKind.BUDGET, said.reason, workflow.now(), code=OVERRUN_CODE)
+        raise Unanswered(said.refusal, OVERRUN_CODE)
     await permitted(run)
-
-
-def _judgement(run: Run) -> budget.Judgement:
-    """Whether the plan may send a request. The default budget is for the plan's own requests only."""
-    if run.plan.budget is None:
-        return budget.decide(Budget(), Usage(calls=run.llm_calls), run.llm_seconds)
-    return budget.judge(run.plan.budget, run.ledger.position(run.llm_calls, run.llm_seconds))
 
 
 def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:

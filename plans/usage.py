@@ -1,9 +1,8 @@
-"""LLM usage and budget: whether another LLM request may be made (warn, then ask a person, then stop).
+"""LLM usage: what a run has spent on requests, and whether it may send another one.
 
 `Usage` is additive; a `Ledger` keeps totals by step and by model for one run, those of its agents included: each agent
-has an `Account` with what it reported last. An agent asks its plan before each request. `decide` compares what is spent
-with a `Budget`; `judge` also counts the requests under way, so that steps side by side exceed a limit by one request at
-most. Nothing here reads a clock: the seconds spent are passed in.
+has an `Account` with what it reported last. An agent asks its plan before each request, and features say whether it may
+be sent (`Rules.permit`): a `Permission`. Nothing here reads a clock: the seconds spent are passed in.
 """
 
 from __future__ import annotations
@@ -13,16 +12,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from plansurvive.plans.model import Budget, Value
-
-__all__ = [
-    "OVERRUN_CODE", "Account", "Budget", "Judgement", "Ledger", "Position", "Spent", "Usage", "Verdict", "decide",
-    "estimate", "extended", "judge",
-]  # fmt: skip
+from plansurvive.plans.model import Value
 
 Verdict = Literal["ok", "warn", "wait", "ask", "stop"]
+"""Of a request: it is sent; it is, and the log warns; others that are under way end first; a person decides; never."""
 OVERRUN_CODE = "LLM_BUDGET"
-"""Error code of a step or run that ended because its budget was exhausted."""
+"""Error code of a step or run that ended because a request that it needs was refused."""
 ANSWER_TOKENS = 4_096
 """Tokens expected of an answer, before one has been seen."""
 MAX_REPORTED = 10**12
@@ -130,7 +125,6 @@ class Ledger(Value):
     agents: int = Field(default=0, description="Requests of agents, which the plan's own number does not count.")
     open: dict[str, int] = Field(default_factory=dict, description="The plan's own requests under way, with estimates.")
     accounts: dict[str, Account] = Field(default_factory=dict, description="By step, the account of its agent.")
-    refused: bool = Field(default=False, description="A person refused to extend the budget: in this run it is final.")
 
     @property
     def total(self) -> Usage:
@@ -227,65 +221,17 @@ class Position(Value):
     longest: float = Field(default=0.0, description="Seconds of the longest request so far; 0: none has ended.")
 
 
-class Judgement(Value):
-    """Whether the next LLM request may be made, and why not."""
+class Permission(Value):
+    """Whether the next LLM request may be sent, and why not."""
 
     verdict: Verdict = "ok"
     reason: str = Field(default="", description="Which limit, and how much of it is spent; empty if ok.")
-    limit: str = Field(default="", description="Field of the budget that the reason is about.")
+    remedy: str = Field(default="", description="What continues the plan once the request is refused: a command.")
 
-    def refusal(self, plan: str) -> str:
-        """Why a request is not made, and the command that continues the plan with more than this very limit."""
-        return f"{self.reason}; raise it with: plan resume {plan} --set budget.{self.limit or 'calls'}=N"
-
-
-def decide(budget: Budget, spent: Usage, seconds: float = 0.0) -> Judgement:
-    """Judge the next LLM request by the limit with the largest share spent. `seconds`: LLM time so far."""
-    limits = (
-        ("tokens", budget.tokens, float(spent.total_tokens)),
-        ("calls", budget.calls, float(spent.calls)),
-        ("seconds", budget.seconds, seconds),
-    )
-    shares = [(used / limit, name, used, limit) for name, limit, used in limits if limit is not None]
-    share, name, used, limit = max(shares, default=(0.0, "", 0.0, 0.0))
-    if share < budget.warn_at:
-        return Judgement()
-    reason = f"{used:,.0f} of {limit:,.0f} {name} of the LLM budget are spent"
-    if share < 1:
-        return Judgement(verdict="warn", reason=reason, limit=name)
-    return Judgement(verdict="ask" if budget.ask else "stop", reason=reason, limit=name)
-
-
-def judge(budget: Budget, position: Position) -> Judgement:
-    """Judge the next request while others are under way, so that all together exceed a limit by one request at most.
-
-    A call that was granted counts as spent. Tokens and seconds of a request are known only when it ends: another one
-    may start beside it while what the others are expected to need stays below the limit; else it waits for them.
-    """
-    counted = position.spent.model_copy(update={"calls": position.spent.calls + position.uncounted})
-    judgement = decide(budget, counted, position.seconds)
-    if judgement.verdict in ("ask", "stop") or not position.sizes:
-        return judgement
-    tokens = position.spent.total_tokens + sum(position.sizes)
-    if budget.tokens is not None and tokens >= budget.tokens:
-        return Judgement(verdict="wait", reason="requests under way may use up the tokens of the LLM budget")
-    seconds = position.seconds + position.longest * len(position.sizes)
-    if budget.seconds is not None and (not position.longest or seconds >= budget.seconds):
-        return Judgement(verdict="wait", reason="requests under way may use up the seconds of the LLM budget")
-    return judgement
-
-
-def extended(budget: Budget, position: Position) -> Budget:
-    """The budget after a person extended it: every limit raised by half of itself, and beyond what is spent."""
-    more = budget.granted()
-    calls, tokens = position.spent.calls + position.uncounted, position.spent.total_tokens
-    return more.model_copy(
-        update={
-            "calls": more.calls if more.calls is None else max(more.calls, calls + 1),
-            "tokens": more.tokens if more.tokens is None else max(more.tokens, tokens + (budget.tokens or 0) // 2 + 1),
-            "seconds": more.seconds if more.seconds is None else max(more.seconds, position.seconds * 1.5),
-        }
-    )
+    @property
+    def refusal(self) -> str:
+        """Why a request is not sent, and what continues the plan."""
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
 
 def estimate(characters: int) -> int:

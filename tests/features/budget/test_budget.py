@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plansurvive.plans.budget import Account, Budget, Ledger, Position, Spent, Usage, decide, extended, judge
+from plansurvive.features.budget.model import granted, settle
+from plansurvive.features.budget.rules import RULES, decide, extended, judge
+from plansurvive.plans.feature import NO_RULES, RuleSet
+from plansurvive.plans.model import Budget
+from plansurvive.plans.usage import Account, Ledger, Position, Spent, Usage
+from tests.plans.building import run_of, step
 
 
 def used(calls: int = 0, tokens: int = 0) -> Usage:
@@ -42,9 +47,32 @@ def test_call_51_of_50_is_stopped_when_nobody_may_be_asked() -> None:
 def test_a_persons_yes_raises_every_limit_and_a_no_is_final() -> None:
     budget = Budget(calls=10, tokens=1_000, seconds=60)
     assert decide(budget, used(10)).verdict == "ask"
-    assert decide(budget.granted(), used(10)).verdict == "ok"
-    assert decide(budget.granted(), used(16)).verdict == "ask"
-    assert decide(budget.refused(), used(10)).verdict == "stop"
+    assert decide(granted(budget), used(10)).verdict == "ok"
+    assert decide(granted(budget), used(16)).verdict == "ask"
+    run = run_of(step("a"))
+    run.plan, run.llm_calls = run.plan.model_copy(update={"id": "p", "budget": budget}), 10
+    rules = RuleSet([RULES])
+    assert rules.permission(run, own=True).verdict == "ask"
+    settle(run, None)
+    assert rules.permission(run, own=True).verdict == "stop"
+    raised = run.plan
+    run.plan = run.plan.model_copy(update={"id": "p-run-2"})
+    assert rules.permission(run, own=True).verdict == "ask", "a run that continues it asks again"
+    run.plan = raised.model_copy(update={"budget": budget.model_copy(update={"tokens": 2_000})})
+    rules.edited(run, raised)
+    assert rules.permission(run, own=True).verdict == "ask", "somebody has edited the limits since"
+
+
+def test_children_are_limited_by_a_budget_of_the_plan_and_by_no_default() -> None:
+    run, rules = run_of(step("a")), RuleSet([RULES])
+    run.llm_calls = 50
+    assert not rules.limits_children(run)
+    assert rules.permission(run, own=False).verdict == "ok"
+    assert rules.permission(run, own=True).verdict == "ask"
+    assert NO_RULES.permission(run, own=True).verdict == "ok"
+    run.plan = run.plan.model_copy(update={"budget": Budget()})
+    assert rules.limits_children(run)
+    assert rules.permission(run, own=False).verdict == "ask"
 
 
 def test_the_limit_nearest_to_its_end_decides() -> None:
