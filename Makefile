@@ -20,7 +20,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	touch $@
 
 demo: setup
-	$(BIN)/python scripts/demo.py
+	$(BIN)/plan demo
 
 # The LLM writes a plan, people review it, the LLM mends it: offline, with a scripted LLM.
 demo-llm: setup

@@ -24,9 +24,11 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mcp": ("mcp", ("mcp",)),
     "web": ("web", ("itsdangerous", "jinja2", "joserfc", "python_multipart", "starlette", "uvicorn")),
     "service": ("", ()),
+    "demo": ("", ()),
 }
 """App -> (extra of the distribution, import names of what the extra installs for it)."""
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("demo.commands:demo", "Watch a plan survive the death of its worker."),
     "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
     "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
     "schedule": ("schedules.commands.group:app", "Run plans at set times, on Temporal Schedules."),

@@ -54,7 +54,9 @@ STUCK = "PLAN_STUCK"
 """Error code: the plan's workflow task keeps failing on its worker."""
 SERVER_REFUSED = "SERVER_REFUSED"
 """Error code: the server rejected the request for another reason."""
-_UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION}
+_UNANSWERED = LOST | {RPCStatusCode.FAILED_PRECONDITION, RPCStatusCode.RESOURCE_EXHAUSTED}
+"""Statuses of a query that is worth asking again. RESOURCE_EXHAUSTED: while a plan's workflow task is with a worker,
+which may just have died, the server keeps one query for its answer and refuses all others."""
 
 
 @contextmanager

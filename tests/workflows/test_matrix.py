@@ -68,6 +68,7 @@ APART = {
             "init",
             "start",
             "call",
+            "demo",
             "make",
             "check",
             "graph",

@@ -18,7 +18,7 @@ from plansurvive.client.cli.output import out, say, show, show_json
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
-from plansurvive.client.rpc import has_ended
+from plansurvive.client.rpc import describe, has_ended
 from plansurvive.client.runs import Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.lengths import seconds
@@ -107,9 +107,10 @@ async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) 
         for row in lines.of(event):
             rows(row)
     since = view.seq if lines.is_big else 0
+    queue = (await describe(here.client, plan)).task_queue
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):
             lines.learn(await runs.brief(here.client, plan, say))
-        await lines.look(event, partial(compared, here))
+        await lines.look(event, partial(compared, here, queue=queue))
         for row in lines.of(event):
             rows(row)

@@ -72,6 +72,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
 }
 NOT_THERE = {
     "init": "it makes files of a project in the terminal's directory",
+    "demo": "it has a server, a worker and files of its own, and is watched in a terminal",
     "call": "the form of a plan with one step does it; a value alone is for scripts",
     "web": "it is the page",
     "up": "whoever serves the page runs server and worker",

@@ -1,0 +1,184 @@
+"""The command `plan demo`.
+
+Everything is real and the demo's own: an embedded server, a background worker, files and data in a temporary directory,
+so that it neither sees nor kills anything of whoever tries it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plansurvive.apps.demo.counting import calls_of
+from plansurvive.apps.demo.stage import contents, environ_of, prepared
+from plansurvive.client import runs
+from plansurvive.client.apps import part
+from plansurvive.client.cli import environment, session, signals
+from plansurvive.client.cli.follow.follow import follow
+from plansurvive.client.cli.output import say, show
+from plansurvive.client.cli.run import started_from
+from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.errors import AppMissing
+from plansurvive.client.plan_file import load
+from plansurvive.client.requests.plan_request import Flags
+from plansurvive.client.requests.plan_request import prepared as checked
+from plansurvive.client.runs import Choice, Started, Summary
+from plansurvive.client.undo.whole import undo_whole
+from plansurvive.runtime import server as embedded
+from plansurvive.runtime.background_worker import ensure_worker, recorded, stop_workers
+from plansurvive.runtime.settings import Settings
+
+KILLED_AFTER = 12
+"""Completed steps after which the worker is killed: with three files at a time, in the middle of others."""
+READ_SECONDS = 1.0
+FAILED = 1
+
+Keep = Annotated[bool, typer.Option("--keep", help="Leave files, server, worker and the plan there; says where.")]
+
+
+def demo(keep: Keep = False) -> None:
+    """Watch a plan survive the death of its worker."""
+    place = Path(tempfile.mkdtemp(prefix="plans-demo-"))
+    try:
+        with environment.environment(environ_of(place, environment.environ())):
+            went_well = session.run(lambda here: _demo(here, place, keep), starts=True)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    finally:
+        if keep:
+            show(
+                f"\nEverything is in {place}. To look at it: export PLANS_STATE_DIR={place}/state PLANS_SERVER=embedded"
+            )
+            show("`plan down` then stops its server and its worker.")
+        else:
+            signals.run(_removed(place))
+    raise typer.Exit(0 if went_well else FAILED)
+
+
+async def _demo(here: Connected, place: Path, keep: bool) -> bool:
+    """Run the plan, kill its worker, count, undo. Returns whether everything was as promised."""
+    plan, workspace = place / "plan.yaml", place / "workspace"
+    prepared(place)
+    before = contents(workspace)
+    show(f"The plan: {plan}\nIts files: {workspace}\n")
+    request = checked(load(str(plan)), Flags(str(workspace), False, None, False, (), "demo"), here.settings)
+    async with _page(here):
+        started = await started_from(here, request)
+        links = [here.link(started.workflow_id), here.page(started.plan_id)]
+        show("\n".join(["plan demo", *filter(None, links)]))
+        beside = asyncio.create_task(_beside(here, started))
+        try:
+            summary = await follow(here, started.plan_id, as_json=False)
+            await beside
+        finally:
+            beside.cancel()
+        went_well = await _counted(here, started, summary)
+        went_well = await _undone(here, started, workspace, before) and went_well
+        if _somebody_watches() and not keep:
+            say("\nServer and page are there until you press Enter; then all of it is removed.")
+            await asyncio.to_thread(sys.stdin.readline)
+    return went_well
+
+
+def _somebody_watches() -> bool:
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+async def _beside(here: Connected, started: Started) -> None:
+    """Kill the worker in the middle of the plan, and approve what waits where no person is at a terminal to do it."""
+    done = 0
+    async for event in runs.watch(here.client, started.plan_id):
+        done += event.status == "completed"
+        if event.status == "completed" and done == KILLED_AFTER:
+            await _kill(here)
+        if event.awaiting == "approval" and not _somebody_watches():
+            await _approve(here, started)
+
+
+def _tell(sentence: str) -> None:
+    """Print a line; while there is a board, above it: that takes what is written to `sys.stdout`, and only that."""
+    sys.stdout.write(f"{sentence}\n")
+    sys.stdout.flush()
+
+
+async def _kill(here: Connected) -> None:
+    for worker in recorded(here.settings):
+        os.kill(worker.pid, signal.SIGKILL)
+        while worker.is_alive():
+            await asyncio.sleep(0.01)
+        _tell(f"kill -9 {worker.pid}: the worker is gone, with three files under way.")
+    another = await ensure_worker(here.settings, here.connection)
+    if another is not None:
+        _tell(f"Worker {another.pid} goes on; what was cut off begins again within ten seconds.")
+
+
+async def _approve(here: Connected, started: Started) -> None:
+    await asyncio.sleep(READ_SECONDS)  # what is asked, and the diff, is printed meanwhile
+    for item in (await runs.show(here.client, started.plan_id)).pending:
+        _tell("Nobody is at a terminal: the demo approves it.")
+        choice = Choice(step_id=item.step_id, by="demo").naming(item)
+        await runs.decide(here.client, started.plan_id, choice, approved=True)
+
+
+async def _counted(here: Connected, started: Started, summary: Summary) -> bool:
+    calls = await calls_of(here.client, started.plan_id)
+    show(
+        f"\n{summary.status}: {calls.completed} calls completed, {calls.twice} of them twice; "
+        f"{calls.again} that the kill cut off began again."
+    )
+    return summary.is_completed and not calls.twice
+
+
+async def _undone(here: Connected, started: Started, workspace: Path, before: dict[str, bytes]) -> bool:
+    """Undo the plan, and compare the files with those there were."""
+    changed = sum(before.get(path) != data for path, data in contents(workspace).items())
+
+    async def to_its_end(undoing: Started) -> Summary:
+        return await runs.wait(here.client, undoing.plan_id)
+
+    undone = await undo_whole(here.client, started.plan_id, None, to_its_end)
+    same = contents(workspace) == before
+    show(
+        f"plan undo demo: {changed} files were new or changed, {len(undone.report.restored)} are restored; "
+        f"the workspace is {'as it was' if same else 'NOT as it was'}."
+    )
+    return same
+
+
+@asynccontextmanager
+async def _page(here: Connected) -> AsyncIterator[None]:
+    """The web page, for somebody who watches: its link holds a key, which belongs into no pipe."""
+    if not _somebody_watches():
+        yield
+        return
+    try:
+        serving = asyncio.create_task(part("web", "commands").beside(here.settings, here.connection))
+    except AppMissing as error:
+        say(f"The web page is not served: {error.message}")
+        yield
+        return
+    try:
+        while not serving.done() and here.page("demo") is None:
+            await asyncio.sleep(0.05)
+        yield
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+async def _removed(place: Path) -> None:
+    settings = Settings.read(environ_of(place, environment.environ()))
+    await stop_workers(settings)
+    await embedded.stop(settings)
+    shutil.rmtree(place, ignore_errors=True)
