@@ -35,10 +35,10 @@ from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import Call, CheckRequest, Facts, Return
 from plansurvive.plans.model import ToolSpec
-from plansurvive.runtime import signing
 from plansurvive.runtime.connect import storage_of
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.state_key import public_key
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 
@@ -62,7 +62,7 @@ def offered(
         settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, features.masked
     )
     journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
-    changes = FileChanges(effects, journal, site.rules, signing.public_key(settings), settings.state_dir)
+    changes = FileChanges(effects, journal, site.rules, public_key(settings), settings.state_dir)
     plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
@@ -148,7 +148,7 @@ def _checker(
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
-        decision_key=signing.public_key(settings),
+        decision_key=public_key(settings),
         search_attributes=indexed,
         keeps_summaries=True,
         state_dir=settings.state_dir,

@@ -60,7 +60,7 @@ from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.plans.views.summary import Summary
-from plansurvive.runtime.signing import Signer
+from plansurvive.runtime.feature import sends_to_each
 
 __all__ = [
     "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
@@ -173,7 +173,7 @@ async def pause(client: Client, plan: str, by: str = "", *, via: Via = "", verif
 async def unpause(client: Client, plan: str, by: str = "", *, via: Via = "", verified: bool = False) -> str:
     """Start steps again after `pause`. Returns and raises as `approve`."""
     said = await decisions.control(client, plan, "unpause", by, via, verified)
-    if any(isinstance(each, Signer) for each in client.config()["interceptors"]):
+    if sends_to_each(client):
         await release_below(client, plan, by, via, verified=verified)
     return said
 

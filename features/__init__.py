@@ -59,6 +59,7 @@ FEATURES: tuple[str, ...] = (
     "keys",
     "audit",
     "telemetry",
+    "signing",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

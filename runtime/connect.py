@@ -241,10 +241,6 @@ async def _client(
     if _host(address) == embedded.HOST:
         options["keep_alive_config"] = KEEP_ALIVE
     options["interceptors"] = interceptors_of(settings)
-    if settings.decisions == "signed":
-        from plansurvive.runtime.signing import Signer  # lazily: most settings do without the library
-
-        options["interceptors"].append(Signer(settings))
     reason = f"no answer within {seconds:.0f} s"
     try:
         async with asyncio.timeout(seconds):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:  # `plan --help` loads none of them
-    from temporalio.client import Interceptor
+    from temporalio.client import Client, Interceptor
 
     from plansurvive.runtime.sealing import Sealing
     from plansurvive.runtime.settings import Settings
@@ -32,3 +32,8 @@ def interceptors_of(settings: Settings) -> list[Interceptor]:
 def variables_of_worker(settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that features read besides settings: a background worker that runs with others is replaced."""
     return {name: text for side in sides("connection") for name, text in side.variables(settings, environ).items()}
+
+
+def sends_to_each(client: Client) -> bool:
+    """Whether what a client sends is good for one workflow only, so that a plan cannot pass it on to those below it."""
+    return any(getattr(each, "per_workflow", False) for each in client.config()["interceptors"])

@@ -22,5 +22,12 @@ def private_key(settings: Settings) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(bytes.fromhex(made))
 
 
+def public_key(settings: Settings) -> str:
+    """The public key, hexadecimal; empty unless decisions must be signed. Raises as `private_key`."""
+    if settings.decisions != "signed":
+        return ""
+    return private_key(settings).public_key().public_bytes_raw().hex()
+
+
 def _new_key() -> str:
     return Ed25519PrivateKey.generate().private_bytes_raw().hex()

@@ -12,7 +12,7 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.signatures import SCHEDULE, SCHEDULE_DAYS, is_by, signature_of, signed_bytes
 from plansurvive.runtime import schedule_book
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import public_key
+from plansurvive.runtime.state_key import public_key
 
 SOON = timedelta(days=30)
 """How long before its end an expiry is worth a warning."""

@@ -10,14 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.features.audit.entries import Signed, digest_of, short
+from plansurvive.features.signing.model import SIGNED_MESSAGES
 from plansurvive.plans.signatures import ADDED, FIELD, SCHEDULE, START, message_digest, schedule_of, signature_of
 
-KINDS = {
-    "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
-    "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
-    "answer": "answer", "event": "event",
-}  # fmt: skip
-"""Names of the messages that are signed, and the kind that their signature is for (`runtime.signing`)."""
 _HEX = re.compile(r"[0-9a-f]{64}")
 
 
@@ -39,7 +34,7 @@ def of_message(name: str, sent: Any, nonce: str, previous: str = "") -> dict[str
     }
     if message.get("args") is not None:
         found["args"] = digest_of(message["args"])
-    kind = KINDS.get(name)
+    kind = SIGNED_MESSAGES.get(name)
     if kind and (signed := _signature(message, kind, nonce, previous, "")):
         found["signed"] = signed
     return found

@@ -11,6 +11,8 @@ server).
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,11 +33,11 @@ from plansurvive.features.notify.rules import News
 from plansurvive.features.notify.sent import Sent
 from plansurvive.features.notify.still_waiting import items_of
 from plansurvive.features.notify.targets import Target, each, file_of, key_bytes, read_targets, secret_of
+from plansurvive.features.signing.model import with_signature
 from plansurvive.plans.signatures import FIELD, Signature, is_by, signed_bytes
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.signing import public_key, signed
-from plansurvive.runtime.state_key import private_key
+from plansurvive.runtime.state_key import private_key, public_key
 
 CODE = "NOT_DELIVERED"
 NEWS = "news"
@@ -100,8 +102,11 @@ class Notifier:
         key, found = private_key(self.settings), dict[str, Signature]()
         for id, _, notice in notices_of(news, news.at):
             subject = notice.subject
-            proof = signed(key, NEWS, subject.workflow_id, subject.run_id, notice.content)[FIELD]
-            found[id] = Signature.model_validate(proof)
+            proof = with_signature(
+                key, NEWS, subject.workflow_id, subject.run_id, notice.content,
+                id=secrets.token_hex(16), made=int(time.time() * 1_000),
+            )  # fmt: skip
+            found[id] = Signature.model_validate(proof[FIELD])
         return found
 
     def _signed(self, notices: Sequence[Notice]) -> list[Notice]:

@@ -22,11 +22,11 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import decisions, edits, runs
 from plansurvive.client.decisions import Choice
+from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.run import Options
 from plansurvive.plans.signatures import FIELD, NONCE
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import Signer, signed
 from plansurvive.runtime.state_key import private_key
 from tests.driving import WAITS, Plans, Started, count, step, terminated, work
 from tests.waiting import until

@@ -21,10 +21,11 @@ from plansurvive.client.undo import files as undo
 from plansurvive.features.audit.files import folder_of
 from plansurvive.features.notify.outbox import Outbox
 from plansurvive.features.notify.rules import News
+from plansurvive.features.signing.model import SIGNED_WORKFLOWS
+from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.signatures import Signature
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.signing import SIGNED_WORKFLOWS, Signer, signed
 from plansurvive.runtime.state_key import private_key
 from tests.driving import Plans, Started, work
 from tests.sinks import targets_file, webhook_sink

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -35,25 +34,11 @@ from temporalio.client import (
     WorkflowUpdateHandle,
 )
 
-from plansurvive.plans.signatures import ADDED, FIELD, NONCE, SCHEDULE, START, signed_bytes
+from plansurvive.features.signing.model import SIGNED_MESSAGES, SIGNED_WORKFLOWS, with_signature
+from plansurvive.plans.signatures import NONCE, SCHEDULE, START
 from plansurvive.runtime import schedule_book
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
-
-SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")
-SIGNED_MESSAGES: Mapping[str, str] = {
-    "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
-    "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
-    "answer": "answer", "event": "event",
-}  # fmt: skip
-"""Names of the signals and updates that are signed, and the kind that their signature is for."""
-
-
-def public_key(settings: Settings) -> str:
-    """The public key, hexadecimal; empty unless decisions must be signed. Raises as `private_key`."""
-    if settings.decisions != "signed":
-        return ""
-    return private_key(settings).public_key().public_bytes_raw().hex()
 
 
 def signed(
@@ -61,14 +46,15 @@ def signed(
     made: int | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """The message with its signature. `name`: of the signal, if it is one; `made`: when, in ms since 1970; else now."""
-    plain = json.loads(json.dumps({each: value for each, value in message.items() if each != FIELD}))
-    request, now = secrets.token_hex(16), int(time.time() * 1_000) if made is None else made
-    content = signed_bytes(kind, workflow_id, nonce, plain | dict(ADDED.get(name, {})), request, now)
-    return {**plain, FIELD: {"id": request, "time": now, "value": key.sign(content).hex()}}
+    now = int(time.time() * 1_000) if made is None else made
+    return with_signature(key, kind, workflow_id, nonce, message, name, id=secrets.token_hex(16), made=now)
 
 
 class Signer(Interceptor):
     """Signs what a client starts and decides."""
+
+    per_workflow = True
+    """See `runtime.feature.sends_to_each`."""
 
     def __init__(self, settings: Settings) -> None:
         self._key, self._directory = private_key(settings), settings.state_dir
