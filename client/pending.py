@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
 from temporalio.client import Client
 
@@ -64,6 +64,25 @@ async def pending(
     async for item in _pending_in_all(client, say, plan, patience, candidates):
         if to is None or is_for(item, to):
             yield item
+
+
+def number_of(items: Iterable[Pending]) -> int:
+    """How much there is to decide: all items of one step in a loop count as one."""
+    return len({(item.plan_id, pattern_of(item.step_id)) for item in items})
+
+
+def number_in(view: BriefView) -> int:
+    """The same of one plan, with the agents and plans below it, as far as they have reported it."""
+    own = {(view.id, pattern_of(item.step_id)) for item in view.pending}
+    own |= {(view.id, pattern) for pattern in view.more_pending}
+    below, more = set[tuple[str, str]](), 0
+    for each in (each for step in view.steps for each in (step, *step.instances)):
+        if each.child:
+            below |= {(asked.plan_id, pattern_of(asked.step_id)) for asked in each.child.pending}
+            more += each.child.more
+        if each.agent_asks:
+            below |= {(each.agent_asks.agent_id, pattern_of(name)) for name in each.agent_asks.step_ids}
+    return len(own | below) + more
 
 
 def is_for(item: Pending, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.rendering import page
 from plansurvive.client.access import Access
-from plansurvive.client.listing import list_plans
+from plansurvive.client.listing import Listed, list_plans
+from plansurvive.client.overview.standing import Standing, standings
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.plans.errors import PlanError
@@ -29,6 +30,8 @@ from plansurvive.runtime.settings import Settings
 
 REMEMBERED = 2.0
 """Seconds for which a failure to connect, or the number of waiting decisions, counts for further requests."""
+STOOD = 4.0
+"""Seconds for which it counts how an open plan stands: lists are loaded again every five."""
 MAX_SAID = 20
 """Messages that one session keeps until a page shows them."""
 MAX_SESSIONS = 1_000
@@ -50,6 +53,7 @@ class Service:
     _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _failed: tuple[float, PlanError] | None = None
     _counted: tuple[float, int] | None = None
+    _stood: dict[str, tuple[float, Standing]] = field(default_factory=dict)
 
     async def connected(self) -> Connection:
         """The connection. Raises NotConnected, SettingError. Starts no server."""
@@ -84,9 +88,22 @@ class Service:
         if self._counted is None or time.monotonic() > self._counted[0] + REMEMBERED:
             client = await self.client()
             listed = [each async for each in list_plans(client, running=True, agents=True, awaiting=True)]
-            number = sum(len(each.waiting or ()) or each.status == PlanStatus.REVIEW for each in listed)
+            # A plan's index names what is asked below it too, by path; agents and child plans are listed themselves.
+            own = [sum("/" not in name for name in each.waiting or ()) for each in listed]
+            number = sum(own) + sum(each.status == PlanStatus.REVIEW and not each.waiting for each in listed)
             self._counted = time.monotonic(), number
         return self._counted[1]
+
+    async def standings(self, plans: Sequence[Listed]) -> dict[str, Standing]:
+        """By plan id, how these stand; of an open plan, at most STOOD seconds ago, however many people look."""
+        now = time.monotonic()
+        self._stood = {name: each for name, each in self._stood.items() if now < each[0] + STOOD}
+        open_ones = [each for each in plans if each.is_open]
+        due = [each for each in open_ones if each.plan_id not in self._stood]
+        if due:
+            found = await standings(await self.client(), due)
+            self._stood |= {name: (time.monotonic(), standing) for name, standing in found.items()}
+        return {each.plan_id: self._stood[each.plan_id][1] for each in open_ones if each.plan_id in self._stood}
 
     def page(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
         """A page, see `rendering.page`."""

@@ -81,6 +81,12 @@ class Group:
         return len(self.cards) == 1 and not self.more
 
     @property
+    def heading(self) -> str:
+        """What is asked, for one or for all."""
+        first = self.cards[0].card
+        return first.heading if self.is_one else f"Approve {exact(first.tool)} for {len(self.cards)} items?"
+
+    @property
     def is_long(self) -> bool:
         """Whether all of them together are too long to be decided about at once."""
         together = sum(each.card.characters for each in self.cards)

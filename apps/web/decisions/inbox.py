@@ -19,10 +19,9 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.service import Service
 from plansurvive.client.listing import Listed, list_plans
-from plansurvive.client.pending import Pending, pending
+from plansurvive.client.pending import Pending, number_of, pending
 from plansurvive.client.rpc import ask_view
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefView
@@ -62,7 +61,7 @@ class Waiting:
     @property
     def count(self) -> int:
         """How much there is to decide: all items of one step in a loop count as one."""
-        return len({(item.plan_id, pattern_of(item.step_id)) for item in self.decisions}) + len(self.reviews)
+        return number_of(self.decisions) + len(self.reviews)
 
     @property
     def keys(self) -> list[str]:

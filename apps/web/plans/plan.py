@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from plansurvive.apps.web.decisions.asked import cards_of
+from plansurvive.apps.web.decisions.cards import groups
 from plansurvive.apps.web.plans.rows import ON_A_PAGE, Listed, done_of, key_of, listed
 from plansurvive.apps.web.rendering import page, render, url_of
 from plansurvive.apps.web.service import service_of
@@ -19,15 +22,19 @@ from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.pages import done
+from plansurvive.client.pending import Pending, number_in, of_plan
 from plansurvive.client.runs import BriefView, Summary
 from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
-from plansurvive.client.watchers.watcher import Watcher, updates
+from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.progress.next_actions import next_actions
 
 STATES = ("waiting", *(status.value for status in Status))
 """What the list of steps can be narrowed to."""
+MAX_CARDS = 30
+"""Decisions that the page of a plan shows; the inbox has all."""
 MAX_CHANGED = 500
 """Rows in one message; if more changed, the browser loads the list again."""
 
@@ -77,7 +84,15 @@ class Shown:
 async def show(request: Request) -> Response:
     """The page of a plan."""
     watcher, view = await _watched(request)
-    return page(request, "plan.html", nav="plans", tab="steps", **await _context(request, watcher, view))
+    context = await _context(request, watcher, view) | await _asked(request, watcher, view)
+    return page(request, "plan.html", nav="plans", tab="steps", **context)
+
+
+async def decisions(request: Request) -> Response:
+    """What the plan and those below it ask people, a fragment."""
+    watcher, view = await _watched(request)
+    return page(request, "_plan_decisions.html", plan=view.id or plan_id(watcher.plan),
+                **await _asked(request, watcher, view))  # fmt: skip
 
 
 async def steps(request: Request) -> Response:
@@ -149,18 +164,29 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
-        "asking": _asking(view.steps), "trouble": watcher.trouble,
-        "waiting": len(view.pending) + sum(view.more_pending.values()), "summary": summary,
+        "waits": _waits(view.steps), "trouble": watcher.trouble,
+        "waiting": number_in(view), "summary": summary,
         "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
         "resumed_by": resumed_by, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
 
 
-def _asking(steps: Sequence[BriefStep]) -> list[Listed]:
-    """What waits, items of loops among it, as far as the brief view names them."""
+def _waits(steps: Sequence[BriefStep]) -> list[Listed]:
+    """What waits for something else than a decision, items of loops among it, as far as the brief view names them."""
     inner = chain.from_iterable((step, *step.instances) for step in steps)
-    return [listed(step) for step in inner if step.awaiting]
+    return [each for each in map(listed, inner) if each.step.awaiting and not each.asks]
+
+
+async def _asked(request: Request, watcher: Watcher, view: BriefView) -> dict[str, Any]:
+    """The decisions to take in the plan and below it, oldest first, as cards; the first ones if there are many."""
+    items = list[Pending]()
+    if number_in(view) and not watcher.has_ended:
+        with suppress(PlanError):  # a worker or a child plan that does not answer: the head says so
+            items = await of_plan(watcher.client, watcher.plan, PATIENCE)
+    items.sort(key=lambda item: (item.since is None, item.since or 0))
+    cards = await cards_of(service_of(request), items[:MAX_CARDS]) if items else []
+    return {"groups": groups(cards), "more_asked": len(items) - len(cards)}
 
 
 async def _end(request: Request, watcher: Watcher) -> End:
@@ -200,6 +226,7 @@ def _told(request: Request, watcher: Watcher, since: int) -> str:
 routes = [
     Route("/plans/{plan_id}", show),
     Route("/plans/{plan_id}/list", steps),
+    Route("/plans/{plan_id}/decisions", decisions),
     Route("/plans/{plan_id}/live", live),
     *(Route(f"/plans/{{plan_id}}/{name}", act, methods=["POST"]) for name in ACTIONS),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from urllib.parse import urlencode
@@ -15,7 +14,7 @@ from temporalio.client import Client
 from plansurvive.apps.web.rendering import page
 from plansurvive.apps.web.service import service_of
 from plansurvive.client.listing import Listed, list_plans
-from plansurvive.client.overview.standing import standings
+from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.run import PlanStatus
 
 ON_A_PAGE = 50
@@ -77,13 +76,42 @@ class Found:
     """If above MAX_LOOKED_AT, older plans were not looked at."""
 
 
+@dataclass(frozen=True)
+class Row:
+    """One plan of the list."""
+
+    plan: Listed
+    standing: Standing | None
+    """How it stands, of an open plan."""
+
+    @property
+    def total(self) -> int | None:
+        """The number of its steps; None of an agent."""
+        known = self.standing.total if self.standing else None
+        return self.plan.steps if known is None else known
+
+    @property
+    def done(self) -> int | None:
+        """How many are completed or skipped, as on its own page; None if that is not known."""
+        if self.standing:
+            return self.standing.done
+        return self.plan.steps if self.plan.status is PlanStatus.COMPLETED else self.plan.done
+
+    @property
+    def took(self) -> float:
+        """Seconds since it started, or that it took."""
+        return ((self.plan.ended_at or datetime.now(UTC)) - self.plan.started_at).total_seconds()
+
+
 async def index(request: Request) -> Response:
     """The list of plans, newest first."""
     wanted = Filter.of(request)
     client = await service_of(request).client()
     found = await _found(client, wanted)
-    return page(request, "plans.html", nav="plans", wanted=wanted, found=found, statuses=list(PlanStatus),
-                most=MAX_LOOKED_AT, took=_took, deadlines=await _deadlines(client, found.plans))  # fmt: skip
+    known = await service_of(request).standings(found.plans)
+    rows = [Row(each, known.get(each.plan_id)) for each in found.plans]
+    return page(request, "plans.html", nav="plans", wanted=wanted, found=found, rows=rows, statuses=list(PlanStatus),
+                most=MAX_LOOKED_AT)  # fmt: skip
 
 
 async def inbox_count(request: Request) -> Response:
@@ -103,16 +131,6 @@ async def _found(client: Client, wanted: Filter) -> Found:
                 break
     shown = kept[before : before + ON_A_PAGE]
     return Found(shown, len(kept) > before + ON_A_PAGE, looked_at)
-
-
-async def _deadlines(client: Client, plans: Sequence[Listed]) -> dict[str, datetime]:
-    """By plan id, when those that have one must have ended; asks only these, for a short time."""
-    known = await standings(client, [each for each in plans if each.has_deadline and each.is_open])
-    return {name: each.deadline for name, each in known.items() if each.deadline is not None}
-
-
-def _took(plan: Listed) -> float:
-    return ((plan.ended_at or datetime.now(UTC)) - plan.started_at).total_seconds()
 
 
 routes = [Route("/", index), Route("/inbox/count", inbox_count)]

@@ -59,7 +59,24 @@ async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
         for query in ({"q": "no such title"}, {"q": plan, "status": "failed"}):
             text = (await browser.get("/", params=query)).text
             assert plan not in text.partition('<div id="plans"')[2].partition("<table")[2], query
-            assert "No plan fits." in text
+            assert "No plan matches." in text
+
+
+async def test_the_list_shows_how_many_steps_are_done_and_what_is_to_decide(
+    settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    quick = {"id": "quick", "tool": "sleep", "args": {"seconds": 0.01}}
+    gate = {**quick, "id": "gate", "requiresApproval": True, "dependsOn": ["quick"]}
+    options = Options(workspace=str(workspace))
+    started = await runs.start(temporal_client, {"steps": [quick, gate]}, options=options, queue=queue)
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def shown() -> bool:
+            text = (await browser.get("/", params={"q": started.plan_id})).text
+            return "1/2" in text and "1 to decide" in text and "asked <time" in text
+
+        await until(shown, "the list shows it")
+    await terminated(temporal_client, started.workflow_id)
 
 
 @pytest.mark.slow

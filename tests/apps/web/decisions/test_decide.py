@@ -273,7 +273,7 @@ async def test_a_viewer_may_look_and_not_decide(ask: Ask, service: Service, temp
         form = (await seen(ann, decision_url(plan, "gate"))).form("/approve")
     async with browsing(as_viewer(service)) as viewer:
         page = await seen(viewer, decision_url(plan, "gate"))
-        assert "you need the role approver" in page.text
+        assert "Deciding needs the role approver" in page.text
         assert not [form for form in page.forms if form.method == "post" and form.action != "/logout"]
         answer = await form.send(viewer, "Approve")
         assert answer.status_code in (400, 403)
