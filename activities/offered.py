@@ -27,8 +27,6 @@ from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWrit
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
-from plansurvive.activities.provenance.journal import Journal
-from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.tools.registry import with_receivers
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.allowed import WorkspaceRules
@@ -61,8 +59,6 @@ def offered(
     llm = LanguageModel(
         settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, features.masked
     )
-    journal = site.watcher.journal if site.watcher else Journal(settings.state_dir)
-    changes = FileChanges(effects, journal, site.rules, public_key(settings), settings.state_dir)
     plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
@@ -74,7 +70,6 @@ def offered(
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         AgentTracker(history_store(settings)).track_agent,
-        changes.file_changes,
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,

@@ -52,7 +52,7 @@ from plansurvive.client.undo.files import file_changes, undo
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.plans.files.changes import ChangesReport
 from plansurvive.plans.run import Decision, Run
 from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models import BriefView, InsidePage, PlanView

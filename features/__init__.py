@@ -54,6 +54,7 @@ FEATURES: tuple[str, ...] = (
     "tool_servers",
     "forecast",
     "hosts",
+    "files",
     "upkeep",
     "outputs",
     "keys",

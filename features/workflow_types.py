@@ -15,7 +15,6 @@ from plansurvive.features import FEATURES, sides
 from plansurvive.plans.errors import PlanError
 from plansurvive.workflows import agent, plan
 from plansurvive.workflows.feature import Features, handlers_of
-from plansurvive.workflows.file_changes import ChangesWorkflow
 
 
 def features_of(names: tuple[str, ...] = FEATURES) -> Features:
@@ -66,6 +65,6 @@ class AgentWorkflow(OfAgents, agent.AgentWorkflow):  # type: ignore[misc, valid-
 
 
 WORKFLOWS: tuple[type, ...] = (
-    *(PlanWorkflow, AgentWorkflow, ChangesWorkflow),
+    *(PlanWorkflow, AgentWorkflow),
     *(each for side in sides("in_workflow") for each in side.WORKFLOWS),
 )

@@ -15,7 +15,7 @@ from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
 from plansurvive.plans.feature import Rules, RuleSet
-from plansurvive.plans.files.undo import ChangesRequest
+from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of

@@ -18,10 +18,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from plansurvive.plans.directory import DirectoryIdentity
-from plansurvive.plans.files.undo import CallChanges
+from plansurvive.plans.files.changes import CallChanges
 from plansurvive.runtime.atomic_file import write_whole
 
 UNDONE = "undone.json"
+CHANGES = "changes"
+"""Name of the directory of the journal in the state directory."""
 
 
 class Journal:

@@ -13,7 +13,7 @@ from plansurvive.activities.provenance.scan import FOLDER_SIZE, Mark, mark_of
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.undo import FOLDER
+from plansurvive.plans.files.changes import FOLDER
 
 MAX_STATES = 200_000
 

@@ -1,4 +1,4 @@
-"""Reads and restores the state of a path in a workspace, in the format defined by `plans.files.undo`."""
+"""Reads and restores the state of a path in a workspace, in the format defined by `plans.files.changes`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plansurvive.activities.workspace.contents import token, write_beside
 from plansurvive.activities.workspace.file_names import native
 from plansurvive.activities.workspace.workspace import Place, Workspace
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.undo import FOLDER
+from plansurvive.plans.files.changes import FOLDER
 
 MAX_HASHED = 64 * 1024 * 1024
 """Files that commands leave are not hashed if they are larger than this many bytes: there may be many of them."""

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from plansurvive.activities.provenance.attribution import SLACK_NS, Attribution, Watch, attribute
 from plansurvive.activities.provenance.declared_writes import named_by
-from plansurvive.activities.provenance.journal import Journal
+from plansurvive.activities.provenance.journal import CHANGES, Journal
 from plansurvive.activities.provenance.known_states import KnownStates, mark_at
 from plansurvive.activities.provenance.path_state import MAX_HASHED, kept_state, state_of
 from plansurvive.activities.provenance.protected_files import guarded, out_of_sight, running_later, warning
@@ -30,8 +30,8 @@ from plansurvive.activities.tracing import under_way
 from plansurvive.activities.workspace.file_names import native
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
-from plansurvive.plans.files.undo import FOLDER, CallChanges, FileChange
 
 MAX_LISTED = 500
 """Changed paths per call reported to the run."""
@@ -56,7 +56,7 @@ class Watcher:
         trace: bool = True,
     ) -> None:
         """`trace`: tell concurrent commands apart by their processes, where the kernel can."""
-        self.journal = Journal(state / "changes")
+        self.journal = Journal(state / CHANGES)
         self._state, self._looks, self._undo, self._most, self._names = state, Looks(state), undo, most, names
         self._trace, self._lock = trace, threading.Lock()
         self._active: list[Watch] = []

@@ -29,11 +29,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "show": ("show:show", "Show a plan: its steps, results and files."),
     "watch": ("show:watch", "Follow a plan to its end."),
     "watch-files": ("watch_files:watch_files", "Report files that others change to a plan."),
-    "files": (
-        "changes.files:files",
-        "Show the files that each step created, changed and deleted.",
-    ),
-    "undo": ("changes.files:undo", "Undo a plan or one step: run each `undo`, restore files."),
     "summary": ("show:summary", "Show how a plan ended, or its current state."),
     "graph": ("show:graph", "Draw a plan as a graph, in Mermaid."),
     "pending": ("show:pending", "List the decisions that plans await."),

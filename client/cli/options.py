@@ -31,6 +31,9 @@ Step = Annotated[
     str,
     typer.Argument(metavar="STEP", help="Id of the step; of an item: 'resize[cat.png]'.", autocompletion=complete_step),
 ]
+OfStep = Annotated[
+    str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.", autocompletion=complete_step)
+]
 By = Annotated[
     str | None, typer.Option("--by", metavar="NAME", help="Your name, for the plan's log; default: your user name.")
 ]

@@ -31,7 +31,7 @@ from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT, describe, translated
 from plansurvive.plans.definition.scopes import walk_step
 from plansurvive.plans.errors import PlanError, Refused
-from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.run import Run

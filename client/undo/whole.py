@@ -14,7 +14,7 @@ from temporalio.client import Client
 from plansurvive.client.start import Started
 from plansurvive.client.undo.compensations import compensate, compensations
 from plansurvive.client.undo.files import ended, undo
-from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.plans.files.changes import ChangesReport
 from plansurvive.plans.flow.undo_run import UndoCall
 from plansurvive.plans.views.summary import Summary
 

@@ -19,8 +19,7 @@ from rich.style import Style
 
 from plansurvive.activities.outputs.stored_output import Number
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.changes.files import OfStep
-from plansurvive.client.cli.options import AsJson, Id
+from plansurvive.client.cli.options import AsJson, Id, OfStep
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.ids import plan_id

@@ -15,7 +15,7 @@ from typing import Any
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.execution.tool_history import was_called
-from plansurvive.plans.files.undo import one_of
+from plansurvive.plans.files.changes import one_of
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status, StepState

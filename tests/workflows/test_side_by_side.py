@@ -12,7 +12,7 @@ from temporalio.client import Client
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.undo import files as undo
-from plansurvive.plans.files.undo import ChangesReport
+from plansurvive.plans.files.changes import ChangesReport
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import Plans, Started, step

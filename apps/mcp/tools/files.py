@@ -22,7 +22,7 @@ from plansurvive.client.requests.connected import Connected
 from plansurvive.client.runs import Started, Summary
 from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.files.undo import CallChanges, FileChange, Refusal
+from plansurvive.plans.files.changes import CallChanges, FileChange, Refusal
 from plansurvive.plans.flow.undo_run import UndoCall
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus

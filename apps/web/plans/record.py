@@ -12,7 +12,7 @@ from plansurvive.apps.web.rendering import page, url_of
 from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.ids import plan_id
-from plansurvive.plans.files.undo import one_of
+from plansurvive.plans.files.changes import one_of
 
 ENTRIES = 500
 """Log entries that are shown, the newest."""

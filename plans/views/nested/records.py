@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Any
 
-from plansurvive.plans.files.undo import one_of
+from plansurvive.plans.files.changes import one_of
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, StepState

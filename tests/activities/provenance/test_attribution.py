@@ -19,7 +19,7 @@ from plansurvive.activities.sandbox.process import Order, tried
 from plansurvive.activities.sandbox.sandbox import Level, Sandbox
 from plansurvive.activities.tools.tool import tool
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.files.undo import FileChange
+from plansurvive.plans.files.changes import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 from tests.lacking import require_sandbox

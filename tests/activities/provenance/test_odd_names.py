@@ -9,12 +9,12 @@ import pytest
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
-from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.provenance.watcher import Undo, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import ToolContext, tool
+from plansurvive.features.files.file_changes import FileChanges
 from plansurvive.plans.agents.llm_request import SnapshotRequest
-from plansurvive.plans.files.undo import ChangesReport, ChangesRequest
+from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
 from tests.activities.attempts import Attempts
 
 MADE = {

@@ -13,7 +13,7 @@ from plansurvive.activities.provenance.watcher import MAX_LISTED, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.files.undo import FileChange
+from plansurvive.plans.files.changes import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
 from tests.lacking import require_sandbox

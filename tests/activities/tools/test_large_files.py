@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from plansurvive.activities.provenance.journal import Journal
-from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.tools.file_change import NewContent, changing
 from plansurvive.activities.workspace.effect_log import Effects
+from plansurvive.features.files.file_changes import FileChanges
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.undo import ChangesRequest
+from plansurvive.plans.files.changes import ChangesRequest
 from tests.activities.attempts import Attempts
 
 MIB = 1024 * 1024

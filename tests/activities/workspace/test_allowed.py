@@ -15,15 +15,15 @@ from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.lifecycle.compare_files import FileComparer
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.provenance.journal import Journal
-from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.features.files.file_changes import FileChanges
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.agents.llm_request import SnapshotRequest
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.files.file_check import FilesSeen
 from plansurvive.plans.files.name_patterns import ProtectedNames
-from plansurvive.plans.files.undo import ChangesRequest
 from plansurvive.runtime.code_place import CODE
 from plansurvive.runtime.settings import SettingError, Settings
 from tests.activities.attempts import Attempts

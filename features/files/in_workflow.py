@@ -17,8 +17,9 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import workflow
 
+from plansurvive.features.files.undo_rules import of_all_attempts
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.files.undo import ChangesReport, ChangesRequest, of_all_attempts
+from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
 from plansurvive.workflows import policies
 from plansurvive.workflows.inputs import read_changes_request
 
@@ -62,3 +63,7 @@ class ChangesWorkflow:
                 }
             )
         return merged
+
+
+IN_RUN = None
+WORKFLOWS = (ChangesWorkflow,)

@@ -25,11 +25,12 @@ from plansurvive.activities.workspace.effect_log import Effect, Effects
 from plansurvive.activities.workspace.locks import locked
 from plansurvive.activities.workspace.text_diff import Bounds, content_diff
 from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.features.files.undo_rules import decide_undo, is_of
 from plansurvive.plans import signatures
 from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.plans.directory import MOVED
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.undo import (
+from plansurvive.plans.files.changes import (
     FOLDER,
     CallChanges,
     ChangesReport,
@@ -38,8 +39,6 @@ from plansurvive.plans.files.undo import (
     Refusal,
     Restore,
     UndoCode,
-    decide_undo,
-    is_of,
 )
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.runtime import schedule_book

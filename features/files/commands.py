@@ -8,18 +8,15 @@ from typing import Annotated
 import typer
 
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.changes.undoing import Undoing
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
-from plansurvive.client.cli.options import AsJson, Id, complete_step
+from plansurvive.client.cli.options import AsJson, Id, OfStep
 from plansurvive.client.undo.files import file_changes
 from plansurvive.client.undo.whole import Undone
-from plansurvive.plans.files.undo import CallChanges, ChangesReport, FileChange, Restore, one_of
+from plansurvive.features.files.undoing import Undoing
+from plansurvive.plans.files.changes import CallChanges, ChangesReport, FileChange, Restore, one_of
 from plansurvive.plans.views.safe_text import line, safe
 
 REFUSED = 1
-OfStep = Annotated[
-    str | None, typer.Argument(metavar="STEP", help="Id of the step; default: all steps.", autocompletion=complete_step)
-]
 _MARKS = {"created": "+", "changed": "~", "deleted": "-"}
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.provenance.undo import FileChanges
 from plansurvive.activities.provenance.watcher import Undo, Watcher
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.plans.files.undo import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
+from plansurvive.features.files.file_changes import FileChanges
+from plansurvive.plans.files.changes import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
 from tests.activities.attempts import Attempts
 
 

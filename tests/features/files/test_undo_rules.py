@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.files.undo import FOLDER, CallChanges, FileChange, Refusal, Restore, decide_undo
+from plansurvive.features.files.undo_rules import decide_undo
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange, Refusal, Restore
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 
