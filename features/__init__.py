@@ -61,6 +61,7 @@ FEATURES: tuple[str, ...] = (
     "audit",
     "telemetry",
     "signing",
+    "children",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -27,7 +27,6 @@ from plansurvive.features.workflow_types import FEATURES_OF_WORKER, AgentWorkflo
 from plansurvive.plans import error_codes, model
 from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution.messages import (
-    AgentProgress,
     Approve,
     BriefAsked,
     BudgetAnswer,
@@ -44,7 +43,6 @@ from plansurvive.plans.execution.messages import (
     StepAsked,
 )  # fmt: skip
 from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
-from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.runtime.service import worker_arguments
 from plansurvive.runtime.settings import models
 from plansurvive.workflows.feature import messages_of
@@ -279,10 +277,9 @@ INPUTS: dict[str, type[BaseModel] | None] = {
     "approve": Approve, "deny": Deny, "decide": Decide, "pause": Control, "unpause": Control, "begin": Control,
     "interrupt": Control, "abandon": Control, "clear_session": Control, "control": ControlPlan,
     "edit": EditPlan, "regenerate": Regenerate,
-    "files_changed": FilesChanged, "agent_progress": AgentProgress, "budget_answer": BudgetAnswer, "place": PlaceNews,
-    "place_report": PlaceReport, "plan": BriefAsked, "events": Since, "stamps": FilesAsked,
-    "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None, "summary": None,
-    "file": None, "tools": None, "state": None,
+    "files_changed": FilesChanged, "budget_answer": BudgetAnswer, "plan": BriefAsked, "events": Since,
+    "stamps": FilesAsked, "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None,
+    "summary": None, "file": None, "tools": None, "state": None,
 }  # fmt: skip
 INPUTS |= {message.name: message.reads for message in messages_of(FEATURES_OF_WORKER.in_run)}
 """What each message is read as; None: it needs no input."""

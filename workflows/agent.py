@@ -31,8 +31,8 @@ from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import agent_reporting, hosts, resume_check, search_attributes, signed
-from plansurvive.workflows.children.place_handlers import PlaceHandlers
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import (
     REFUSED,
     AgentRequest,
@@ -48,7 +48,7 @@ EVENTS = 8_000
 """History events after which the workflow continues as new, between two LLM requests."""
 
 
-class AgentWorkflow(PlaceHandlers):
+class AgentWorkflow(MessageHandlers):
     """Runs one agent. Its id is `agent-<agentId>`; its result is the summary with the answer and the task list.
 
     Registered as the class of the same name in `features.workflow_types`, which adds the features.
@@ -81,7 +81,8 @@ class AgentWorkflow(PlaceHandlers):
         except asyncio.CancelledError:
             await execution.cancel()
             agent_run.conclude(agent, "cancelled", "it was cancelled", workflow.now())
-            await agent_reporting.report_the_rest(agent, execution.children.place)
+            await agent_reporting.report_the_rest(agent)
+            await self._collaborators.cut_short()
             await self._end()
             raise
         return await self._end()
@@ -263,7 +264,6 @@ class AgentWorkflow(PlaceHandlers):
         if info.is_continue_as_new_suggested() or info.get_current_history_length() >= limit:
             await workflow.wait_condition(workflow.all_handlers_finished)
             await self._collaborators.resting()
-            await self._started().children.place.said()
             agent = agent_run.lightened(self._agent)
             argument = {"agent": agent.model_dump(mode="json", exclude_defaults=True)}
             workflow.continue_as_new(argument, memo=signed.memo_of(agent.run))

@@ -26,7 +26,6 @@ from plansurvive.plans.usage import OVERRUN_CODE, estimate
 from plansurvive.plans.views.agent_progress import progress_of
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.workflows import policies
-from plansurvive.workflows.children.place import Place
 
 ASKS = 20
 """Calls awaiting approval that the plan is told of."""
@@ -126,11 +125,10 @@ def is_due(agent: AgentRun, within_turn: bool, again: bool) -> bool:
     return not again and reports.has_news(agent, within_turn)
 
 
-async def report_the_rest(agent: AgentRun, place: Place) -> None:
+async def report_the_rest(agent: AgentRun) -> None:
     """Report all once more, of an agent that was cancelled: it returns no result."""
     if _parent(agent) is not None:
         await report_to_parent(agent, "")
-    await place.cut_short()
 
 
 async def permitted(agent: AgentRun, characters: Callable[[], int]) -> None:

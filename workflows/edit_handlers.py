@@ -26,11 +26,11 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.views import queries
 from plansurvive.workflows import drafting, signed, worker_facts
-from plansurvive.workflows.children.place_handlers import PlaceHandlers
+from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import refusal, require_stored
 
 
-class EditHandlers(PlaceHandlers):
+class EditHandlers(MessageHandlers):
     """Adds to MessageHandlers the messages that change or export the plan itself."""
 
     _regenerating = False

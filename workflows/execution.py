@@ -24,7 +24,7 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
 from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.file_tracking import note_returned
-from plansurvive.plans.execution.messages import AgentProgress, Decide
+from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import (
     Ask,
     Begin,
@@ -49,9 +49,8 @@ from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.step_call import StepCall, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
-from plansurvive.workflows import list_items, signed, timers, tool_call
+from plansurvive.workflows import hosts, list_items, signed, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers
-from plansurvive.workflows.children.children import Children
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
 
@@ -64,9 +63,8 @@ class Execution:
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self.timers = ApprovalTimers()
-        self.children = Children(self.schedule, lambda *about: self.in_steps.exceeds(*about))
-        self.in_steps = AllInSteps([self.children])
-        self._sent, self.rest, self._moved = 0, timers.Rest(), self.children.place.moved
+        self.in_steps, self.place = AllInSteps(), hosts.Place(run)
+        self._sent, self.rest = 0, timers.Rest()
         self._seen = -1
 
     @property
@@ -83,8 +81,8 @@ class Execution:
         )  # fmt: skip
 
     def ask(self, features: Sequence[InSteps]) -> None:
-        """Ask these besides the core's own: the facts of the run are known."""
-        self.in_steps = AllInSteps([*features, self.children])
+        """Ask these about steps: the facts of the run are known."""
+        self.in_steps = AllInSteps(features)
 
     def wake(self) -> None:
         """Have the loop begin a turn, as a feature has news."""
@@ -145,10 +143,6 @@ class Execution:
             else:
                 self.in_steps.interrupt(name)
 
-    def received(self, report: AgentProgress) -> None:
-        """Take over the report of a step's agent or child plan. Raises Refused."""
-        self.children.received(report)
-
     async def cancel(self, reason: str = WAS_CANCELLED) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
         self.schedule.stop(reason, workflow.now())
@@ -202,7 +196,7 @@ class Execution:
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self._moved))
+                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self.place.moved))
 
     def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         """Have a feature begin a step of its tool."""

@@ -15,7 +15,7 @@ from temporalio import workflow
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution.messages import read
+from plansurvive.plans.execution.messages import MAX_BYTES, read
 from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
@@ -57,6 +57,8 @@ class Message:
     """Counts only with a good signature, where the worker asks for signed decisions."""
     validator: str = ""
     """Of an update: the method of the same arguments that raises PlanError for what leaves no trace in history."""
+    max_bytes: int = MAX_BYTES
+    """Longer ones are refused."""
     feature: str = ""
     method: str = ""
 
@@ -65,10 +67,16 @@ class Message:
         method.__dict__["handles"] = self
         return method
 
+    def read(self, arguments: Sequence[Any]) -> Value:
+        """What a handler was given, as the message. Raises Refused."""
+        return read(self.reads, arguments, max_bytes=self.max_bytes)
 
-def signal(name: str, reads: type[Value], description: str, *, signed: bool = False) -> Callable[[Method], Method]:
+
+def signal(
+    name: str, reads: type[Value], description: str, *, signed: bool = False, max_bytes: int = MAX_BYTES
+) -> Callable[[Method], Method]:
     """Declares a method of an `InRun` as the handler of a signal."""
-    return Message("signal", name, description, reads, signed).handled_by
+    return Message("signal", name, description, reads, signed, max_bytes=max_bytes).handled_by
 
 
 def update(
@@ -87,8 +95,8 @@ class InRun:
     """What one feature does in one run of a workflow. Override the seams that it fills; these here do nothing."""
 
     feature: ClassVar[str]
-    of_agents: ClassVar[bool] = True
-    """Whether agents have it as well as plans."""
+    of_agents: ClassVar[bool | type[InRun]] = True
+    """Whether agents have it as well as plans; or what they have in its place."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
@@ -118,6 +126,9 @@ class InRun:
     async def resting(self) -> None:
         """Before continue-as-new: wait for what must not be cut off. What is kept is in the run's part."""
 
+    async def cut_short(self) -> None:
+        """The run was cancelled and returns no result. Example: `children` tells the plan above what was left."""
+
     async def ended(self) -> None:
         """The plan has ended and its summary is recorded: the last that the workflow does."""
 
@@ -131,6 +142,7 @@ class Collaborators:
         self._turned = _filled(made, InRun.turned, lambda each: each.turned)
         self._shown = _filled(made, InRun.shown, lambda each: each.shown)
         self._resting = _filled(made, InRun.resting, lambda each: each.resting)
+        self._cut_short = _filled(made, InRun.cut_short, lambda each: each.cut_short)
         self._ended = _filled(made, InRun.ended, lambda each: each.ended)
 
     def turn(self) -> bool:
@@ -150,7 +162,7 @@ class Collaborators:
         if message.feature not in self._by_name:
             code = "UNKNOWN_SIGNAL" if message.kind == "signal" else "FEATURE_MISSING"
             raise Refused(f"there is no {message.kind} '{message.name}' for this plan", code)
-        return getattr(self._by_name[message.feature], method)(read(message.reads, arguments))
+        return getattr(self._by_name[message.feature], method)(message.read(arguments))
 
     def shown(self) -> None:
         """See `InRun.shown`."""
@@ -160,6 +172,11 @@ class Collaborators:
     async def resting(self) -> None:
         """See `InRun.resting`."""
         for seam in self._resting:
+            await seam()
+
+    async def cut_short(self) -> None:
+        """See `InRun.cut_short`."""
+        for seam in self._cut_short:
             await seam()
 
     async def ended(self) -> None:
@@ -196,7 +213,10 @@ class Features:
     @property
     def of_agents(self) -> Features:
         """The same for agents."""
-        return replace(self, in_run=tuple(each for each in self.in_run if each.of_agents))
+        kinds = [(each, each.of_agents) for each in self.in_run]
+        return replace(
+            self, in_run=tuple(own if isinstance(own, type) else each for each, own in kinds if own is not False)
+        )
 
 
 def _filled(made: Sequence[InRun], unfilled: object, of: Callable[[InRun], Seam]) -> list[Seam]:
@@ -210,9 +230,14 @@ def messages_of(kinds: Sequence[type[InRun]]) -> list[Message]:
     return [
         replace(method.handles, feature=kind.feature, method=name)
         for kind in kinds
-        for name, method in vars(kind).items()
+        for name, method in _methods(kind).items()
         if hasattr(method, "handles")
     ]
+
+
+def _methods(kind: type[InRun]) -> dict[str, Any]:
+    """What a class and those that it extends define, the latter first."""
+    return {name: each for base in reversed(kind.__mro__) for name, each in vars(base).items()}
 
 
 def handlers_of(kinds: Sequence[type[InRun]]) -> type:

@@ -19,9 +19,7 @@ from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution import file_tracking
 from plansurvive.plans.execution.deciding import patterns
 from plansurvive.plans.execution.messages import (
-    AGENT_BYTES,
     Action,
-    AgentProgress,
     Approve,
     Control,
     ControlPlan,
@@ -89,8 +87,8 @@ class MessageHandlers:
 
     def _take(self, message: Message, arguments: Sequence[Any]) -> None:
         def act() -> None:
-            read(message.reads, arguments)  # what cannot be read is no use of its signature
             if message.signed:
+                message.read(arguments)  # what cannot be read is no use of its signature
                 signed.take(self._started().run, message.name, arguments)
             self._collaborators.handle(message, message.method, arguments)
 
@@ -115,7 +113,7 @@ class MessageHandlers:
         try:
             run = self._started().run
             _require_open(run)
-            read(message.reads, arguments)
+            message.read(arguments)
             if message.signed:
                 signed.check(run, message.name, arguments)
             if message.validator and self._hears:
@@ -219,20 +217,6 @@ class MessageHandlers:
             file_tracking.changed(self._started().run, message.paths, message.by, workflow.now())
 
         self._try("files_changed", None, arguments, mark)
-
-    @workflow.signal(description="Sent by children: progress of the agent or plan that works on a step.")
-    def agent_progress(self, *arguments: Any) -> None:
-        """Sent by the agent of a step: its task list, progress and notes, and since its last report its finished tool
-        calls and their files; by a child plan: `child {status, counts, pending, more}`, what its parent's views show of
-        it. `spent` is all that it has spent on LLM requests, so a report that arrives twice counts once. `request` asks
-        whether the plan's budget allows the request of this number. What follows `notes` counts only from the agent or
-        child plan that works on the step now (`UNKNOWN_AGENT`).
-        """
-
-        def note() -> None:
-            self._started().received(read(AgentProgress, arguments, max_bytes=AGENT_BYTES))
-
-        self._try("agent_progress", None, arguments, note)
 
     @workflow.signal(dynamic=True)
     def unknown(self, name: str, _: Sequence[RawValue]) -> None:

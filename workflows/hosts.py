@@ -94,6 +94,51 @@ async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], A
     raise ApplicationError("the plan has no host", type=MOVED)  # never: a plan that has one keeps having one
 
 
+class Place:
+    """The place of one Run's files: moves it when its host is lost. `children` puts one in its place to share."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    async def moved(self, lost: Host, step_id: str) -> bool:
+        """Move the files, unless the host is only busy or they have been moved already; whether they are elsewhere now.
+
+        Raises what taking another place raises.
+        """
+        run = self.run
+        await workflow.wait_condition(lambda: not run.moving)
+        while run.moving:  # all who waited go on in the same moment, and one of them has begun to move
+            await workflow.wait_condition(lambda: not run.moving)
+        if run.host is None or run.host.token != lost.token:
+            return True
+        return await self.move(lost, step_id)
+
+    async def move(self, lost: Host, step_id: str) -> bool:
+        """Move the files now, unless the host is only busy."""
+        run = self.run
+        run.moving = True
+        try:
+            if await answers(lost):
+                return False
+            try:
+                await self.before_move(lost)
+                run.host = await elsewhere(run)
+            except ActivityError as error:
+                await self.after_move(error)
+                raise
+            arrived(run, lost, step_id)
+            await self.after_move(None)
+        finally:
+            run.moving = False
+        return True
+
+    async def before_move(self, lost: Host) -> None:
+        """The files are about to be moved: have those who share the place leave it."""
+
+    async def after_move(self, error: ActivityError | None) -> None:
+        """The files have been moved, or could not be: tell those who share the place."""
+
+
 def arrived(run: Run, lost: Host, step_id: str | None) -> None:
     """Note what follows from the run's new place."""
     if run.host is None:

@@ -16,8 +16,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import OVERRUN_CODE, Permission, Usage
-from plansurvive.workflows.children.parent import permitted
-from plansurvive.workflows.children.requests import note_once
+from plansurvive.workflows.permission import permitted
 
 
 async def require_permission(schedule: Schedule) -> None:
@@ -39,6 +38,12 @@ async def require_permission(schedule: Schedule) -> None:
         run.note(LogKind.BUDGET, said.reason, workflow.now(), code=OVERRUN_CODE)
         raise Unanswered(said.refusal, OVERRUN_CODE)
     await permitted(run)
+
+
+def note_once(run: Run, reason: str) -> None:
+    """Note that requests will soon be refused; once in a run."""
+    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
+        run.note(LogKind.BUDGET, reason, workflow.now())
 
 
 def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:

@@ -25,7 +25,6 @@ from plansurvive.plans.editing.taken_over import tool_problems
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.history_limit import HistoryLimit, Move
-from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.model import Plan, Problem
@@ -33,12 +32,11 @@ from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.nested.standing import folded_ids
 from plansurvive.workflows import completion, drafting, hosts, resume_check, search_attributes, signed
-from plansurvive.workflows.children import parent
-from plansurvive.workflows.children.value import set_value, with_result
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.edit_handlers import EditHandlers
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
+from plansurvive.workflows.value import set_value, with_result
 from plansurvive.workflows.worker_facts import facts_about
 
 
@@ -51,7 +49,6 @@ class PlanWorkflow(EditHandlers):
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._patience: asyncio.Task[None] | None = None
-        self._reporter = parent.Reporter()
         self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments, self.features.rules))
@@ -126,14 +123,6 @@ class PlanWorkflow(EditHandlers):
         run = Run.of(plan, request.options, Facts(), {})
         run.request = text
         return run
-
-    @workflow.signal(description="Sent by the parent of a child plan: whether its next LLM request is granted.")
-    def budget_answer(self, *arguments: Any) -> None:
-        """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
-        it may not; `number` 0: the plan has a budget now, ask from now on.
-        """
-        run = self._started().run
-        self._try("budget_answer", None, arguments, lambda: parent.answered(run, read(BudgetAnswer, arguments)))
 
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
@@ -252,7 +241,6 @@ class PlanWorkflow(EditHandlers):
         """Continue as new with the Run as the only state; handlers finish first, as their answers would be lost."""
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._collaborators.resting()
-        await self._started().children.place.said()
         argument = carried(self._started().run)
         self._is_over = True
         workflow.continue_as_new(args=[argument], memo=signed.memo_of(self._started().run))
@@ -263,11 +251,10 @@ class PlanWorkflow(EditHandlers):
         if not cancelled:
             await set_value(execution.run)
         else:
-            await execution.children.place.cut_short()
+            await self._collaborators.cut_short()
         summary = await recorded(execution.run)
         summary = with_result(execution.run, summary)
         self._publish()
-        await self._reporter.sent()
         await self._collaborators.ended()
         if failure := failure_of(execution.run, summary):
             raise failure
@@ -277,7 +264,6 @@ class PlanWorkflow(EditHandlers):
         """Show the state in Temporal's UI: search attributes and memo when they changed."""
         execution = self._started()
         run = execution.run
-        self._reporter.report(execution.schedule)
         self._collaborators.shown()
         known = run.facts.search_attributes
         below = (item.path for each in asked.below(execution.schedule) for item in each.asked)

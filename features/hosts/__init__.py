@@ -2,7 +2,7 @@
 
 `homes` has the directories, `listing` and `packing` what a checkpoint holds, `checkpoints` takes and restores them, and
 `hosting` does it for the plans at a host. The side of the workflow is woven into the core: `workflows/hosts.py`,
-`workflows/children/place.py`, `plans/hosts`.
+`features/children/place.py`, `plans/hosts`.
 """
 
 REACHES_OUT = False

@@ -124,7 +124,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         _check_args(run.facts.tools[step.tool], filled)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
-    # A plan is loaded first: what it would do is known only then. Its child asks (`workflows.children.plans`).
+    # A plan is loaded first: what it would do is known only then. Its child asks.
     if step.tool == PLAN and must_load(run.steps[step_id].child, filled.args):
         return Begin(filled.args)
     # 3. The approval comes after the arguments: it covers exactly the call that would be made now.

@@ -136,6 +136,24 @@ async def test_a_step_of_a_feature_that_its_worker_lacks_fails_and_its_messages_
     assert view["steps"][0]["result"]["code"] == "UNKNOWN_TOOL"
 
 
+async def test_agents_and_plans_as_steps_fail_on_a_worker_without_children(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    plan = {"id": "plan", "tool": "plan", "args": {"steps": [work("in")]}, "critical": False}
+    agent = {"id": "agent", "tool": "agent", "args": {"objective": "Look."}, "critical": False}
+    async with worker_with(temporal_client, settings, *(name for name in FEATURES if name != "children")):
+        plans = Plans(temporal_client, queue, workspace)
+        started = await plans.start([plan, agent, work("b", requiresApproval=True)])
+        await started.until_asked("b")
+        for name in ("agent_progress", "budget_answer", "place", "place_report"):
+            await started.signal(name, {"stepId": "plan"})
+        await started.until_logged("refused", "UNKNOWN_SIGNAL")
+        await started.approve("b")
+        view = await started.ended()
+    assert [each["result"]["code"] for each in view["steps"][:2]] == ["UNKNOWN_TOOL", "UNKNOWN_TOOL"]
+    assert [each["status"] for each in view["steps"]] == ["failed", "failed", "completed"]
+
+
 async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(
     temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:

@@ -47,9 +47,17 @@ MUTATIONS = {
         "return",
     ),
     "no question about a tool that changed": ("execution.py", "once_more=once_more", "once_more=False"),
-    "no look whether a host lives": ("children/place.py", "if await hosts.answers(lost):", "if False:"),
-    "no word to children to leave a host": ("children/place.py", "await self._leave_below(lost.token)", "pass"),
-    "no answer of a child that has left": ("children/place.py", "await self._report(left=token, ", "dict(left=token, "),
+    "no look whether a host lives": ("hosts.py", "if await answers(lost):", "if False:"),
+    "no word to children to leave a host": (
+        "../features/children/place.py",
+        "await self._leave_below(lost.token)",
+        "pass",
+    ),
+    "no answer of a child that has left": (
+        "../features/children/place.py",
+        "await self._report(left=token, ",
+        "dict(left=token, ",
+    ),
     "no memo of a plan's end": ("completion.py", "if record.claim is not None:", "if record is None:"),
 }
 

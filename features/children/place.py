@@ -24,60 +24,60 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
+from plansurvive.features.children.handles import Handles
+from plansurvive.features.children.messages import PlaceNews, PlaceReport
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.hosts.host import UNSUPPORTED, Checkpoint, Host
 from plansurvive.plans.hosts.host import elsewhere as unsupported_workspace
-from plansurvive.plans.hosts.messages import PlaceNews, PlaceReport
 from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.workflows import hosts
-from plansurvive.workflows.children.handles import Handles
 
 NEWS, REPORT = "place", "place_report"
 """Signals: of a plan to its children, and of a child to its plan."""
 NO_HOST = "NO_HOST"
 
 
-class Place:
+class SharedPlace(hosts.Place):
     """The place of one Run's files: moves it with its children, or has the plan above do that."""
 
     def __init__(self, schedule: Schedule, handles: Handles) -> None:
+        super().__init__(schedule.run)
         self._schedule, self._handles = schedule, handles
         self._left = set[str]()
         self._news, self._failure = 0, PlaceNews()
         self._saying = set[asyncio.Task[None]]()  # asyncio holds tasks weakly
         self._looking = set[asyncio.Task[None]]()
 
-    async def moved(self, lost: Host, step_id: str) -> bool:
-        """Move the files, unless the host is only busy or they have been moved already; whether they are elsewhere now.
-
-        Raises what taking another place raises, and ApplicationError in a child whose plan could not move.
-        """
-        run = self._run
-        await workflow.wait_condition(lambda: not run.moving)
-        while run.moving:  # all who waited go on in the same moment, and one of them has begun to move
-            await workflow.wait_condition(lambda: not run.moving)
-        if run.host is None or run.host.token != lost.token:
-            return True
-        if run.is_guest:
+    async def move(self, lost: Host, step_id: str) -> bool:
+        """Move the files now, or have the plan above do that. Raises ApplicationError if that could not move."""
+        if self.run.is_guest:
             return await self._asked_above(lost)
         if not self._guests() and not self._handles.starting:
-            return await self._move(lost, step_id)
-        run.moving = True  # before the task begins: whoever looks meanwhile must not move as well
+            return await super().move(lost, step_id)
+        self.run.moving = True  # before the task begins: whoever looks meanwhile must not move as well
         # Not the step's own task: it may be cancelled, and the children have left then.
-        return await asyncio.shield(asyncio.create_task(self._move(lost, step_id)))
+        return await asyncio.shield(asyncio.create_task(super().move(lost, step_id)))
+
+    async def before_move(self, lost: Host) -> None:
+        """Have all children leave."""
+        await self._leave_below(lost.token)
+
+    async def after_move(self, error: ActivityError | None) -> None:
+        """Tell all children where the files are now, or why they could not be moved."""
+        await self._tell(PlaceNews(host=self.run.host) if error is None else _failed(error))
 
     async def settled(self, step: Step) -> None:
         """Wait until the files are not being moved: a child that is begun then is told of every move."""
-        run = self._run
+        run = self.run
         if run.host_of(step) is not None and self._is_moving():
             await workflow.wait_condition(lambda: not self._is_moving())
 
     def give(self, step: Step, child: Run) -> None:
         """Let a child work at the place, if the step does. Raises Refused if it names a directory of its own."""
-        host = self._run.host_of(step)
+        host = self.run.host_of(step)
         if host is None:
             child.host = None if child.is_guest else child.host
             return
@@ -87,7 +87,7 @@ class Place:
 
     def told(self, news: PlaceNews) -> None:
         """Take over what the plan above says. Raises Refused if the place is the plan's own."""
-        run = self._run
+        run = self.run
         host = run.host
         if host is None or not host.guest:
             raise Refused(
@@ -109,7 +109,7 @@ class Place:
 
     def reported(self, message: PlaceReport) -> None:
         """Take over what a child says. Raises Refused if it is not the one that works on the step."""
-        run, host, step_id = self._run, self._run.host, self._handles.step_of(message.child)
+        run, host, step_id = self.run, self.run.host, self._handles.step_of(message.child)
         if host is None or step_id is None:
             raise Refused(f"'{message.child[:200]}' does not work at this plan's place", "NOT_ASKED")
         run.host = host.after(message.checkpoint)
@@ -122,8 +122,8 @@ class Place:
 
     def ended(self, result: Mapping[str, Any]) -> None:
         """Take over the newest checkpoint of a child that has ended."""
-        if self._run.host is not None and result.get("checkpoint"):
-            self._run.host = self._run.host.after(Checkpoint.model_validate(result["checkpoint"]))
+        if self.run.host is not None and result.get("checkpoint"):
+            self.run.host = self.run.host.after(Checkpoint.model_validate(result["checkpoint"]))
 
     async def said(self) -> None:
         """Wait until all is said that must be said: a run of a workflow that ends says nothing more."""
@@ -132,29 +132,11 @@ class Place:
 
     async def cut_short(self) -> None:
         """Tell the plan above what the last steps have left: who is cancelled returns no result."""
-        left = left_behind(self._run.host)
+        left = left_behind(self.run.host)
         if left and workflow.info().parent is not None:
             with suppress(ApplicationError):
                 await self._report(**left)
         await self.said()
-
-    async def _move(self, lost: Host, step_id: str) -> bool:
-        run = self._run
-        run.moving = True
-        try:
-            if await hosts.answers(lost):
-                return False
-            try:
-                await self._leave_below(lost.token)
-                run.host = await hosts.elsewhere(run)
-            except ActivityError as error:
-                await self._tell(_failed(error))
-                raise
-            hosts.arrived(run, lost, step_id)
-            await self._tell(PlaceNews(host=run.host))
-        finally:
-            run.moving = False
-        return True
 
     async def _look(self, lost: Host, step_id: str) -> None:
         """A child's steps wait for the host: move, or say that it lives."""
@@ -163,11 +145,11 @@ class Place:
         except (ActivityError, ApplicationError):
             return  # it has been told with all the others
         if not is_elsewhere:
-            await self._handles.send(step_id, NEWS, _json(PlaceNews(host=self._run.host)))
+            await self._handles.send(step_id, NEWS, _json(PlaceNews(host=self.run.host)))
 
     async def _asked_above(self, lost: Host) -> bool:
         """Have the plan above look after the host, and wait for what it says."""
-        run, seen = self._run, self._news
+        run, seen = self.run, self._news
         run.moving = True
         try:
             await self._report(lost=lost.token)
@@ -182,7 +164,7 @@ class Place:
         """Leave a place, after those below, and say so."""
         await self._leave_below(token)
         with suppress(ApplicationError):
-            await self._report(left=token, **left_behind(self._run.host))
+            await self._report(left=token, **left_behind(self.run.host))
 
     async def _leave_below(self, token: str) -> None:
         """Have all children leave; those that end instead have said what they have left."""
@@ -212,10 +194,10 @@ class Place:
 
     def _guests(self) -> list[str]:
         """The steps whose children work at the place."""
-        return [name for name in self._handles if self._run.host_of(self._schedule.step(name)) is not None]
+        return [name for name in self._handles if self.run.host_of(self._schedule.step(name)) is not None]
 
     def _is_moving(self) -> bool:
-        run = self._run
+        run = self.run
         return run.moving or (run.host is not None and run.host.left)
 
     def _say(self, words: Coroutine[Any, Any, None]) -> None:
@@ -230,10 +212,6 @@ class Place:
         task = asyncio.create_task(later())
         self._saying.add(task)
         task.add_done_callback(self._saying.discard)
-
-    @property
-    def _run(self) -> Run:
-        return self._schedule.run
 
 
 def _failed(error: ActivityError) -> PlaceNews:

@@ -13,6 +13,9 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
+from plansurvive.features.children.handles import Handles, cancel
+from plansurvive.features.children.place import SharedPlace
+from plansurvive.features.children.requests import must_ask
 from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.agents.resume import for_step
@@ -27,15 +30,12 @@ from plansurvive.plans.run import Options, PlanStatus, Run
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.agent_progress import note_end
 from plansurvive.workflows import search_attributes
-from plansurvive.workflows.children.handles import Handles, cancel
-from plansurvive.workflows.children.place import Place
-from plansurvive.workflows.children.requests import must_ask
 
 
 class ChildAgents:
     """The agents of one Run's steps."""
 
-    def __init__(self, schedule: Schedule, handles: Handles, place: Place) -> None:
+    def __init__(self, schedule: Schedule, handles: Handles, place: SharedPlace) -> None:
         self._schedule, self._handles, self._place = schedule, handles, place
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:

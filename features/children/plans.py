@@ -22,6 +22,9 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
+from plansurvive.features.children.handles import Handles, cancel
+from plansurvive.features.children.place import SharedPlace
+from plansurvive.features.children.requests import must_ask
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children import of_items, results, starting
 from plansurvive.plans.children.files import placed
@@ -39,9 +42,6 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.step_call import upcoming
 from plansurvive.workflows import hosts, policies, search_attributes
-from plansurvive.workflows.children.handles import Handles, cancel
-from plansurvive.workflows.children.place import Place
-from plansurvive.workflows.children.requests import must_ask
 from plansurvive.workflows.payloads import LARGE
 
 APPROVAL = "APPROVAL_REQUIRED"
@@ -50,7 +50,7 @@ APPROVAL = "APPROVAL_REQUIRED"
 class ChildPlans:
     """The child plans of one Run's steps."""
 
-    def __init__(self, schedule: Schedule, handles: Handles, place: Place) -> None:
+    def __init__(self, schedule: Schedule, handles: Handles, place: SharedPlace) -> None:
         self._schedule, self._handles, self._place = schedule, handles, place
 
     def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:

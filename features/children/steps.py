@@ -1,4 +1,4 @@
-"""The children of one Run, agents and plans, as `workflows.execution` sees them."""
+"""The steps of one Run that are agents and plans: starts, stops and hears their child workflows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from typing import Any, Literal
 
 from temporalio import workflow
 
+from plansurvive.features.children.agents import ChildAgents
+from plansurvive.features.children.handles import Handles
+from plansurvive.features.children.place import SharedPlace
+from plansurvive.features.children.plans import ChildPlans
+from plansurvive.features.children.requests import ChildRequests
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children.view import asks_now
@@ -18,15 +23,10 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.usage import Permission
 from plansurvive.plans.views.agent_progress import note_progress
-from plansurvive.workflows.children.agents import ChildAgents
-from plansurvive.workflows.children.handles import Handles
-from plansurvive.workflows.children.place import Place
-from plansurvive.workflows.children.plans import ChildPlans
-from plansurvive.workflows.children.requests import ChildRequests
 from plansurvive.workflows.in_steps import InSteps
 
 
-class Children(InSteps):
+class ChildSteps(InSteps):
     """Starts, stops and hears the child workflows of one Run's steps."""
 
     tools = (AGENT, PLAN)
@@ -34,7 +34,7 @@ class Children(InSteps):
     def __init__(self, schedule: Schedule, exceeds: Callable[[str, Permission], None]) -> None:
         """`exceeds`: see `InSteps.exceeds`."""
         self._schedule, self._handles = schedule, Handles()
-        self.place = Place(schedule, self._handles)
+        self.place = SharedPlace(schedule, self._handles)
         self.agents = ChildAgents(schedule, self._handles, self.place)
         self.plans = ChildPlans(schedule, self._handles, self.place)
         self._requests = ChildRequests(schedule, self._handles, exceeds)

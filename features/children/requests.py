@@ -1,6 +1,6 @@
 """Answers the children of a plan that ask whether they may send their next LLM request, in the order they asked.
 
-A child plan passes the question on to its own parent, if something above it limits requests (`parent.permit`).
+A child plan passes the question on to its own parent, if something above it limits requests (`workflows.permission`).
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
+from plansurvive.features.children.handles import Handles
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import OVERRUN_CODE, Permission
-from plansurvive.workflows.children.handles import Handles
-from plansurvive.workflows.children.parent import permit
+from plansurvive.workflows.llm_usage import note_once
+from plansurvive.workflows.permission import permit
 
 
 class ChildRequests:
@@ -73,9 +74,3 @@ class ChildRequests:
 def must_ask(schedule: Schedule) -> bool:
     """Whether the agents and child plans of a run ask before each LLM request."""
     return accounts.must_ask(schedule.run, limited=schedule.rules.limits_children(schedule.run))
-
-
-def note_once(run: Run, reason: str) -> None:
-    """Note that requests will soon be refused; once in a run."""
-    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, reason, workflow.now())

@@ -1,0 +1,9 @@
+"""Steps that are child workflows: agents and plans. Starts, stops and resumes them, and counts what they spend.
+
+steps: what a plan does with them. handles: what both kinds need. requests: answers whether they may send LLM requests.
+reporter: what a child plan tells its parent. place: the files that all of them share. What a plan knows of its
+children, and what views show of them, is of the core (`plans.children`).
+"""
+
+REACHES_OUT = False
+COMMANDS: dict[str, tuple[str, str]] = {}

@@ -1,0 +1,101 @@
+"""The children of one plan and the plan above it, in a run of its workflow; of an agent, its place alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plansurvive.features.children.handles import Handles
+from plansurvive.features.children.messages import PlaceNews, PlaceReport
+from plansurvive.features.children.place import SharedPlace
+from plansurvive.features.children.reporter import Reporter
+from plansurvive.features.children.steps import ChildSteps
+from plansurvive.plans.execution.messages import AGENT_BYTES, AgentProgress, BudgetAnswer
+from plansurvive.workflows import permission
+from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.feature import InRun, signal
+from plansurvive.workflows.in_steps import InSteps
+
+
+class Guest(InRun):
+    """What works at the place of the plan above: an agent, or a child plan."""
+
+    feature = "children"
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution)
+        self._place = SharedPlace(execution.schedule, Handles())
+        execution.place = self._place
+
+    @signal("place", PlaceNews, "Sent by the plan of an agent or a child plan: leave the host, or where the files are.")
+    def place(self, message: PlaceNews) -> None:
+        """Sent by the plan of an agent or a child plan that works at its host (docs/scaling.md#a-workspace-each): leave
+        the place with this token, and say so; or where the files are now; or why they could not be moved.
+        """
+        self._place.told(message)
+
+    async def resting(self) -> None:
+        """Say what must be said before."""
+        await self._place.said()
+
+    async def cut_short(self) -> None:
+        """Tell the plan above what the last steps have left."""
+        await self._place.cut_short()
+
+
+class Children(Guest):
+    """The children of a plan, and its reports to the plan above."""
+
+    of_agents = Guest
+
+    def __init__(self, execution: Execution) -> None:
+        super().__init__(execution)
+        self._reporter = Reporter()
+        self._steps = ChildSteps(execution.schedule, lambda *about: execution.in_steps.exceeds(*about))
+        execution.place = self._place = self._steps.place
+
+    def in_steps(self) -> Sequence[InSteps]:
+        """Agents and plans."""
+        return (self._steps,)
+
+    @signal(
+        "place_report", PlaceReport,
+        "Sent by children: a host that takes none of their steps, or that they have left it.",
+    )  # fmt: skip
+    def place_report(self, message: PlaceReport) -> None:
+        """Sent by an agent or child plan at its plan's host: no worker there takes its calls; it has left, and this is
+        its newest checkpoint. Counts only from what works on a step now.
+        """
+        self._place.reported(message)
+
+    @signal(
+        "agent_progress", AgentProgress, "Sent by children: progress of the agent or plan that works on a step.",
+        max_bytes=AGENT_BYTES,
+    )  # fmt: skip
+    def agent_progress(self, message: AgentProgress) -> None:
+        """Sent by the agent of a step: its task list, progress and notes, and since its last report its finished tool
+        calls and their files; by a child plan: `child {status, counts, pending, more}`, what its parent's views show of
+        it. `spent` is all that it has spent on LLM requests, so a report that arrives twice counts once. `request` asks
+        whether the plan's budget allows the request of this number. What follows `notes` counts only from the agent or
+        child plan that works on the step now (`UNKNOWN_AGENT`).
+        """
+        self._steps.received(message)
+
+    @signal(
+        "budget_answer", BudgetAnswer, "Sent by the parent of a child plan: whether its next LLM request is granted."
+    )
+    def budget_answer(self, message: BudgetAnswer) -> None:
+        """Sent by the plan to an agent or a child plan that asked: the LLM request of this number may be sent, or why
+        it may not; `number` 0: the plan has a budget now, ask from now on.
+        """
+        permission.answered(self.execution.run, message)
+
+    def shown(self) -> None:
+        """Report to the plan above."""
+        self._reporter.report(self.execution.schedule)
+
+    async def ended(self) -> None:
+        """Wait until the last report is on its way."""
+        await self._reporter.sent()
+
+
+IN_RUN, WORKFLOWS = Children, ()
