@@ -28,6 +28,7 @@ from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.plan_files.library import Library
@@ -187,6 +188,13 @@ class InWorker:
         """What the plans of this worker need to know, recorded once per plan as a part of its facts."""
         return None
 
+    def unproven(self, request: ChangesRequest) -> str | None:  # noqa: ARG002
+        """Why an undo does not count, where only signed ones do; empty if it counts, None if it cannot say.
+
+        Asked in the activity of the undo's workflow. Example: `signing` verifies the signature of the start.
+        """
+        return None
+
 
 class InProcess:
     """What one feature does for a worker process as a whole; made before it connects. Override what it fills."""
@@ -288,6 +296,11 @@ class WorkerFeatures:
     def layers(self, tools: Iterable[Tool]) -> list[Layer]:
         """The layers around attempts of these tools, the outermost first. Raises SettingError."""
         return [layer for each in self.in_worker if (layer := each.layer(tools)) is not None]
+
+    def unproven(self, request: ChangesRequest) -> str:
+        """See `InWorker.unproven`. What no feature can verify does not count."""
+        said = [why for each in self.in_worker if (why := each.unproven(request)) is not None]
+        return next((why for why in said if why), "") if said else "no feature of this worker verifies signatures"
 
     def facts(self) -> dict[str, Part]:
         """The parts of the facts of a plan. Raises SettingError."""

@@ -8,10 +8,9 @@ restored, unless the request says `partly`. Idempotent: files that are already r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 from temporalio import activity
@@ -26,7 +25,6 @@ from plansurvive.activities.workspace.locks import locked
 from plansurvive.activities.workspace.text_diff import Bounds, content_diff
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.features.files.undo_rules import decide_undo, is_of
-from plansurvive.plans import signatures
 from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.plans.directory import MOVED
 from plansurvive.plans.errors import ToolError
@@ -41,7 +39,6 @@ from plansurvive.plans.files.changes import (
     UndoCode,
 )
 from plansurvive.plans.flow.ids import of_call
-from plansurvive.runtime import schedule_book
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}
 """What an error of a tool is called where it keeps a file from being restored; others are conflicts."""
@@ -61,16 +58,14 @@ class FileChanges:
     journal: Journal
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
-    key: str = ""
-    """Public key that must have signed the start of an undo; empty: it needs no signature."""
-    state_dir: Path | None = None
-    """Where it is noted which signed starts were used."""
+    unproven: Callable[[ChangesRequest], str] | None = None
+    """Why an undo does not count, if only signed ones do; empty if it counts. None: they need no signature."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
         """Report the changes of a plan; with `undo`, undo them. Raises ApplicationError with a code."""
         # Asked of the dry run before it as well: a signed undo that this refuses is used up, too.
-        why = self._unsigned(request) if self.key and request.undo else ""
+        why = self.unproven(request) if self.unproven is not None and request.undo else ""
         if why and not request.dry_run:
             text = f"only signed undos count here: {why}; set PLANS_DECISIONS=signed, with the worker's state directory"
             raise ApplicationError(text, type="UNSIGNED", non_retryable=True)
@@ -79,18 +74,6 @@ class FileChanges:
                 return await asyncio.to_thread(self.answer, request)
         except ToolError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=not error.retryable) from None
-
-    def _unsigned(self, request: ChangesRequest) -> str:
-        """Why the undo is not the key owner's; empty if it is. Judged when it was scheduled, which a reset renews."""
-        info, signature = activity.info(), request.signature
-        name, content = info.workflow_id or "", b""
-        if signature is not None:
-            content = signatures.content_of(signatures.START, name, "", request.message, signature.id, signature.time)
-        why = signatures.start_problem(self.key, signature, content, info.scheduled_time)
-        if why or signature is None or self.state_dir is None:
-            return why
-        used, run_id = f"{name} {signature.id}", info.workflow_run_id or ""
-        return "" if schedule_book.is_first(self.state_dir, used, run_id) else signatures.USED
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""

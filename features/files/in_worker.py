@@ -9,7 +9,6 @@ from plansurvive.activities.provenance.journal import CHANGES, Journal
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.files.file_changes import FileChanges
-from plansurvive.runtime.state_key import public_key
 
 
 class Worker(InWorker):
@@ -21,8 +20,8 @@ class Worker(InWorker):
         """`file_changes`."""
         settings = self.settings
         effects, journal = Effects.of(settings), Journal(settings.state_dir / CHANGES)
-        rules, key = WorkspaceRules.of(settings), public_key(settings)
-        return (FileChanges(effects, journal, rules, key, settings.state_dir).file_changes,)
+        rules, signed = WorkspaceRules.of(settings), settings.decisions == "signed"
+        return (FileChanges(effects, journal, rules, self.others.unproven if signed else None).file_changes,)
 
 
 IN_WORKER = Worker
