@@ -43,6 +43,7 @@ FEATURES: tuple[str, ...] = (
     "waiting",
     "planning",
     "budget",
+    "editing",
     "cache",
     "limits",
     "notify",

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -82,6 +82,8 @@ Via = Annotated[str, StringConstraints(pattern=r"^[a-z]{0,16}$")]
 class EditPlan(Value):
     """Edits to apply atomically: all or none."""
 
+    EXAMPLE: ClassVar[str] = '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
+
     expect_version: int | None = Field(
         default=None, strict=True, description="Reject if the plan has another version now."
     )
@@ -95,6 +97,8 @@ class EditPlan(Value):
 
 class Regenerate(Value):
     """Ask the LLM to revise the plan."""
+
+    EXAMPLE: ClassVar[str] = '{"feedback": "..."}'
 
     feedback: str = Field(min_length=1, max_length=10_000)
     expect_version: int | None = Field(default=None, strict=True)

@@ -25,7 +25,6 @@ from plansurvive.client.cli.commands import COMMANDS, imported
 from plansurvive.features.telemetry.instruments import METRICS
 from plansurvive.features.workflow_types import FEATURES_OF_WORKER, AgentWorkflow, PlanWorkflow
 from plansurvive.plans import error_codes, model
-from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution.messages import (
     Approve,
     BriefAsked,
@@ -276,7 +275,6 @@ def with_tree(document: str) -> str:
 INPUTS: dict[str, type[BaseModel] | None] = {
     "approve": Approve, "deny": Deny, "decide": Decide, "pause": Control, "unpause": Control, "begin": Control,
     "interrupt": Control, "abandon": Control, "clear_session": Control, "control": ControlPlan,
-    "edit": EditPlan, "regenerate": Regenerate,
     "files_changed": FilesChanged, "budget_answer": BudgetAnswer, "plan": BriefAsked, "events": Since,
     "stamps": FilesAsked, "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None,
     "summary": None, "file": None, "tools": None, "state": None,

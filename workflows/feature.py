@@ -22,6 +22,7 @@ from plansurvive.plans.run import Run
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
 
+_ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 Seam = TypeVar("Seam")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -80,10 +81,19 @@ def signal(
 
 
 def update(
-    name: str, reads: type[Value], description: str, *, signed: bool = False, validator: str = ""
+    name: str,
+    reads: type[Value],
+    description: str,
+    *,
+    signed: bool = False,
+    validator: str = "",
+    max_bytes: int = MAX_BYTES,
 ) -> Callable[[Method], Method]:
-    """Declares a method of an `InRun` as the handler of an update; it returns the answer, as JSON data."""
-    return Message("update", name, description, reads, signed, validator).handled_by
+    """Declares a method of an `InRun` as the handler of an update; it returns the answer, as JSON data.
+
+    It may be asynchronous: it is not waited for when the plan ends, and before continue-as-new it is.
+    """
+    return Message("update", name, description, reads, signed, validator, max_bytes).handled_by
 
 
 def query(name: str, reads: type[Value], description: str) -> Callable[[Method], Method]:
@@ -120,6 +130,10 @@ class InRun:
         """
         return False
 
+    def keeps_open(self) -> bool:
+        """Whether a plan with nothing left to do must not end yet. Example: the LLM revises it, and may add steps."""
+        return False
+
     def shown(self) -> None:
         """The state has changed and is about to be shown, once a turn at most. Example: `notify` looks for news."""
 
@@ -140,6 +154,7 @@ class Collaborators:
         self._by_name = {each.feature: each for each in made}
         self._turn = _filled(made, InRun.turn, lambda each: each.turn)
         self._turned = _filled(made, InRun.turned, lambda each: each.turned)
+        self._keeps_open = _filled(made, InRun.keeps_open, lambda each: each.keeps_open)
         self._shown = _filled(made, InRun.shown, lambda each: each.shown)
         self._resting = _filled(made, InRun.resting, lambda each: each.resting)
         self._cut_short = _filled(made, InRun.cut_short, lambda each: each.cut_short)
@@ -157,12 +172,16 @@ class Collaborators:
                 return True
         return False
 
-    def handle(self, message: Message, method: str, arguments: Sequence[Any]) -> Any:
-        """Have the feature's method handle a message. Raises Refused if the run does not have the feature."""
+    def keeps_open(self) -> bool:
+        """See `InRun.keeps_open`."""
+        return any(seam() for seam in self._keeps_open)
+
+    def handle(self, message: Message, method: str, value: Value) -> Any:
+        """Have the feature's method handle a message as it was read. Raises Refused if the run lacks the feature."""
         if message.feature not in self._by_name:
             code = "UNKNOWN_SIGNAL" if message.kind == "signal" else "FEATURE_MISSING"
             raise Refused(f"there is no {message.kind} '{message.name}' for this plan", code)
-        return getattr(self._by_name[message.feature], method)(message.read(arguments))
+        return getattr(self._by_name[message.feature], method)(value)
 
     def shown(self) -> None:
         """See `InRun.shown`."""
@@ -250,7 +269,8 @@ def handlers_of(kinds: Sequence[type[InRun]]) -> type:
         handler = {"signal": _of_signal, "update": _of_update, "query": _of_query}[message.kind](message)
         handler.__name__, handler.__doc__ = f"{message.kind}_{message.name}", _doc(kinds, message)
         handler.__qualname__ = f"FeatureHandlers.{handler.__name__}"
-        declare: Any = getattr(workflow, message.kind)(name=message.name, description=message.description)
+        policy = {"unfinished_policy": _ABANDON} if message.kind == "update" else {}
+        declare: Any = getattr(workflow, message.kind)(name=message.name, description=message.description, **policy)
         made[handler.__name__] = declare(handler)
         if message.kind == "update":
             made[f"_may_{message.name}"] = made[handler.__name__].validator(_of_validator(message))

@@ -7,7 +7,7 @@ a code; neither can block or fail a run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -87,10 +87,10 @@ class MessageHandlers:
 
     def _take(self, message: Message, arguments: Sequence[Any]) -> None:
         def act() -> None:
+            value = message.read(arguments)  # what cannot be read is no use of its signature
             if message.signed:
-                message.read(arguments)  # what cannot be read is no use of its signature
                 signed.take(self._started().run, message.name, arguments)
-            self._collaborators.handle(message, message.method, arguments)
+            self._collaborators.handle(message, message.method, value)
 
         self._try(message.name, step_of(arguments), arguments, act)
 
@@ -101,9 +101,11 @@ class MessageHandlers:
         await workflow.wait_condition(lambda: self._hears or run.status in ENDED)
         try:
             _require_open(run)
+            value = message.read(arguments)
             if message.signed:
                 signed.take(run, message.name, arguments)
-            return self._collaborators.handle(message, message.method, arguments)
+            answer = self._collaborators.handle(message, message.method, value)
+            return await answer if isinstance(answer, Awaitable) else answer
         except PlanError as error:
             raise refusal(error, run) from error
 
@@ -113,17 +115,17 @@ class MessageHandlers:
         try:
             run = self._started().run
             _require_open(run)
-            message.read(arguments)
+            value = message.read(arguments)
             if message.signed:
                 signed.check(run, message.name, arguments)
             if message.validator and self._hears:
-                self._collaborators.handle(message, message.validator, arguments)
+                self._collaborators.handle(message, message.validator, value)
         except PlanError as error:
             raise refusal(error, run) from error
 
     def queried(self, message: Message, arguments: Sequence[Any]) -> Any:
         """The answer to a query of a feature."""
-        return self._collaborators.handle(message, message.method, arguments)
+        return self._collaborators.handle(message, message.method, message.read(arguments))
 
     def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
         return queries.view(self._started().run, arguments, self._started().schedule)

@@ -1,8 +1,7 @@
 """PlanWorkflow: one plan from draft to summary. `run` has four parts: draft, review, execute, summarize.
 
 Facts about the world come only from the activity `check_plan`, run once per task queue that steps are bound to. When
-the history is full, the workflow continues as new with the Run. `MessageHandlers`, `EditHandlers` and the features
-handle messages.
+the history is full, the workflow continues as new with the Run. `MessageHandlers` and the features handle messages.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
-from plansurvive.plans.views import markdown
+from plansurvive.plans.views import markdown, queries
 from plansurvive.plans.views.nested.standing import folded_ids
 from plansurvive.workflows import completion, drafting, hosts, resume_check, search_attributes, signed
 from plansurvive.workflows.completion import carried, failure_of, recorded
-from plansurvive.workflows.edit_handlers import EditHandlers
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
 from plansurvive.workflows.value import set_value, with_result
 from plansurvive.workflows.worker_facts import facts_about
 
 
-class PlanWorkflow(EditHandlers):
+class PlanWorkflow(MessageHandlers):
     """Runs one plan. Its id is `plan-<planId>`; its result is the summary.
 
     Registered as the class of the same name in `features.workflow_types`, which adds the features.
@@ -123,6 +122,16 @@ class PlanWorkflow(EditHandlers):
         run = Run.of(plan, request.options, Facts(), {})
         run.request = text
         return run
+
+    @workflow.query(description="The plan as a plan file, without statuses and results.")
+    def file(self, *_: Any) -> dict[str, Any]:
+        """The plan as a plan file."""
+        return queries.file(self._started().run)
+
+    @workflow.query(description="The tools the plan's workers offer, by name, with their argument schemas.")
+    def tools(self, *_: Any) -> dict[str, Any]:
+        """The tools of its workers, with their schemas."""
+        return queries.tools(self._started().run)
 
     async def _check(self) -> None:
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
@@ -208,13 +217,19 @@ class PlanWorkflow(EditHandlers):
             self._publish()
             if await self._collaborators.turned():
                 continue
-            if execution.schedule.idle and not self._under_revision:
+            if execution.schedule.idle and not self._stays_open:
                 if not advance(execution.schedule, workflow.now()):
                     return
                 continue
             if move is not Move.START and not execution.in_flight:
                 await self._continue_as_new()
             await self._news(limit.until)
+
+    @property
+    def _stays_open(self) -> bool:
+        """Whether a plan with nothing left to do must stay open, because a revision may add steps."""
+        run = self._started().run
+        return not run.stopped and (run.status is PlanStatus.REVIEW or self._collaborators.keeps_open())
 
     def _next_move(self, limit: HistoryLimit) -> Move:
         info, execution = workflow.info(), self._started()

@@ -55,6 +55,18 @@ def _as_strict(facts: Facts, other: Facts) -> Facts:
     return facts.model_copy(update={"strict_approvals": True}) if other.strict_approvals else facts
 
 
+async def require_tools(run: Run) -> None:
+    """Add all tools of the plan's own workers to the run's facts. Raises Refused CHECK_FAILED after the last retry."""
+    try:
+        await learn_tools(run)
+    except FailureError as error:  # a local activity's own failure, not wrapped in an ActivityError
+        if is_cancelled_exception(error):
+            raise
+        raise Refused(
+            f"the worker could not list its tools: {error.cause or error.message}"[:1_000], "CHECK_FAILED"
+        ) from error
+
+
 async def learn_tools(run: Run) -> None:
     """Add all tools of the plan's own workers to the run's facts. Raises the local activity's FailureError."""
     facts = await facts_about(run, None, all_tools=True, first=False)

@@ -15,7 +15,6 @@ from pydantic import Field, ValidationError
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.children.state import ChildReport
 from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_values
-from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.errors import Refused, Undecodable
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run
@@ -288,10 +287,6 @@ def _example(kind: type[Value]) -> str:
         return '{"stepId": "step_1", "approved": true}'
     if kind is ControlPlan:
         return '{"action": "pause"}'
-    if kind is EditPlan:
-        return '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
-    if kind is Regenerate:
-        return '{"feedback": "..."}'
     if issubclass(kind, (Approve, Deny, StepAsked, InsideAsked)):
         return '{"stepId": "step_1"}'
     return str(getattr(kind, "EXAMPLE", "{}"))

@@ -75,6 +75,14 @@ def warnings_of(run: Run, revised: Revised) -> list[str]:
     return found
 
 
+def answer_to(run: Run, revised: Revised) -> dict[str, Any]:
+    """What the author of edits put into effect is told: the new version, the diff, and warnings, if there are any."""
+    warnings = warnings_of(run, revised)
+    return {
+        "version": revised.plan.version, "diff": revised.revision.diff, **({"warnings": warnings} if warnings else {})
+    }  # fmt: skip
+
+
 def uses_value(step: Step, name: str) -> bool:
     """Whether the step uses the value of another one, in its arguments or its condition."""
     return dependencies(step).get(name, False)

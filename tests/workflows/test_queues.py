@@ -15,7 +15,7 @@ from plansurvive.worker import build
 from tests.driving import Plans, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import talking, write
-from tests.workflows.test_edit_handlers import edit, in_review, put, refusal
+from tests.workflows.test_edits_of_plans import edit, in_review, put, refusal
 from tests.workflows.test_recovery import says, started
 
 
