@@ -27,6 +27,7 @@ from plansurvive.client.runs import BriefView, Summary
 from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
 from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model.plan import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.progress.next_actions import next_actions
@@ -45,6 +46,8 @@ class End(NamedTuple):
     summary: Summary | None = None
     resumed_by: str = ""
     """The latest run that resumed it."""
+    problems: Sequence[Problem] = ()
+    """Why its workers refused it."""
 
 
 class Shown:
@@ -160,14 +163,14 @@ def _listed(request: Request, watcher: Watcher, view: BriefView) -> dict[str, An
 
 
 def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
-    summary, resumed_by = end
+    summary, resumed_by, problems = end
     status = PlanStatus.CANCELLED if watcher.is_terminated and view.status not in ENDED else view.status
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary,
         "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
-        "resumed_by": resumed_by, "has_ended": watcher.has_ended,
+        "resumed_by": resumed_by, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip
 
@@ -195,7 +198,8 @@ async def _end(request: Request, watcher: Watcher) -> End:
         return End()
     client = await service_of(request).client()
     summary, links = await asyncio.gather(runs.summary(client, watcher.plan), runs.links(client, watcher.plan))
-    return End(summary, (links.resumed_by or [""])[-1])
+    problems = (await watcher.whole()).problems if summary.problems else []
+    return End(summary, (links.resumed_by or [""])[-1], problems)
 
 
 def _head(request: Request, watcher: Watcher, end: End) -> str:

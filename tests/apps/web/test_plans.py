@@ -79,6 +79,23 @@ async def test_the_list_shows_how_many_steps_are_done_and_what_is_to_decide(
     await terminated(temporal_client, started.workflow_id)
 
 
+async def test_a_refused_plan_says_why_with_code_and_what_to_do(
+    settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    steps = [{"id": "list", "tool": "no_such_tool", "args": {}}]
+    options = Options(workspace=str(workspace))
+    started = await runs.start(temporal_client, {"steps": steps}, options=options, queue=queue)
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def shown() -> str:
+            text = (await browser.get(f"/plans/{started.plan_id}")).text
+            return text if "The plan was refused" in text else ""
+
+        text = await until(shown, "it is refused")
+        assert "Unknown tool: no_such_tool; <code>plan tools</code> lists them <code>UNKNOWN_TOOL</code>" in text
+        assert "plan resume" not in text
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 async def test_the_list_says_when_a_plan_must_have_ended(

@@ -82,6 +82,7 @@ async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
             await page.get_by_role("button", name="Save").click()
             await expect(page.get_by_text("Saved as version 2.")).to_be_visible()
             await expect(page.get_by_role("heading", name="What changed since version 1")).to_be_visible()
+            await page.get_by_text("Revise with the LLM", exact=True).click()
             await page.get_by_label("What should be different?").fill("Be polite")
             await page.get_by_role("button", name="Revise the plan").click()
             await expect(page.get_by_role("heading", name="What changed since version 2")).to_be_visible(timeout=WAIT)
@@ -91,10 +92,32 @@ async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
             await is_good(page) if scripts else None
             name = re.search(r"/plans/([^/]+)/draft", page.url)
             assert name is not None
-            await page.get_by_role("button", name="Begin version 3").click()
+            await page.get_by_role("button", name="Start version 3").click()
             await page.wait_for_url(f"{origin}/plans/{name[1]}")
             assert seen.foreign(origin) == []
     await terminated(temporal_client, f"plan-{name[1]}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
+async def test_a_plan_in_review_is_short_and_each_of_its_steps_can_be_changed(
+    size: Any, chromium: Browser, server: Server, temporal_client: Client, settings: Settings, start: Start
+) -> None:
+    """Two screens for four steps, two of which ask; what changes a step is in a menu."""
+    ask = {"requiresApproval": True}
+    plan = await start(WRITE, READ, {**LIST, **ask}, {**LIST, **ask, "id": "again"})
+    async with (
+        served_at(page_of(server, settings, temporal_client)) as origin,
+        opened(chromium, size) as page,
+    ):
+        await page.goto(f"{origin}/?key={SECRET}")
+        await page.wait_for_url(f"{origin}/")
+        await page.goto(f"{origin}/plans/{plan}/draft")
+        assert await page.evaluate("document.documentElement.scrollHeight") < 2 * size["height"]
+        await page.get_by_text("More for again").click()
+        await is_good(page)
+        await page.get_by_role("button", name="Skip again").click()
+        await page.locator("li.step.skipped", has_text="again").wait_for()
 
 
 @pytest.mark.slow
