@@ -63,6 +63,7 @@ FEATURES: tuple[str, ...] = (
     "telemetry",
     "signing",
     "children",
+    "agents",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

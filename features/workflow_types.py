@@ -12,8 +12,9 @@ from pydantic import ValidationError
 from temporalio import workflow
 
 from plansurvive.features import FEATURES, sides
+from plansurvive.features.agents import workflow as agent
 from plansurvive.plans.errors import PlanError
-from plansurvive.workflows import agent, plan
+from plansurvive.workflows import plan
 from plansurvive.workflows.feature import Features, handlers_of
 
 

@@ -10,8 +10,6 @@ from pydantic import Field, TypeAdapter, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.plans.agents.order import AGENT_PREFIX, AgentOrder
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
 from plansurvive.plans.feature import Rules, RuleSet
@@ -41,15 +39,6 @@ class PlanRequest(Value):
     )
     options: Options = Field(default_factory=Options, description="How to run the plan.")
     run: Run | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
-    signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
-
-
-class AgentRequest(Value):
-    """Start argument of AgentWorkflow: an order and options; after continue-as-new or on resume, the AgentRun."""
-
-    order: AgentOrder | None = Field(default=None, description="The request, its limits and the tools allowed.")
-    options: Options = Field(default_factory=Options, description="How to run the agent.")
-    agent: AgentRun | None = Field(default=None, description="The state carried over by continue-as-new or resume.")
     signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
@@ -88,29 +77,16 @@ def _require_decodable(arguments: Sequence[Any]) -> None:
 
 def read_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> PlanRequest:
     """The argument of PlanWorkflow. Raises InvalidPlan unless there is exactly one, of the right shape."""
-    sent = _only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
-    with _schema_errors("PLAN_SCHEMA"), gc_disabled():
+    sent = only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
+    with schema_errors("PLAN_SCHEMA"), gc_disabled():
         carried = sent.get("run")
         # A big Run is carried as a JSON string, which parses four times faster.
         text = carried if isinstance(carried, str) else None
         request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
     if request.run is not None and not is_carried():
-        _require_sound(run_check.problem_of(request.run, workflow.now(), RuleSet(rules)))
+        require_sound(run_check.problem_of(request.run, workflow.now(), RuleSet(rules)))
     if request.run is not None:
         request.run.receipts = Receipts()  # those it came with are of the run before
-    return request
-
-
-def read_agent_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> AgentRequest:
-    """The argument of AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
-    example = '{"order": {"request": "..."}, "options": {}}'
-    sent = _only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
-    with _schema_errors("AGENT_SCHEMA"):
-        request = AgentRequest.model_validate(sent)
-    if request.agent is not None and not is_carried():
-        _require_sound(run_check.agent_problem_of(request.agent, workflow.now(), RuleSet(rules)))
-    if request.agent is not None:
-        request.agent.run.receipts = Receipts()
     return request
 
 
@@ -119,15 +95,11 @@ def plan_of_workflow() -> str:
 
     Whoever starts a workflow chooses its id, and file names, records and pages go by it.
     """
-    return _own_id(PLAN_PREFIX, PLAN_PREFIX)
+    return own_id(PLAN_PREFIX, PLAN_PREFIX)
 
 
-def agent_of_workflow() -> str:
-    """The id of the agent that this workflow runs: the workflow's own. Raises InvalidPlan (BAD_PLAN_ID)."""
-    return _own_id(AGENT_PREFIX, "")
-
-
-def _own_id(begins: str, without: str) -> str:
+def own_id(begins: str, without: str) -> str:
+    """The workflow's id less `without`. Raises InvalidPlan (BAD_PLAN_ID) unless it begins so and is one."""
     name = workflow.info().workflow_id
     try:
         if not name.startswith(begins):
@@ -157,7 +129,8 @@ def is_carried() -> bool:
     return bool(info.continued_run_id) and not info.cron_schedule and info.attempt == 1
 
 
-def _require_sound(problem: str | None) -> None:
+def require_sound(problem: str | None) -> None:
+    """Raises InvalidPlan (RUN_INVALID) with the problem of a state that was handed in, if there is one."""
     if problem is not None:
         raise InvalidPlan([Problem(code="RUN_INVALID", message=problem)])
 
@@ -165,14 +138,15 @@ def _require_sound(problem: str | None) -> None:
 def read_changes_request(arguments: Sequence[Any]) -> ChangesRequest:
     """The argument of ChangesWorkflow. Raises ApplicationError with the code INVALID_PLAN, as its problem says why."""
     try:
-        sent = _only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
-        with _schema_errors("CHANGES_SCHEMA"):
+        sent = only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
+        with schema_errors("CHANGES_SCHEMA"):
             return ChangesRequest.model_validate({**sent, "message": message_digest(sent)})
     except InvalidPlan as error:
         raise invalid(error.problems) from None
 
 
-def _only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:
+def only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:
+    """The one JSON object that the workflow was started with; it has one of these fields. Raises InvalidPlan."""
     _require_decodable(arguments)
     argument = arguments[0] if len(arguments) == 1 else None
     if isinstance(argument, dict) and (not one_of or argument.keys() & set(one_of)):
@@ -181,7 +155,7 @@ def _only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequ
 
 
 @contextmanager
-def _schema_errors(code: str) -> Iterator[None]:
+def schema_errors(code: str) -> Iterator[None]:
     """Turn pydantic's ValidationError into InvalidPlan, with the first problem and its path."""
     try:
         yield

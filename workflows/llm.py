@@ -2,9 +2,7 @@
 
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
 validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
-problems, CORRECTIONS times at most; then `Unanswered` is raised. An agent's request refers to its conversation
-(`plans.agents.prompting`), which is stored outside the history. An agent's conversation includes a request only if
-its answer was taken: the run that resumes an interrupted one continues the conversation before it.
+problems, CORRECTIONS times at most; then `Unanswered` is raised.
 """
 
 from __future__ import annotations
@@ -14,29 +12,21 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple, TypeVar
 
-from pydantic import ValidationError
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
+from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.llm_request import AgentQuestion, ChatMessage, LlmAnswer, LlmRequest
-from plansurvive.plans.agents.order import limit_reached
-from plansurvive.plans.agents.prompting.questions import corrected, question_of, sent
-from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.answers import Expected, Kind, Parsed, typed
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.planning_prompts import correction_prompt
 from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
-from plansurvive.plans.usage import Usage, estimate
+from plansurvive.plans.usage import estimate
 from plansurvive.workflows import policies
-from plansurvive.workflows.agent_reporting import permitted
-from plansurvive.workflows.llm_usage import characters, count, failure_of, require_permission
+from plansurvive.workflows.llm_usage import count, failure_of, require_permission
 from plansurvive.workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
@@ -54,13 +44,6 @@ class Question(NamedTuple):
     expected: Expected
     about: str
     step_id: str = ""
-
-
-class AgentReply(NamedTuple):
-    """An agent's answer. `form_problem`: how a final answer violates the output schema; empty if it conforms."""
-
-    answer: TaskList | AgentAnswer | SimpleAnswer
-    form_problem: str
 
 
 class Rejected(NamedTuple):
@@ -86,49 +69,17 @@ async def answered(
         return await _ask(schedule, question, rejected)
 
     def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
-        value = _value(answer, question.expected.kind)
+        value = value_of(answer, question.expected.kind)
         return value if isinstance(value, AnswerProblem) else accept(value)
 
     def note(attempt: int, problem: str, code: str) -> None:
         text = f"{question.about}: answer {attempt} was not accepted: {problem}"
         schedule.run.note(LogKind.LLM, text[:500], _now(), code=code, subject=question.about)
 
-    return await _corrected(ask, judge, note)
+    return await accepted(ask, judge, note)
 
 
-async def agent_answered(agent: AgentRun) -> AgentReply:
-    """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
-    question, session = question_of(agent), agent.cleared
-    before, shown = (agent.conversation, agent.guides_of, agent.unsent), list(agent.guides_sent)
-
-    async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask_agent(agent, question, session, rejected)
-
-    def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        value = _value(answer, question.asked)
-        if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
-            return AgentReply(value, answer.form_problem or "")
-        return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
-
-    def note(_: int, problem: str, code: str) -> None:
-        text = f"answer {agent.asked} was not accepted: {problem}"
-        agent.run.note(LogKind.LLM, text[:500], _now(), code=code)
-
-    def is_over() -> bool:
-        return limit_reached(agent.order.limits, agent.usage) is not None
-
-    taken = False
-    try:
-        reply = await _corrected(ask, judge, note, is_over)
-        taken = not agent.run.stopped
-    finally:
-        if not taken:
-            agent.conversation, agent.guides_of, agent.unsent = before
-            agent.guides_sent = shown if agent.cleared == session else []
-    return reply
-
-
-async def _corrected(
+async def accepted(
     ask: Callable[[Rejected | None], Awaitable[LlmAnswer]],
     judge: Callable[[LlmAnswer], Accepted | AnswerProblem],
     note: Callable[[int, str, str], None],
@@ -156,7 +107,7 @@ async def _corrected(
             raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 
-def _value(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
+def value_of(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
     """The value that the activity parsed, or what is wrong with the answer."""
     if answer.problem:
         return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
@@ -179,7 +130,7 @@ async def _ask(schedule: Schedule, question: Question, rejected: Rejected | None
     number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
     run.ledger = run.ledger.opened(str(number), estimate(length))
     try:
-        answer = await _call(run, number, about, request, question.step_id)
+        answer = await call_llm(run, number, about, request, question.step_id)
     except ActivityError as error:
         failure, usage = failure_of(error)
         count(run, usage, "", (_now() - started).total_seconds(), question.step_id)
@@ -190,40 +141,7 @@ async def _ask(schedule: Schedule, question: Question, rejected: Rejected | None
     return answer
 
 
-async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
-
-    `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
-    """
-    if rejected is not None:
-        question = corrected(agent, question, rejected.text, rejected.problems, rejected.left)
-    await permitted(agent, lambda: characters(agent, question))
-    agent.asked += 1
-    agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
-    about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
-    name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
-    request = LlmRequest(purpose="agent", agent=question, schema_name=name)
-    began = _now()
-    try:
-        answer = await _call(agent.run, agent.asked, about or agent.position, request)
-    except (ActivityError, asyncio.CancelledError) as error:
-        failure, usage = failure_of(error) if isinstance(error, ActivityError) else (error, Usage())
-        count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
-        if isinstance(error, ActivityError):
-            sent(agent, question, session, _conversation(error))
-        raise failure from error
-    count(agent.run, answer.usage.model_copy(update={"calls": 1}), answer.model, answer.duration / 1000)
-    agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    sent(agent, question, session, answer.conversation)
-    if answer.compacted:
-        agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
-    return answer
-
-
-_COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
-
-
-async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
+async def call_llm(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:
     """Run the `ask_llm` activity, and log attempts that failed. Raises ActivityError, asyncio.CancelledError."""
     keyed = request.model_copy(update={"key": f"{workflow.info().workflow_id}/llm-{number}"})
     try:
@@ -244,16 +162,6 @@ async def _call(run: Run, number: int, about: str, request: LlmRequest, step_id:
         raise
     log_attempts(run, about, answer.attempts, _now(), step_id)
     return answer
-
-
-def _conversation(error: ActivityError) -> LargeValue | None:
-    """The conversation that a failed request of an agent stored; None if it did not."""
-    details = error.cause.details if isinstance(error.cause, ApplicationError) else ()
-    stored = details[0].get("conversation") if details and isinstance(details[0], dict) else None
-    try:
-        return LargeValue.model_validate(stored) if stored else None
-    except ValidationError:
-        return None
 
 
 def _now() -> datetime:

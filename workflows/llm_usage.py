@@ -8,12 +8,9 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plansurvive.plans.agents.llm_request import AgentQuestion
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import OVERRUN_CODE, Permission, Usage
 from plansurvive.workflows.permission import permitted
@@ -51,17 +48,6 @@ def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "")
     run.llm_seconds += seconds
     if usage.calls:
         run.ledger = run.ledger.plus(usage, model=model, step_id=step_id, seconds=seconds)
-
-
-def characters(agent: AgentRun, question: AgentQuestion) -> int:
-    """How long the prompt may become: the conversation, what is new, and the descriptions of the tools."""
-    tools = (agent.run.facts.tools[name] for name in question.tools)
-    new = len(question.model_dump_json(exclude={"conversation"}))
-    return (question.conversation.bytes if question.conversation else 0) + new + sum(map(_size, tools))
-
-
-def _size(tool: ToolSpec) -> int:
-    return len(tool.description) + len(str(tool.args_schema))
 
 
 def failure_of(error: ActivityError) -> tuple[Unanswered, Usage]:

@@ -17,14 +17,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from plansurvive.plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plansurvive.plans.editing import taken_over
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.flow import undo_run
 from plansurvive.plans.model.control_flow import MAX_ROUNDS
-from plansurvive.plans.run import DONE, ENDED, PlanStatus, Run, Status, StepState, run_of, text_of
+from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState, run_of, text_of
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.markdown import details
 from plansurvive.plans.views.summary import summary_of
@@ -32,10 +31,9 @@ from plansurvive.plans.views.summary import summary_of
 MAX_SEQ = 10**9
 """Far above any number of changes and log entries that a run can have."""
 _OF_A_PLAN = frozenset((Status.PENDING, Status.COMPLETED, Status.SKIPPED))
-_OF_AN_AGENT = frozenset((Status.PENDING, Status.COMPLETED, Status.FAILED, Status.SKIPPED, Status.BLOCKED))
 _INSIDE = frozenset((Status.PENDING, *DONE, Status.BLOCKED))
 """Statuses of steps inside a block or loop that an earlier run has done, or begun."""
-_RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+RAISED = (PlanError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What code that relies on a sound Run may raise for another one."""
 
 
@@ -43,31 +41,10 @@ def problem_of(run: Run, now: datetime, rules: RuleSet = NO_RULES) -> str | None
     """Why a plan cannot start with this Run; None if it can."""
     if run.status is not PlanStatus.DRAFT:
         return f"run.status: a plan starts as a draft, not as {run.status}; use `plan resume` or `plan rerun`"
-    return next(_problems(run, _OF_A_PLAN, rules), None) or _tried_out(run, now)
+    return next(problems_of(run, _OF_A_PLAN, rules), None) or tried_out(run, now)
 
 
-def agent_problem_of(agent: AgentRun, now: datetime, rules: RuleSet = NO_RULES) -> str | None:
-    """Why an agent cannot start with this AgentRun; None if it can."""
-    run, names = agent.run, [step.id for step in agent.run.plan.steps]
-    has_ended = run.status in ENDED
-    if has_ended != (agent.end is not None) or not (has_ended or run.status is PlanStatus.DRAFT):
-        return f"run.status: an agent starts as a draft, or with its end; not as {run.status} with the end {agent.end}"
-    if names != [f"call_{number}" for number in range(1, len(names) + 1)]:
-        return "run.plan.steps: the steps of an agent are call_1, call_2 and so on"
-    unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status is Status.BLOCKED]
-    if unknown or len(set(agent.called)) < len(agent.called):
-        return f"called: there is no call '{unknown[0][:100]}'" if unknown else "called: a call is there twice"
-    lost = [name for name, state in run.steps.items() if state.status is Status.PENDING and name not in agent.called]
-    if lost:
-        return f"run.steps.{lost[0][:100]}: a call that is still to be made is in `called`"
-    return (
-        next(_problems(run, _OF_AN_AGENT, rules), None)
-        or next(_odd_values(agent), None)
-        or _agent_tried_out(agent, now)
-    )
-
-
-def _problems(run: Run, statuses: frozenset[Status], rules: RuleSet) -> Iterator[str]:
+def problems_of(run: Run, statuses: frozenset[Status], rules: RuleSet) -> Iterator[str]:
     names = [step.id for step in run.plan.steps]
     if len(set(names)) < len(names):
         yield "run.plan.steps: two steps have the same id"
@@ -89,7 +66,7 @@ def _problems(run: Run, statuses: frozenset[Status], rules: RuleSet) -> Iterator
     for name, state in run.kept.steps.items():
         yield from (f"run.kept.{name[:100]}: {problem}" for problem in _step_problems(run, state, _INSIDE))
     yield from (f"run.parts.{problem}" for problem in rules.problems(run))
-    yield from _odd_values(run)
+    yield from odd_values(run)
 
 
 def _container_problems(run: Run) -> Iterator[str]:
@@ -105,7 +82,7 @@ def _container_problems(run: Run) -> Iterator[str]:
                 yield f"run.{where}.{name[:100]}: case, handler: indexes are not negative"
     try:
         nodes = run.outline.nodes
-    except _RAISED as error:
+    except RAISED as error:
         yield f"run.opened: does not fit the plan ({type(error).__name__}: {str(error)[:300]})"
         return
     for name in run.opened:
@@ -136,23 +113,23 @@ def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> I
         yield "calls, recoveries, tasksDone, moreFiles, morePast: counts are not negative"
 
 
-def _odd_values(value: Any) -> Iterator[str]:
+def odd_values(value: Any) -> Iterator[str]:
     """Values that JSON or a model lets through and no Run of ours holds: times without a zone, numbers without end."""
     if isinstance(value, BaseModel):
         for name, each in value:
             if name == "plan":  # its author's own words, checked by the worker
                 continue
-            yield from (f"{name}.{problem}" for problem in _odd_values(each))
+            yield from (f"{name}.{problem}" for problem in odd_values(each))
     elif isinstance(value, dict | list | tuple):
         for each in value.values() if isinstance(value, dict) else value:
-            yield from _odd_values(each)
+            yield from odd_values(each)
     elif isinstance(value, datetime) and value.tzinfo is None:
         yield "time: has no time zone"
     elif isinstance(value, float) and not isfinite(value):
         yield f"number: {value} is not finite"
 
 
-def _tried_out(run: Run, now: datetime) -> str | None:
+def tried_out(run: Run, now: datetime) -> str | None:
     """What goes wrong when a copy of the Run is begun, shown and written."""
     try:
         copy = run_of(text_of(run))
@@ -164,18 +141,6 @@ def _tried_out(run: Run, now: datetime) -> str | None:
         queries.events(copy, [])
         details(copy, schedule)
         summary_of(copy).to_json()
-    except _RAISED as error:
+    except RAISED as error:
         return f"run: inconsistent ({type(error).__name__}: {str(error)[:300]})"
     return None
-
-
-def _agent_tried_out(agent: AgentRun, now: datetime) -> str | None:
-    try:
-        for name in agent.called:
-            outcome_of(agent, name)
-        agent_view(agent)
-        tasks_text(agent)
-        agent.model_dump_json()
-    except _RAISED as error:
-        return f"agent: inconsistent ({type(error).__name__}: {str(error)[:300]})"
-    return _tried_out(agent.run, now)

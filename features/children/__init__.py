@@ -1,4 +1,4 @@
-"""Steps that are child workflows: agents and plans. Starts, stops and resumes them, and counts what they spend.
+"""Steps that are child workflows: plans, and what they and agents have in common. Starts, stops and resumes them.
 
 steps: what a plan does with them. handles: what both kinds need. requests: answers whether they may send LLM requests.
 reporter: what a child plan tells its parent. place: the files that all of them share. What a plan knows of its

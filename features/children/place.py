@@ -45,7 +45,7 @@ class SharedPlace(hosts.Place):
 
     def __init__(self, schedule: Schedule, handles: Handles) -> None:
         super().__init__(schedule.run)
-        self._schedule, self._handles = schedule, handles
+        self._schedule, self.handles = schedule, handles
         self._left = set[str]()
         self._news, self._failure = 0, PlaceNews()
         self._saying = set[asyncio.Task[None]]()  # asyncio holds tasks weakly
@@ -55,7 +55,7 @@ class SharedPlace(hosts.Place):
         """Move the files now, or have the plan above do that. Raises ApplicationError if that could not move."""
         if self.run.is_guest:
             return await self._asked_above(lost)
-        if not self._guests() and not self._handles.starting:
+        if not self._guests() and not self.handles.starting:
             return await super().move(lost, step_id)
         self.run.moving = True  # before the task begins: whoever looks meanwhile must not move as well
         # Not the step's own task: it may be cancelled, and the children have left then.
@@ -109,7 +109,7 @@ class SharedPlace(hosts.Place):
 
     def reported(self, message: PlaceReport) -> None:
         """Take over what a child says. Raises Refused if it is not the one that works on the step."""
-        run, host, step_id = self.run, self.run.host, self._handles.step_of(message.child)
+        run, host, step_id = self.run, self.run.host, self.handles.step_of(message.child)
         if host is None or step_id is None:
             raise Refused(f"'{message.child[:200]}' does not work at this plan's place", "NOT_ASKED")
         run.host = host.after(message.checkpoint)
@@ -145,7 +145,7 @@ class SharedPlace(hosts.Place):
         except (ActivityError, ApplicationError):
             return  # it has been told with all the others
         if not is_elsewhere:
-            await self._handles.send(step_id, NEWS, _json(PlaceNews(host=self.run.host)))
+            await self.handles.send(step_id, NEWS, _json(PlaceNews(host=self.run.host)))
 
     async def _asked_above(self, lost: Host) -> bool:
         """Have the plan above look after the host, and wait for what it says."""
@@ -168,7 +168,7 @@ class SharedPlace(hosts.Place):
 
     async def _leave_below(self, token: str) -> None:
         """Have all children leave; those that end instead have said what they have left."""
-        handles = self._handles
+        handles = self.handles
         if not handles.starting and not self._guests():
             return
         self._left.clear()
@@ -180,7 +180,7 @@ class SharedPlace(hosts.Place):
     async def _tell(self, news: PlaceNews) -> None:
         """Tell all children, and wait until the server has it: what is told next is told after it."""
         for step_id in self._guests():
-            await self._handles.send(step_id, NEWS, _json(news))
+            await self.handles.send(step_id, NEWS, _json(news))
 
     async def _report(self, **fields: Any) -> None:
         """Signal the plan above. Raises ApplicationError if it has ended."""
@@ -194,7 +194,7 @@ class SharedPlace(hosts.Place):
 
     def _guests(self) -> list[str]:
         """The steps whose children work at the place."""
-        return [name for name in self._handles if self.run.host_of(self._schedule.step(name)) is not None]
+        return [name for name in self.handles if self.run.host_of(self._schedule.step(name)) is not None]
 
     def _is_moving(self) -> bool:
         run = self.run

@@ -1,4 +1,4 @@
-"""The steps of one Run that are agents and plans: starts, stops and hears their child workflows."""
+"""The steps of one Run that are plans, and what agents have in common with them: stops and hears child workflows."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any, Literal
 
 from temporalio import workflow
 
-from plansurvive.features.children.agents import ChildAgents
 from plansurvive.features.children.handles import Handles
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.plans import ChildPlans
 from plansurvive.features.children.requests import ChildRequests
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children.view import asks_now
 from plansurvive.plans.execution.messages import AgentProgress, Control
@@ -27,22 +25,21 @@ from plansurvive.workflows.in_steps import InSteps
 
 
 class ChildSteps(InSteps):
-    """Starts, stops and hears the child workflows of one Run's steps."""
+    """Starts child plans; stops and hears all child workflows of one Run's steps, agents as well."""
 
-    tools = (AGENT, PLAN)
+    tools = (PLAN,)
 
     def __init__(self, schedule: Schedule, exceeds: Callable[[str, Permission], None]) -> None:
         """`exceeds`: see `InSteps.exceeds`."""
         self._schedule, self._handles = schedule, Handles()
         self.place = SharedPlace(schedule, self._handles)
-        self.agents = ChildAgents(schedule, self._handles, self.place)
         self.plans = ChildPlans(schedule, self._handles, self.place)
         self._requests = ChildRequests(schedule, self._handles, exceeds)
 
     def start(self, step: Step, args: Mapping[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start the child of a step. The task returns what a tool's activity would; raises ApplicationError."""
         self._schedule.start(step.id, workflow.now())
-        return (self.plans if step.tool == PLAN else self.agents).start(step, dict(args))
+        return self.plans.start(step, dict(args))
 
     def interrupt(self, step_id: str) -> None:
         """Signal a step's child to stop at its next safe point; its step ends then."""

@@ -136,22 +136,26 @@ async def test_a_step_of_a_feature_that_its_worker_lacks_fails_and_its_messages_
     assert view["steps"][0]["result"]["code"] == "UNKNOWN_TOOL"
 
 
-async def test_agents_and_plans_as_steps_fail_on_a_worker_without_children(
-    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+@pytest.mark.parametrize(
+    ("left_out", "ended"), [("children", ["failed", "failed"]), ("agents", ["completed", "failed"])]
+)
+async def test_agents_and_plans_as_steps_fail_on_a_worker_without_their_feature(
+    left_out: str, ended: list[str], temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:
     plan = {"id": "plan", "tool": "plan", "args": {"steps": [work("in")]}, "critical": False}
     agent = {"id": "agent", "tool": "agent", "args": {"objective": "Look."}, "critical": False}
-    async with worker_with(temporal_client, settings, *(name for name in FEATURES if name != "children")):
+    async with worker_with(temporal_client, settings, *(name for name in FEATURES if name != left_out)):
         plans = Plans(temporal_client, queue, workspace)
         started = await plans.start([plan, agent, work("b", requiresApproval=True)])
         await started.until_asked("b")
-        for name in ("agent_progress", "budget_answer", "place", "place_report"):
-            await started.signal(name, {"stepId": "plan"})
-        await started.until_logged("refused", "UNKNOWN_SIGNAL")
+        if left_out == "children":
+            for name in ("agent_progress", "budget_answer", "place", "place_report"):
+                await started.signal(name, {"stepId": "plan"})
+            await started.until_logged("refused", "UNKNOWN_SIGNAL")
         await started.approve("b")
         view = await started.ended()
-    assert [each["result"]["code"] for each in view["steps"][:2]] == ["UNKNOWN_TOOL", "UNKNOWN_TOOL"]
-    assert [each["status"] for each in view["steps"]] == ["failed", "failed", "completed"]
+    assert [each["status"] for each in view["steps"]] == [*ended, "completed"]
+    assert all(each["result"]["code"] == "UNKNOWN_TOOL" for each in view["steps"] if each["status"] == "failed")
 
 
 async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(

@@ -25,7 +25,7 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
     "no reading of answers": ("llm.py", "typed(answer.parsed or {}, kind)", 'AnswerProblem(message="unread")'),
-    "no record of an agent's end": ("agent.py", "        await agent_reporting.ended(agent)\n", ""),
+    "no record of an agent's end": ("../features/agents/workflow.py", "        await reports.ended(agent)\n", ""),
     "no record of a plan's end": (
         "plan.py",
         "        summary = await recorded(execution.run)\n",
@@ -37,8 +37,8 @@ MUTATIONS = {
         "",
     ),
     "no question to the plan's budget": (
-        "llm.py",
-        "    await permitted(agent, lambda: characters(agent, question))\n",
+        "../features/agents/questions.py",
+        "    await permitted(agent, lambda: _characters(agent, question))\n",
         "",
     ),
     "no news for those who are notified": (

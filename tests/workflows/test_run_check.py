@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.start import problem_of as agent_problem_of
 from plansurvive.plans.agents.resume import resumed as resumed_agent
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
 from plansurvive.plans.run import Change, Decision, PlanStatus, Run, Status, StepState
-from plansurvive.workflows.run_check import agent_problem_of, problem_of
+from plansurvive.workflows.run_check import problem_of
 from tests.fuzz.states import NOW, agent, run
 
 Damage = Callable[[Run], Any]

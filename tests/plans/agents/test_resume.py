@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plansurvive.features.agents.start import problem_of as agent_problem_of
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.answers import ToolUse
 from plansurvive.plans.agents.llm_request import Outcome
@@ -24,7 +25,6 @@ from plansurvive.plans.execution.next_action import Ask, Call, Skip, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import Options, Result, Status
 from plansurvive.plans.step_state import Outcome as Ended
-from plansurvive.workflows.run_check import agent_problem_of
 from tests.plans.building import NOW, TOOLS
 
 ASKS = TOOLS["note"].model_copy(update={"approval": "always"})

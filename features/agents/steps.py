@@ -6,6 +6,7 @@ An agent starts with the plan's file stamps, and its approvals are requested and
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,9 +14,10 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
-from plansurvive.features.children.handles import Handles, cancel
+from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
+from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.agents.resume import for_step
@@ -30,18 +32,22 @@ from plansurvive.plans.run import Options, PlanStatus, Run
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.agent_progress import note_end
 from plansurvive.workflows import search_attributes
+from plansurvive.workflows.in_steps import InSteps
 
 
-class ChildAgents:
-    """The agents of one Run's steps."""
+class ChildAgents(InSteps):
+    """The agents of one Run's steps. `children` stops and hears them."""
 
-    def __init__(self, schedule: Schedule, handles: Handles, place: SharedPlace) -> None:
-        self._schedule, self._handles, self._place = schedule, handles, place
+    tools = (AGENT,)
 
-    def start(self, step: Step, args: dict[str, Any]) -> asyncio.Task[dict[str, Any]]:
+    def __init__(self, schedule: Schedule, place: SharedPlace) -> None:
+        self._schedule, self._handles, self._place = schedule, place.handles, place
+
+    def start(self, step: Step, args: Mapping[str, Any]) -> asyncio.Task[dict[str, Any]]:
         """Start an agent for the step. The task returns what a tool's activity would; raises ApplicationError."""
+        self._schedule.start(step.id, workflow.now())
         self._run.steps[step.id].calls += 1
-        return asyncio.create_task(self._work(step, args))
+        return asyncio.create_task(self._work(step, dict(args)))
 
     async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
         await self._place.settled(step)

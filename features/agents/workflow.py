@@ -13,6 +13,9 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from plansurvive.features.agents import reports
+from plansurvive.features.agents.questions import AgentReply, agent_answered
+from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
 from plansurvive.plans.agents import resume
 from plansurvive.plans.agents import run as agent_run
 from plansurvive.plans.agents.answers import SimpleAnswer, ToolUse
@@ -30,18 +33,10 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.workflows import agent_reporting, hosts, resume_check, search_attributes, signed
+from plansurvive.workflows import hosts, resume_check, search_attributes, signed
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
-from plansurvive.workflows.inputs import (
-    REFUSED,
-    AgentRequest,
-    agent_of_workflow,
-    invalid,
-    read_agent_request,
-    require_own_id,
-)
-from plansurvive.workflows.llm import AgentReply, agent_answered
+from plansurvive.workflows.inputs import REFUSED, invalid, require_own_id
 from plansurvive.workflows.worker_facts import facts_about
 
 EVENTS = 8_000
@@ -56,7 +51,7 @@ class AgentWorkflow(MessageHandlers):
 
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
-        self._reporter = agent_reporting.Reporter()
+        self._reporter = reports.Reporter()
         try:
             self._open(read_agent_request(arguments, self.features.rules))
             self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
@@ -81,7 +76,7 @@ class AgentWorkflow(MessageHandlers):
         except asyncio.CancelledError:
             await execution.cancel()
             agent_run.conclude(agent, "cancelled", "it was cancelled", workflow.now())
-            await agent_reporting.report_the_rest(agent)
+            await reports.report_the_rest(agent)
             await self._collaborators.cut_short()
             await self._end()
             raise
@@ -116,7 +111,7 @@ class AgentWorkflow(MessageHandlers):
             lines = [*agent.notice.splitlines(), *await resume_check.compare_files(agent.run)]
             agent.notice = "\n".join(dict.fromkeys(lines))
         execution.schedule.begin(workflow.now())
-        await agent_reporting.begun(agent)
+        await reports.begun(agent)
 
     def _leave_out(self) -> None:
         """Drop calls of the earlier run that cannot be made."""
@@ -193,7 +188,7 @@ class AgentWorkflow(MessageHandlers):
         except Unanswered as error:
             if error.code == OVERRUN_CODE:
                 agent_run.conclude(agent, "budget", error.message[:2_000], workflow.now())
-            elif error.code != agent_reporting.INTERRUPTED:
+            elif error.code != reports.INTERRUPTED:
                 agent_run.conclude(agent, "failed", f"{error.code}: {error.message}"[:2_000], workflow.now())
             return
         finally:
@@ -274,7 +269,7 @@ class AgentWorkflow(MessageHandlers):
         summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
         summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
         summary |= last_report(agent)
-        await agent_reporting.ended(agent)
+        await reports.ended(agent)
         await self._collaborators.ended()
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
@@ -288,7 +283,7 @@ class AgentWorkflow(MessageHandlers):
         """
 
         def take() -> None:
-            agent_reporting.answered(self._agent, read(BudgetAnswer, arguments))
+            reports.answered(self._agent, read(BudgetAnswer, arguments))
 
         self._try("budget_answer", None, arguments, take)
 

@@ -1,0 +1,128 @@
+"""Sends an agent's LLM requests, and has unusable answers corrected.
+
+A request refers to the agent's conversation (`plans.agents.prompting`), which is stored outside the history. The
+conversation includes a request only if its answer was taken: the run that resumes an interrupted one continues the
+conversation before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from typing import NamedTuple
+
+from pydantic import ValidationError
+from temporalio import workflow
+from temporalio.exceptions import ActivityError, ApplicationError
+
+from plansurvive.features.agents.reports import permitted
+from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.llm_request import AgentQuestion, LlmAnswer, LlmRequest
+from plansurvive.plans.agents.order import limit_reached
+from plansurvive.plans.agents.prompting.questions import corrected, question_of, sent
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.usage import Usage
+from plansurvive.workflows.llm import Rejected, accepted, call_llm, value_of
+from plansurvive.workflows.llm_usage import count, failure_of
+
+
+class AgentReply(NamedTuple):
+    """An agent's answer. `form_problem`: how a final answer violates the output schema; empty if it conforms."""
+
+    answer: TaskList | AgentAnswer | SimpleAnswer
+    form_problem: str
+
+
+async def agent_answered(agent: AgentRun) -> AgentReply:
+    """The first usable answer of an agent's LLM. Raises Unanswered, also when a limit is reached while correcting."""
+    question, session = question_of(agent), agent.cleared
+    before, shown = (agent.conversation, agent.guides_of, agent.unsent), list(agent.guides_sent)
+
+    async def ask(rejected: Rejected | None) -> LlmAnswer:
+        return await _ask_agent(agent, question, session, rejected)
+
+    def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
+        value = value_of(answer, question.asked)
+        if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
+            return AgentReply(value, answer.form_problem or "")
+        return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
+
+    def note(_: int, problem: str, code: str) -> None:
+        text = f"answer {agent.asked} was not accepted: {problem}"
+        agent.run.note(LogKind.LLM, text[:500], _now(), code=code)
+
+    def is_over() -> bool:
+        return limit_reached(agent.order.limits, agent.usage) is not None
+
+    taken = False
+    try:
+        reply = await accepted(ask, judge, note, is_over)
+        taken = not agent.run.stopped
+    finally:
+        if not taken:
+            agent.conversation, agent.guides_of, agent.unsent = before
+            agent.guides_sent = shown if agent.cleared == session else []
+    return reply
+
+
+async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rejected: Rejected | None) -> LlmAnswer:
+    """Send one LLM request of an agent with everything the conversation lacks so far. Raises Unanswered.
+
+    `session`: the one that the question's agents.md are of, as counted by `AgentRun.cleared`.
+    """
+    if rejected is not None:
+        question = corrected(agent, question, rejected.text, rejected.problems, rejected.left)
+    await permitted(agent, lambda: _characters(agent, question))
+    agent.asked += 1
+    agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
+    about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
+    name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
+    request = LlmRequest(purpose="agent", agent=question, schema_name=name)
+    began = _now()
+    try:
+        answer = await call_llm(agent.run, agent.asked, about or agent.position, request)
+    except (ActivityError, asyncio.CancelledError) as error:
+        failure, usage = failure_of(error) if isinstance(error, ActivityError) else (error, Usage())
+        count(agent.run, usage.model_copy(update={"calls": 1}), "", (_now() - began).total_seconds())
+        if isinstance(error, ActivityError):
+            sent(agent, question, session, _conversation(error))
+        raise failure from error
+    count(agent.run, answer.usage.model_copy(update={"calls": 1}), answer.model, answer.duration / 1000)
+    agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
+    sent(agent, question, session, answer.conversation)
+    if answer.compacted:
+        agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
+    return answer
+
+
+_COMPACTED = "{} earlier results were shortened to a line each in the prompt; the limit is PLANS_CONTEXT_TOKENS"
+
+
+def _conversation(error: ActivityError) -> LargeValue | None:
+    """The conversation that a failed request of an agent stored; None if it did not."""
+    details = error.cause.details if isinstance(error.cause, ApplicationError) else ()
+    stored = details[0].get("conversation") if details and isinstance(details[0], dict) else None
+    try:
+        return LargeValue.model_validate(stored) if stored else None
+    except ValidationError:
+        return None
+
+
+def _characters(agent: AgentRun, question: AgentQuestion) -> int:
+    """How long the prompt may become: the conversation, what is new, and the descriptions of the tools."""
+    tools = (agent.run.facts.tools[name] for name in question.tools)
+    new = len(question.model_dump_json(exclude={"conversation"}))
+    return (question.conversation.bytes if question.conversation else 0) + new + sum(map(_size, tools))
+
+
+def _size(tool: ToolSpec) -> int:
+    return len(tool.description) + len(str(tool.args_schema))
+
+
+def _now() -> datetime:
+    return workflow.now()
