@@ -4,15 +4,24 @@ An update takes effect only once a worker has accepted it. Until then the server
 accepts in time is reported as NoWorker, with how to find out what became of it.
 
 Updates, since they answer. The SDK's deadline is for one request, which it repeats without end, so there is one here.
+The server holds ten updates of a plan at a time and refuses others; once it has refused one, it may keep those that it
+holds for ten seconds and more, or drop them (measured: 30 at once took 0.1 s four at a time, else 1 to 15 s). So a
+process sends a few at a time, and sends again, under the same id, what was refused or dropped by reason of others.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.update.v1 import UpdateRef
+from temporalio.api.workflowservice.v1 import PollWorkflowExecutionUpdateRequest
 from temporalio.client import (
     Client,
     RPCTimeoutOrCancelledError,
@@ -25,12 +34,29 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.ids import plan_id, workflow_id
-from plansurvive.client.rpc import PATIENCE, SERVER_REFUSED, UNSERVED_SECONDS, about, require_worker, unanswered
+from plansurvive.client.rpc import (
+    PATIENCE,
+    RPC_TIMEOUT,
+    SERVER_REFUSED,
+    UNSERVED_SECONDS,
+    about,
+    require_worker,
+    unanswered,
+)
 from plansurvive.plans.edits import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
 from plansurvive.plans.execution.messages import check_size
 from plansurvive.plans.model import Problem
+
+AT_ONCE = 4
+"""Updates that one process sends to a plan at a time, until they are accepted; others may do so too."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
+"""Seconds between attempts, at most."""
+DROPPED = "update was aborted"
+"""What the server says, as UNAVAILABLE, of an update that it has dropped with a workflow task that nobody took."""
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 async def update(
@@ -40,13 +66,14 @@ async def update(
 
     `patience`: seconds until a worker must have accepted it; if none polls the plan's queue, it is five at most. Raises
     Refused, InvalidPlan with every problem, PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time: it was
-    sent, and takes effect if a worker comes before the server restarts. What is too large is refused without sending.
+    sent, and takes effect if a worker comes before the server drops it; SERVER_REFUSED if it was not sent, because too
+    many others were. What is too large is refused without sending.
     """
     check_size(message, MAX_BYTES if name == "edit" else MESSAGE_BYTES)
     try:
         with about(plan):
             accepted = await _accepted(client, plan, name, message, patience)
-            return dict(await accepted.result())
+            return dict(await _result(accepted, patience))
     except WorkflowUpdateFailedError as error:
         raise _refusal(error.cause) from error
 
@@ -55,10 +82,34 @@ async def _accepted(
     client: Client, plan: str, name: str, message: dict[str, Any], patience: float
 ) -> WorkflowUpdateHandle[Any]:
     """The update, once a worker has accepted it. Raises NoWorker, and PlanError if the server takes no more of them."""
+    until, turn = time.monotonic() + patience, _turn(workflow_id(plan))
+    try:
+        async with asyncio.timeout(patience):
+            await turn.acquire()
+    except TimeoutError:
+        raise await _unsent(client, plan, patience) from None
+    try:
+        return await _sent(client, plan, name, message, max(until - time.monotonic(), 0.1), patience)
+    finally:
+        turn.release()
+
+
+def _turn(workflow: str) -> asyncio.Semaphore:
+    """Of this process: those who send updates to the workflow. Kept as long as somebody sends or waits to send."""
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+    return turns.setdefault(workflow, asyncio.Semaphore(AT_ONCE))
+
+
+async def _sent(
+    client: Client, plan: str, name: str, message: dict[str, Any], left: float, patience: float
+) -> WorkflowUpdateHandle[Any]:
+    """As `_accepted`, in its turn: `left` of the seconds of patience."""
     handle = client.get_workflow_handle(workflow_id(plan))
     # One id for every attempt: the server applies an id once, however often it is sent.
-    update_id, was_sent = uuid4().hex, False
-    began, seconds = time.monotonic(), min(UNSERVED_SECONDS, patience)
+    update_id, pauses = uuid4().hex, _pauses()
+    began = time.monotonic()
+    unserved, until = began + min(UNSERVED_SECONDS, left), began + left
+    seconds = unserved - began
     while True:
         try:
             # A timeout of our own: the SDK's is for one request, and it repeats requests that the server answers with
@@ -71,31 +122,83 @@ async def _accepted(
             task = asyncio.current_task()
             if task is not None and task.cancelling():  # the SDK reports the caller's own cancellation as a timeout
                 raise asyncio.CancelledError from error
-            was_sent = True
         except RPCError as error:
-            if error.status is not RPCStatusCode.RESOURCE_EXHAUSTED:  # 10 of a plan wait at a time: its turn comes
+            if not _is_crowded(error):
                 raise
-        left = began + patience - time.monotonic()
-        if time.monotonic() >= began + min(UNSERVED_SECONDS, patience):
-            await _require_answer(client, plan, patience if left <= 0 else None, was_sent=was_sent)
+        left = until - time.monotonic()
+        if time.monotonic() >= unserved and (why := await _unserved(client, plan, patience if left <= 0 else None)):
+            raise await _fate(client, plan, update_id, why)
         seconds = max(left, 0.1)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(min(next(pauses), seconds))
 
 
-async def _require_answer(client: Client, plan: str, waited: float | None, *, was_sent: bool) -> None:
-    """Raise if no worker polls the plan's queue, or, after `waited` seconds, in any case."""
+async def _result(accepted: WorkflowUpdateHandle[Any], patience: float) -> Any:
+    """What an accepted update returns, which the plan's history keeps: asked for again while the server is busy."""
+    began, pauses = time.monotonic(), _pauses()
+    while True:
+        try:
+            return await accepted.result()
+        except RPCError as error:
+            if not _is_crowded(error) or time.monotonic() > began + patience:
+                raise
+        await asyncio.sleep(next(pauses))
+
+
+def _is_crowded(error: RPCError) -> bool:
+    """Whether the server holds ten other updates of the plan (RESOURCE_EXHAUSTED), or has dropped this one."""
+    return error.status is RPCStatusCode.RESOURCE_EXHAUSTED or DROPPED in error.message
+
+
+def _pauses() -> Iterator[float]:
+    """Seconds between attempts, longer each time; not the same for all that wait for the same plan."""
+    longest = FIRST_PAUSE
+    while True:
+        yield longest * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+        longest = min(2 * longest, LONGEST_PAUSE)
+
+
+async def _unserved(client: Client, plan: str, waited: float | None) -> PlanError | None:
+    """Why no worker has accepted it: none polls the plan's queue, or, after `waited` seconds, in any case."""
     try:
         await require_worker(client, plan)
-        if waited is not None:
-            raise await unanswered(client, plan, waited)
     except NoWorker as error:
-        name = plan_id(plan)
-        if not was_sent:
-            text = f"nothing was sent to plan '{name}': the server takes no more messages until some are handled"
-            raise PlanError(f"{text}; {error.message}", SERVER_REFUSED) from error
-        fate = "The message was sent and takes effect when a worker serves the plan"
-        unless = f"unless the Temporal server restarts before; check then: plan show {name}"
-        raise NoWorker(f"{error.message}. {fate}, {unless}", error.code) from error
+        return error
+    return None if waited is None else await unanswered(client, plan, waited)
+
+
+async def _fate(client: Client, plan: str, update_id: str, why: PlanError) -> PlanError:
+    """Why it was not accepted, and what becomes of it."""
+    if not isinstance(why, NoWorker):
+        return why
+    name = plan_id(plan)
+    if not await _is_held(client, plan, update_id):
+        return _not_sent(name, why)
+    fate = "The message was sent and takes effect when a worker serves the plan"
+    unless = f"unless the Temporal server drops it before, as it does when it restarts; check then: plan show {name}"
+    return NoWorker(f"{why.message}. {fate}, {unless}", why.code)
+
+
+async def _unsent(client: Client, plan: str, patience: float) -> PlanError:
+    """Why it never was its turn."""
+    why = await _unserved(client, plan, None) or await unanswered(client, plan, patience)
+    return _not_sent(plan_id(plan), why) if isinstance(why, NoWorker) else why
+
+
+def _not_sent(plan: str, why: NoWorker) -> PlanError:
+    text = f"the message to plan '{plan}' was not sent: the server takes no more until some are handled"
+    return PlanError(f"{text}; {why.message}", SERVER_REFUSED)
+
+
+async def _is_held(client: Client, plan: str, update_id: str) -> bool:
+    """Whether the server has the update: a request that ended in a timeout may have been refused all along."""
+    execution = WorkflowExecution(workflow_id=workflow_id(plan))
+    reference = UpdateRef(workflow_execution=execution, update_id=update_id)
+    request = PollWorkflowExecutionUpdateRequest(namespace=client.namespace, update_ref=reference)
+    try:
+        await client.workflow_service.poll_workflow_execution_update(request, timeout=RPC_TIMEOUT)
+    except RPCError as error:
+        return error.status is not RPCStatusCode.NOT_FOUND
+    return True
 
 
 def _refusal(cause: BaseException | None) -> PlanError:
