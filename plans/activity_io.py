@@ -14,7 +14,6 @@ from pydantic import AwareDatetime, Field, ValidationError
 
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp
-from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
 from plansurvive.plans.parts import Parted
@@ -211,7 +210,6 @@ class Return(Parted, Value):
     notes: list[Note] = Field(default_factory=list, description="agents.md of the files read, parents first.")
     warnings: list[str] = Field(default_factory=list, description="Warnings for people.")
     logs: Logs | None = Field(default=None, description="What the commands of the successful attempt wrote.")
-    checkpoint: Checkpoint | None = Field(default=None, description="Of the plan's files at its host, after the call.")
     attempts: list[Attempt] = Field(
         default_factory=list, description="The attempts before, oldest first; the last 20 of them."
     )

@@ -14,17 +14,19 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
 
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.validation import errors
-from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest
+from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest, LeftFiles
 from plansurvive.plans.hosts.moving import newest
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.parts import Parted
 from plansurvive.plans.run import Run
 from plansurvive.workflows import policies
-from plansurvive.workflows.outcomes import checkpoint_of
+from plansurvive.workflows.outcomes import left_behind
 from plansurvive.workflows.payloads import of_json
 from plansurvive.workflows.policies import Policy
 
@@ -70,7 +72,7 @@ async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], A
         try:
             result = await begin(host)
         except ActivityError as error:
-            _keep(run, checkpoint_of(error))
+            _keep(run, _checkpoint(left_behind(error)))
             if _is(error, (TimeoutType.SCHEDULE_TO_START,)):
                 if await moved(host, step_id) and begun and not policy.repeatable:
                     raise _unknown(host) from None
@@ -84,7 +86,7 @@ async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], A
             deaths, begun = deaths + 1, True
             await workflow.sleep(AGAIN, summary=f"look up {step_id} at its host")
             continue
-        taken = _checkpoint(result)
+        taken = _checkpoint(_returned(result))
         _keep(run, taken)
         if taken is None or run.host is None or (taken.token == run.host.token and not run.host.left):
             return result
@@ -223,9 +225,16 @@ def _name() -> str:
     return workflow.info().workflow_id
 
 
-def _checkpoint(result: Any) -> Checkpoint | None:
-    found = result.get("checkpoint") if isinstance(result, dict) else None
-    return Checkpoint.model_validate(found) if found else None
+def _returned(result: Any) -> Parted:
+    parts = result.get("parts") if isinstance(result, dict) else None
+    return Parted(parts=parts if isinstance(parts, dict) else {})
+
+
+def _checkpoint(left: Parted) -> Checkpoint | None:
+    try:
+        return left.part(LeftFiles).checkpoint
+    except ValidationError:  # whoever completes an activity by hand may write anything
+        return None
 
 
 def _is(error: ActivityError, kinds: tuple[TimeoutType, ...]) -> bool:

@@ -11,7 +11,6 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, Return
 from plansurvive.plans.errors import Undecodable
-from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome, StepState
@@ -81,16 +80,6 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
         text = "every attempt lost its worker (it died or stopped sending heartbeats); run: plan doctor"
         return failed(WORKER_LOST, text, now, duration)
     return failed("TOOL_FAILED", str(cause)[:1_000] or type(cause).__name__, now, duration)
-
-
-def checkpoint_of(error: BaseException) -> Checkpoint | None:
-    """The checkpoint of what a failed call left at its host, if it was taken."""
-    cause = error.cause if isinstance(error, ActivityError) else error
-    try:
-        found = _reported(cause).get("checkpoint")
-        return Checkpoint.model_validate(found) if found else None
-    except ValidationError:
-        return None
 
 
 def left_behind(error: BaseException) -> Return:

@@ -247,7 +247,6 @@ def _left(context: ToolContext) -> dict[str, Any]:
         "moreFiles": context.more_files,
         "sandbox": context.level,
         "warnings": context.warnings,
-        "checkpoint": context.checkpoint and context.checkpoint.model_dump(mode="json"),
         "parts": {name: part.model_dump(mode="json", exclude_defaults=True) for name, part in context.left.items()},
     }
     return {name: value for name, value in left.items() if value}

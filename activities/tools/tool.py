@@ -41,7 +41,6 @@ from plansurvive.activities.workspace.workspace import Place, Workspace
 from plansurvive.plans.activity_io import Call, Logs, Note
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.hosts.host import Checkpoint
 from plansurvive.plans.model import Retry, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.plans.views.live import percent_of
@@ -111,8 +110,6 @@ class ToolContext:
     """When the tool had ended, in ns since 1970; 0: not yet. What changes later is not its own."""
     outputs: Outputs | None = None
     """Where the output of commands goes."""
-    checkpoint: Checkpoint | None = None
-    """Of the plan's files at this host, after an attempt that failed."""
     confirm: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     """What the layers around the attempt ask once more right before the tool is called."""
     _stopped: bool = False

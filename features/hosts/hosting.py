@@ -21,7 +21,7 @@ from plansurvive.features.hosts.homes import RECORDS, Home, Homes, Record
 from plansurvive.features.hosts.settings import HostSettings
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.plans.hosts.host import Checkpoint, Host, HostRequest, queue_of_host
+from plansurvive.plans.hosts.host import Checkpoint, Host, HostRequest, LeftFiles, queue_of_host
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.value_store import ValueStore
 
@@ -94,9 +94,10 @@ class Hosting:
             done = await call()
         except Exception:
             with suppress(PlanError):  # what the call failed with says more
-                context.checkpoint = await self.checkpoints.take(home, caller)
+                context.left[LeftFiles.feature] = LeftFiles(checkpoint=await self.checkpoints.take(home, caller))
             raise
-        return done.model_copy(update={"checkpoint": await self.checkpoints.take(home, caller)})
+        left = LeftFiles(checkpoint=await self.checkpoints.take(home, caller))
+        return done.model_copy(update={"parts": {**done.parts, LeftFiles.feature: left}})
 
     async def _filled(self, home: Home, request: HostRequest) -> Checkpoint | None:
         earlier = request.earlier

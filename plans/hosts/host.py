@@ -9,11 +9,13 @@ comes back cannot write into the files of a plan that has moved.
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import ClassVar
 
 from pydantic import Field
 
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.model import Value
+from plansurvive.plans.parts import Part
 
 UNSUPPORTED = "HOST_UNSUPPORTED"
 """Code of a step that cannot run where workers have workspaces of their own."""
@@ -29,6 +31,14 @@ class Checkpoint(Value):
     token: str = Field(description="The directory it was taken of.")
     files: int = Field(default=0, ge=0, description="Number of files.")
     bytes: int = Field(default=0, ge=0, description="Their size.")
+
+
+class LeftFiles(Part):
+    """Part of what a call returns, or leaves when it fails: the plan's files at its host, after it."""
+
+    feature: ClassVar[str] = "hosts"
+
+    checkpoint: Checkpoint | None = Field(default=None, description="None: the call could not change a file.")
 
 
 class Host(Value):
