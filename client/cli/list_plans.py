@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +19,7 @@ from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.safe_text import line, safe
 from plansurvive.plans.views.spans import left
 from plansurvive.runtime.sides import sides
 
@@ -27,7 +28,12 @@ if TYPE_CHECKING:
         Standing,  # reads what a run is; a list without open plans does not need it
     )
 
-_STYLES = {"completed": "green", "failed": "red", "partial": "yellow", "cancelled": "yellow", "running": "cyan"}
+_COLUMNS = ("PLAN", "STATUS", "DONE", "STARTED", "TOOK", "DEADLINE", "AWAITS", "HOST", "TITLE")
+SHORTEST = 10
+"""Characters that a title must have room for to be shown; what is awaited gets at least twice as many."""
+_STYLES = {"completed": "green", "failed": "bold red", "partial": "bold red", "cancelled": "yellow", "running": "cyan"}
+_MARKS = {"failed": "✗", "partial": "!"}
+"""Plans that need a look stand out without colours too."""
 _WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for", "recovery": "a recovery of",
           "budget": "budget for"}  # fmt: skip
 _BY_ITSELF = {PlanStatus.REVIEW: "begin", PlanStatus.PAUSED: "unpause"}
@@ -80,36 +86,68 @@ def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> 
     if as_json:
         output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
         return
-    output.out().print(plans_table(found, known))
+    console = output.out()
+    console.print(plans_table(found, known, console.width))
     for each in _next(found, known):
         output.out().print(each, soft_wrap=True)
 
 
-def plans_table(found: list[Listed], known: Mapping[str, Standing] | None = None) -> Table:
-    """A table of plans; a schedule's view holds one too. `known`: how they stand, by plan id."""
-    table, now = Table(box=None, padding=(0, 2, 0, 0), header_style="dim"), datetime.now(UTC)
-    limited = any(each.deadline for each in (known or {}).values())
-    for name in ("PLAN", "STATUS", "DONE", "STARTED", "TOOK"):
-        table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
-    if limited:
-        table.add_column("DEADLINE", no_wrap=True)
-    if known:
-        table.add_column("AWAITS", no_wrap=True, overflow="ellipsis", min_width=20)
-    hosted = any(each.host for each in found)
-    if hosted:
-        table.add_column("HOST", no_wrap=True, overflow="ellipsis")
-    table.add_column("TITLE", no_wrap=True, overflow="ellipsis")
+def plans_table(
+    found: list[Listed], known: Mapping[str, Standing] | None = None, width: int = output.PIPE_WIDTH
+) -> Table:
+    """A table of plans; a schedule's view holds one too. `known`: how they stand, by plan id.
+
+    `width` in columns: in a narrow terminal the title is cut, then left out, then the times; what a plan awaits is cut
+    next, and an id continues on the next line. STATUS, DONE and DEADLINE are always whole.
+    """
+    now = datetime.now(UTC)
+    columns: dict[str, list[Text]] = {name: [] for name in _COLUMNS}
     for each in found:
         standing = (known or {}).get(each.plan_id)
-        status = Text(each.status.value, style=_STYLES.get(each.status.value, ""))
-        took = seconds(((each.ended_at or now) - each.started_at).total_seconds())
-        clock = each.started_at.astimezone().strftime("%m-%d %H:%M")
         until = standing.deadline if standing else None
-        more = [Text(left(until, now) if until else "")] if limited else []
-        more += [Text(awaited(each, standing, now), "yellow")] if known else []
-        more += [Text(line(each.host or ""))] if hosted else []
-        table.add_row(Text(each.plan_id), status, _done(each, standing), clock, took, *more, Text(line(each.title)))
+        columns["PLAN"].append(Text(each.plan_id))
+        columns["STATUS"].append(Text(f"{_MARKS.get(each.status.value, ' ')} {each.status.value}",
+                                      style=_STYLES.get(each.status.value, "")))  # fmt: skip
+        columns["DONE"].append(Text(_done(each, standing)))
+        columns["STARTED"].append(Text(each.started_at.astimezone().strftime("%m-%d %H:%M")))
+        columns["TOOK"].append(Text(seconds(((each.ended_at or now) - each.started_at).total_seconds())))
+        columns["DEADLINE"].append(Text(left(until, now) if until else ""))
+        columns["AWAITS"].append(Text(awaited(each, standing, now), "yellow"))
+        columns["HOST"].append(Text(line(each.host or "")))
+        columns["TITLE"].append(Text(line(each.title)))
+    for name in ("DEADLINE", "AWAITS", "HOST"):
+        if not any(columns[name]):
+            del columns[name]
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    widths = _widths(columns, width)
+    for name, room in widths.items():
+        table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
+        for cell in columns[name] if name in ("TITLE", "AWAITS") else []:
+            cell.plain = safe(cell.plain)  # as it is shown, where a control character is longer
+            cell.truncate(room, overflow="ellipsis")
+    for cells in zip(*(columns[name] for name in widths), strict=True):
+        table.add_row(*cells)
     return table
+
+
+def _widths(columns: Mapping[str, list[Text]], width: int) -> dict[str, int]:
+    """The columns that there is room for, and the width of each."""
+    widths = {name: max(cell_len(safe(str(cell))) for cell in (name, *cells)) for name, cells in columns.items()}
+    title = widths["TITLE"]
+    widths["TITLE"] -= _excess(widths, width)
+    if widths["TITLE"] < min(SHORTEST, title):
+        del widths["TITLE"]
+    for name in ("STARTED", "TOOK", "HOST"):
+        if name in widths and _excess(widths, width):
+            del widths[name]
+    if "AWAITS" in widths:
+        widths["AWAITS"] = max(widths["AWAITS"] - _excess(widths, width), min(2 * SHORTEST, widths["AWAITS"]))
+    return widths
+
+
+def _excess(widths: Mapping[str, int], width: int) -> int:
+    """By how much the columns, with two spaces after each, are wider than the terminal; 0 if they fit."""
+    return max(sum(widths.values()) + 2 * len(widths) - width, 0)
 
 
 def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:

@@ -46,7 +46,8 @@ def show(name: Name, as_json: AsJson = False) -> None:
     output.show("\n".join([*_head(found), *next_rows(found)]))
     if found.runs:
         output.show("runs")
-        output.out().print(plans_table(found.runs))
+        console = output.out()
+        console.print(plans_table(found.runs, width=console.width))
     else:
         output.show("runs       none yet")
 

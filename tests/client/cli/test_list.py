@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from temporalio.worker import Worker
 
+from plansurvive.client.cli.console import SafeConsole
 from plansurvive.client.cli.list_plans import awaited, plans_table
 from plansurvive.client.listing import Listed
 from plansurvive.client.overview.standing import Standing
@@ -58,8 +60,23 @@ def test_what_a_plan_awaits_is_said_with_since_when(plan: Listed, standing: Stan
 
 def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
     done = [listed(), listed(status="completed", is_open=False), listed(status="partial", is_open=False, done=3)]
-    cells = list(plans_table(done).columns[2].cells)
+    cells = [str(cell) for cell in plans_table(done).columns[2].cells]
     assert cells == ["-/5", "5/5", "3/5"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_status_and_progress_are_whole_in_every_terminal(width: int) -> None:
+    failed = listed(plan_id="release-abcdef", status="failed", is_open=False, title="Release " * 20, done=1)
+    asking = listed(plan_id="q", title="Resize the photos")
+    known = {"q": Standing(asks=asks(*["approval"] * 8), done=0, total=5)}
+    file = StringIO()
+    console = SafeConsole(width=width, file=file)
+    console.print(plans_table([failed, asking], known, console.width))
+    rows = file.getvalue().rstrip().splitlines()
+    assert len(rows) == 3, "no row continues"
+    assert all(text in rows[1] for text in ("release-abcdef", "✗ failed", "1/5"))
+    assert all(text in rows[2] for text in ("running", "0/5", "approval of s0 and"))
+    assert ("Release" in rows[1]) == (width > 100)
 
 
 def test_a_deadline_has_a_column_if_a_plan_has_one() -> None:
