@@ -17,12 +17,10 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.feature import MoreTools, WorkerFeatures
-from plansurvive.activities.lifecycle.agent_history import AgentTracker, history_store
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.lifecycle.compare_files import FileComparer
 from plansurvive.activities.lifecycle.list_items import ItemLister
 from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
-from plansurvive.activities.lifecycle.load_undo import UndoLoader
 from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.llm.ask_llm import AskLlm
@@ -69,11 +67,9 @@ def offered(
         SnapshotTaker(llm.secrets, site, settings.state_dir, features.library).snapshot_workspace,
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
-        AgentTracker(history_store(settings)).track_agent,
         FileComparer(site).compare_files,
         plans.load_plan,
         plans.plan_outputs,
-        UndoLoader(client).load_undo,
         *features.activities,
     ]
 

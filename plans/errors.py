@@ -26,7 +26,7 @@
     │   └── LimitReached      as a limit is used up; features/limits/admission.py
     ├── LimiterAway           what keeps the limits does not answer; activities/limits/exchanges.py
     ├── ServiceRefused        the user service cannot be installed here; apps/service/unit.py
-    ├── HistoryWriteFailed    an agent's history could not be written; activities/lifecycle/agent_history.py
+    ├── HistoryWriteFailed    an agent's history could not be written; features/agents/history_store.py
     └── ...                   the client's own; client/errors.py
 
 A message says what is wrong, where, and what to do next. `plans/error_codes.py` explains the codes, which appear in

@@ -53,8 +53,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "interrupt": ("resume:interrupt", "Stop a plan so that it can be resumed."),
     "resume": ("resume:resume", "Continue an ended plan in a new run."),
     "rerun": ("resume:rerun", "Run steps of an ended plan again, in a new run."),
-    "agent": ("agent:agent", "Have an LLM with tools work through a request."),
-    "history": ("agent:history", "Show the agent runs on this machine."),
     "tools": ("check:tools", "List the tools that steps may call."),
     "schema": ("check:schema", "Print the JSON Schema of plan files, for editors."),
     "up": ("services:up", "Run server, UI, worker and web page in the foreground."),

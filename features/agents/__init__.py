@@ -1,9 +1,12 @@
 """Agents: an LLM works through a request with tools, by itself (`plan agent`) or as a step of a plan.
 
 workflow: AgentWorkflow. questions: its LLM requests. reports: what its plan and the agent history learn of it. start:
-what it is started with. steps: a plan's steps of the tool `agent`. Its prompts, tasks and state are of the core
-(`plans.agents`).
+what it is started with. steps: a plan's steps of the tool `agent`. history_store: the agent runs of this machine. Its
+prompts, tasks and state are of the core (`plans.agents`).
 """
 
 REACHES_OUT = False
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS = {
+    "agent": ("commands:agent", "Have an LLM with tools work through a request."),
+    "history": ("commands:history", "Show the agent runs on this machine."),
+}

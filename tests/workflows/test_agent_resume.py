@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.activities.lifecycle.agent_history import AgentHistory
 from plansurvive.client import agents as client_agents
 from plansurvive.client import resume
+from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.errors import Refused
 from plansurvive.runtime.settings import Settings

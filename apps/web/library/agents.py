@@ -12,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from plansurvive.activities.lifecycle.agent_history import history_store
 from plansurvive.apps.web.rendering import page
 from plansurvive.apps.web.service import service_of
 from plansurvive.client import agents, draft, runs
@@ -23,6 +22,7 @@ from plansurvive.client.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
+from plansurvive.features.agents.history_store import history_store
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import Entry, History
 from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args

@@ -18,8 +18,8 @@ from temporalio.worker import Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.activities.lifecycle.agent_history import AgentHistory
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import AgentEvent
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker
 from plansurvive.activities.lifecycle.record_end import SummaryWriter
+from plansurvive.features.agents.history_store import AgentHistory, AgentTracker
 from plansurvive.features.keys.ring import Key
 from plansurvive.features.keys.sealing import Encrypting
 from plansurvive.plans.activity_io import SummaryFile

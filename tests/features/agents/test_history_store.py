@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker, HistoryWriteFailed
+from plansurvive.features.agents.history_store import AgentHistory, AgentTracker, HistoryWriteFailed
 from plansurvive.plans.agents.history import AgentEvent, Entry, History
 from plansurvive.plans.agents.history_file import read_history, run_summary
 from tests.nightly import only_nightly
@@ -29,7 +29,7 @@ WRITER = """
 import sys
 from datetime import UTC, datetime
 from itertools import count
-from plansurvive.activities.lifecycle.agent_history import AgentHistory
+from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import AgentEvent
 from tests.nightly import only_nightly
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -323,7 +323,7 @@ def test_a_failing_write_ends_in_an_error_and_the_caller_goes_on(store: AgentHis
 FULL_DISK = """
 import resource, signal, sys
 from datetime import UTC, datetime
-from plansurvive.activities.lifecycle.agent_history import AgentHistory, AgentTracker
+from plansurvive.features.agents.history_store import AgentHistory, AgentTracker
 from plansurvive.plans.agents.history import AgentEvent
 store, lasts = AgentHistory(sys.argv[1]), int(sys.argv[2])
 event = AgentEvent(kind="spawned", agent_id="first", time=datetime.now(UTC))

@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.activities.lifecycle.agent_history import AgentHistory, history_store
 from plansurvive.client import agents, runs
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
@@ -25,6 +24,7 @@ from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started, Summary
+from plansurvive.features.agents.history_store import AgentHistory, history_store
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import PLAN_TYPE, Entry, History, Status
 from plansurvive.plans.agents.history_file import history_text
