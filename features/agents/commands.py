@@ -24,10 +24,10 @@ from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started, Summary
+from plansurvive.features.agents.history_file import history_text
 from plansurvive.features.agents.history_store import AgentHistory, history_store
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import PLAN_TYPE, Entry, History, Status
-from plansurvive.plans.agents.history_file import history_text
 from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.errors import PlanError

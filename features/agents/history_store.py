@@ -22,15 +22,15 @@ from typing import NamedTuple
 
 from temporalio import activity
 
-from plansurvive.plans.agents import history as agents
-from plansurvive.plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
-from plansurvive.plans.agents.history_file import (
+from plansurvive.features.agents.history_file import (
     Damage,
     entry_of_summary,
     history_text,
     read_history,
     summary_with_successor,
 )
+from plansurvive.plans.agents import history as agents
+from plansurvive.plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.atomic_file import write_whole

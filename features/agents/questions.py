@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
+from plansurvive.features.agents.asked import corrected, question_of, sent
 from plansurvive.features.agents.reports import permitted
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
 from plansurvive.plans.agents.llm_request import AgentQuestion, LlmAnswer, LlmRequest
 from plansurvive.plans.agents.order import limit_reached
-from plansurvive.plans.agents.prompting.questions import corrected, question_of, sent
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.large_value import LargeValue

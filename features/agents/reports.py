@@ -13,9 +13,9 @@ from typing import Any, Literal
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
+from plansurvive.features.agents.history_file import run_summary
 from plansurvive.plans.activity_io import SummaryFile
 from plansurvive.plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
-from plansurvive.plans.agents.history_file import run_summary
 from plansurvive.plans.agents.reports import report as reports
 from plansurvive.plans.agents.run import AgentRun, tasks_text
 from plansurvive.plans.errors import Refused, Unanswered

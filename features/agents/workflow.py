@@ -15,12 +15,12 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plansurvive.features.agents import reports
 from plansurvive.features.agents.questions import AgentReply, agent_answered
+from plansurvive.features.agents.read_result import read_on
 from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
 from plansurvive.plans.agents import resume
 from plansurvive.plans.agents import run as agent_run
 from plansurvive.plans.agents.answers import SimpleAnswer, ToolUse
 from plansurvive.plans.agents.order import AgentEnd, limit_reached
-from plansurvive.plans.agents.read_result import read_on
 from plansurvive.plans.agents.reports.report import last_report
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple

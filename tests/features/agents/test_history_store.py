@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.history_file import read_history, run_summary
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker, HistoryWriteFailed
 from plansurvive.plans.agents.history import AgentEvent, Entry, History
-from plansurvive.plans.agents.history_file import read_history, run_summary
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent

@@ -9,6 +9,14 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.history_file import (
+    Damage,
+    entry_of_summary,
+    history_text,
+    read_history,
+    run_summary,
+    summary_with_successor,
+)
 from plansurvive.plans.agents.history import (
     AgentEvent,
     Entry,
@@ -28,14 +36,6 @@ from plansurvive.plans.agents.history import (
     settled,
     spawn,
     written,
-)
-from plansurvive.plans.agents.history_file import (
-    Damage,
-    entry_of_summary,
-    history_text,
-    read_history,
-    run_summary,
-    summary_with_successor,
 )
 
 EXAMPLE = (

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from plansurvive.features.agents.read_result import read_on
 from plansurvive.plans.activity_io import Attempt, Facts
 from plansurvive.plans.agents.answers import ToolUse
 from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.read_result import read_on
 from plansurvive.plans.agents.resume import resumed, take_outcomes
 from plansurvive.plans.agents.run import AgentRun, conclude, lightened, outcome_of, steps_of
 from plansurvive.plans.agents.tasks import TaskList
