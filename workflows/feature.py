@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, TypeVar
 
 from temporalio import workflow
@@ -269,9 +270,10 @@ def handlers_of(kinds: Sequence[type[InRun]]) -> type:
         handler = {"signal": _of_signal, "update": _of_update, "query": _of_query}[message.kind](message)
         handler.__name__, handler.__doc__ = f"{message.kind}_{message.name}", _doc(kinds, message)
         handler.__qualname__ = f"FeatureHandlers.{handler.__name__}"
-        policy = {"unfinished_policy": _ABANDON} if message.kind == "update" else {}
-        declare: Any = getattr(workflow, message.kind)(name=message.name, description=message.description, **policy)
-        made[handler.__name__] = declare(handler)
+        declare: Any = getattr(workflow, message.kind)
+        if message.kind == "update":
+            declare = partial(declare, unfinished_policy=_ABANDON)
+        made[handler.__name__] = declare(name=message.name, description=message.description)(handler)
         if message.kind == "update":
             made[f"_may_{message.name}"] = made[handler.__name__].validator(_of_validator(message))
     return type("FeatureHandlers", (), made)
