@@ -6,12 +6,10 @@ others (`runtime.sides`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
-from types import ModuleType
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from plansurvive.runtime.sides import sides
+from plansurvive.runtime.sides import packages, sides
 
 if TYPE_CHECKING:  # `plan --help` loads neither
     from temporalio.client import Client
@@ -88,8 +86,7 @@ def remarks_of(result: ResultView) -> list[str]:
 
 def options_of_features(command: str) -> dict[str, tuple[str, str]]:
     """The options that features add to a command: name -> (metavar, sentence). Data of their packages alone."""
-    packages: Sequence[ModuleType] = import_module("plansurvive.features").packages()
-    return {name: data for each in packages for name, data in getattr(each, "OPTIONS", {}).get(command, {}).items()}
+    return {name: data for each in packages() for name, data in getattr(each, "OPTIONS", {}).get(command, {}).items()}
 
 
 def commands_of_features() -> dict[str, tuple[str, str]]:
@@ -97,9 +94,8 @@ def commands_of_features() -> dict[str, tuple[str, str]]:
 
     `GROUP COMMAND` is a command of a group.
     """
-    packages: Sequence[ModuleType] = import_module("plansurvive.features").packages()
     return {
         name: (f"{package.__name__}.{place}", text)
-        for package in packages
+        for package in packages()
         for name, (place, text) in package.COMMANDS.items()
     }

@@ -73,8 +73,8 @@ def packages() -> list[ModuleType]:
 
     `COMMANDS`: see above. `OPTIONS`, if it has any: command -> its further options, name -> (metavar, sentence); one
     without a metavar is a flag, one whose metavar ends with `...` may be given more than once. Those of `run` are also
-    of the other commands that start a plan, `start` and `template run`. `REACHES_OUT`: an
-    evaluation, which replays records, leaves the feature out.
+    of the other commands that start a plan, `start` and `template run`. `ACTIVITIES`, if it has any: their names, which
+    no tool may have. `REACHES_OUT`: an evaluation, which replays records, leaves the feature out.
     """
     return [import_module(f"{__name__}.{name}") for name in FEATURES]
 

@@ -20,3 +20,9 @@ def left_out(side: str) -> Sequence[ModuleType]:
     """The modules of that side of the features that are here and that this program leaves out."""
     found: Sequence[ModuleType] = import_module("plansurvive.features").left_out(side)
     return found
+
+
+def packages() -> Sequence[ModuleType]:
+    """The packages of the features: data about them, which import nothing."""
+    found: Sequence[ModuleType] = import_module("plansurvive.features").packages()
+    return found

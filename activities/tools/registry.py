@@ -22,26 +22,29 @@ from plansurvive.activities.tools.search import SEARCH_TOOLS
 from plansurvive.activities.tools.shell import SHELL_TOOLS
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.sides import packages
 
-RESERVED_NAMES = frozenset(
-    (
-        "check_plan",
-        "record_end",
-        "write_summary",
-        "ask_llm",
-        "snapshot_workspace",
-        "file_changes",
-        "ask",
-        "agent",
-        "plan",
-        "inputs",
-        "track_agent",
-        "compare_files",
-        "load_plan",
-        "plan_outputs",
-    )
+OF_CORE = (
+    "check_plan",
+    "record_end",
+    "write_summary",
+    "ask_llm",
+    "snapshot_workspace",
+    "ask",
+    "agent",
+    "plan",
+    "inputs",
+    "compare_files",
+    "list_items",
+    "load_plan",
+    "plan_outputs",
 )
-"""Names a tool must not have: activities that are not tools, and keywords of plans."""
+"""Activities of the core that are not tools, and keywords of plans."""
+
+
+def reserved_names() -> frozenset[str]:
+    """The names that a tool must not have: those of the core, and of the activities of features."""
+    return frozenset(OF_CORE).union(*(getattr(each, "ACTIVITIES", ()) for each in packages()))
 
 
 def builtin_tools() -> dict[str, Tool]:
@@ -90,7 +93,7 @@ def with_receivers(tools: Mapping[str, Tool], receivers: Sequence[str]) -> dict[
 
 def _add(tools: dict[str, Tool], tool: Tool, module: str) -> None:
     name = tool.spec.name
-    if name in RESERVED_NAMES:
+    if name in reserved_names():
         raise _refused(module, f"has a tool called '{name}', which is a reserved name; rename it")
     if tools.setdefault(name, tool) is not tool:
         raise _refused(module, f"has a tool called '{name}', but another tool already has this name; rename it")

@@ -6,6 +6,7 @@ prompts, tasks and state are of the core (`plans.agents`).
 """
 
 REACHES_OUT = False
+ACTIVITIES = ("track_agent",)
 COMMANDS = {
     "agent": ("commands:agent", "Have an LLM with tools work through a request."),
     "history": ("commands:history", "Show the agent runs on this machine."),

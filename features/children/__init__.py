@@ -6,4 +6,5 @@ children, and what views show of them, is of the core (`plans.children`).
 """
 
 REACHES_OUT = False
+ACTIVITIES = ("load_undo",)
 COMMANDS: dict[str, tuple[str, str]] = {}

@@ -5,6 +5,7 @@ the client (`client/undo`) and what runs the `undo` of steps.
 """
 
 REACHES_OUT = False
+ACTIVITIES = ("file_changes",)
 COMMANDS = {
     "files": ("commands:files", "Show the files that each step created, changed and deleted."),
     "undo": ("commands:undo", "Undo a plan or one step: run each `undo`, restore files."),

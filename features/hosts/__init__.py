@@ -6,4 +6,5 @@
 """
 
 REACHES_OUT = False
+ACTIVITIES = ("take_host", "host_pulse")
 COMMANDS: dict[str, tuple[str, str]] = {}

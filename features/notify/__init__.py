@@ -1,4 +1,5 @@
 """Messages to people about plans: what waits for them, and how plans end. docs/notifications.md."""
 
 REACHES_OUT = True
+ACTIVITIES = ("notify", "tell")
 COMMANDS = {"notify": ("commands:app", "List the targets of notifications, and test one.")}

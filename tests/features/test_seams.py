@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from pydantic import ValidationError
 from temporalio import workflow
+from temporalio.activity import _Definition
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.activities.tools.registry import load_tools
-from plansurvive.features import FEATURES
+from plansurvive.activities.offered import offered
+from plansurvive.activities.tools.registry import load_tools, reserved_names
+from plansurvive.activities.tools.tool import no_fault
+from plansurvive.features import FEATURES, packages
 from plansurvive.features.worker_features import features_of_worker
 from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow, features_of
 from plansurvive.plans.activity_io import Call, Return
@@ -70,6 +74,23 @@ def worker_with(client: Client, settings: Settings, *names: str) -> Worker:
 
 def test_each_folder_is_a_feature_and_each_feature_a_folder() -> None:
     assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == set(FEATURES)
+
+
+async def test_no_tool_may_have_the_name_of_an_activity_that_the_core_or_a_feature_offers(
+    temporal_client: Client, settings: Settings
+) -> None:
+    features = features_of_worker(temporal_client, settings)
+    for each in features.in_worker:
+        [package] = [found for found in packages() if found.__name__.endswith(f".{each.feature}")]
+        assert {*getattr(package, "ACTIVITIES", ())} == names_of(each.activities()), each.feature
+    assert names_of(offered(temporal_client, settings, {}, indexed=False, fault=no_fault, features=features)) <= (
+        reserved_names()
+    )
+
+
+def names_of(activities: Iterable[Callable[..., object]]) -> set[str]:
+    definitions = [_Definition.must_from_callable(each) for each in activities]
+    return {each.name for each in definitions if each.name}
 
 
 def test_a_part_is_kept_once_it_is_used_and_costs_nothing_before() -> None:

@@ -61,6 +61,8 @@ def test_the_same_module_twice_is_no_clash(tmp_path: Path) -> None:
         (TOOL.format(name="read_file"), "another tool already has this name"),
         (TOOL.format(name="check_plan"), "which is a reserved name"),
         (TOOL.format(name="ask"), "which is a reserved name"),
+        (TOOL.format(name="notify"), "which is a reserved name"),
+        (TOOL.format(name="list_items"), "which is a reserved name"),
         (TOOL.format(name="greet").replace("()", "(x: int)", 1), "does not describe 'x'"),
     ],
 )
