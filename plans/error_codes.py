@@ -26,6 +26,10 @@ PLANS: Table = {
         "the worker lacks a feature that the plan was begun with; its workflow task fails, and the plan waits",
         "start a worker that has the feature",
     ),
+    "NO_PLANNER": (
+        "the plan is asked for in words, and no feature of its worker writes plans",
+        "start a worker that has the feature `planning`, or write the steps",
+    ),
     "INVALID_PLAN": ("the plan has problems; all of them are listed", "fix them; `plan check`"),
     "PLAN_NOT_JSON": ("invalid JSON at that position", "fix the file"),
     "PLAN_NOT_YAML": ("invalid YAML at that position, or YAML that JSON cannot express", "fix the file"),

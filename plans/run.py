@@ -289,6 +289,12 @@ class Run(Parted, State):
         return step.args if changed is None else changed
 
 
+def as_it_stands(run: Run) -> Plan:
+    """The present plan, with the arguments that approvers changed."""
+    steps = [step.model_copy(update={"args": run.args_of(step)}) for step in run.plan.steps]
+    return run.plan.model_copy(update={"steps": steps})
+
+
 def own_steps(run: Run) -> dict[str, Step]:
     """The steps inside blocks and loops that are not as the plan has them, by id."""
     return {**run.pins, **run.overrides} if run.pins else run.overrides

@@ -120,6 +120,13 @@ class InRun:
         """What it does with steps. Examples: `waiting` asks questions, `planning` has the LLM recover what failed."""
         return ()
 
+    async def write(self) -> bool:
+        """Write the plan that the run's `request` asks for, and put it into review. False: it writes no plans.
+
+        Once, before anything else happens in the run. Example: `planning` has the LLM write it.
+        """
+        return False
+
     def turn(self) -> bool:
         """Before each turn of a plan. False: no step may start in it. Example: `locks` waits for the workspace."""
         return True
@@ -153,6 +160,7 @@ class Collaborators:
 
     def __init__(self, made: Sequence[InRun] = ()) -> None:
         self._by_name = {each.feature: each for each in made}
+        self._write = _filled(made, InRun.write, lambda each: each.write)
         self._turn = _filled(made, InRun.turn, lambda each: each.turn)
         self._turned = _filled(made, InRun.turned, lambda each: each.turned)
         self._keeps_open = _filled(made, InRun.keeps_open, lambda each: each.keeps_open)
@@ -160,6 +168,13 @@ class Collaborators:
         self._resting = _filled(made, InRun.resting, lambda each: each.resting)
         self._cut_short = _filled(made, InRun.cut_short, lambda each: each.cut_short)
         self._ended = _filled(made, InRun.ended, lambda each: each.ended)
+
+    async def write(self) -> bool:
+        """See `InRun.write`. The first that does is the last that is asked."""
+        for seam in self._write:
+            if await seam():
+                return True
+        return False
 
     def turn(self) -> bool:
         """See `InRun.turn`. All are asked, whatever the first one says."""

@@ -1,8 +1,8 @@
-"""Sends LLM requests from a workflow: waits for permission, counts usage, and has unusable answers corrected.
+"""Sends LLM requests from a workflow, and has unusable answers corrected.
 
 Each request is an `ask_llm` activity with its own number and idempotency key, which returns the answer parsed and
-validated. Its usage is added to the run's ledger, even if it failed. An unusable answer is sent back with all its
-problems, CORRECTIONS times at most; then `Unanswered` is raised.
+validated. An unusable answer is sent back with all its problems, CORRECTIONS times at most; then `Unanswered` is
+raised.
 """
 
 from __future__ import annotations
@@ -15,18 +15,12 @@ from typing import NamedTuple, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.llm.answers import Expected, Kind, Parsed, typed
+from plansurvive.plans.llm.answers import Kind, Parsed, typed
 from plansurvive.plans.llm.json_extraction import AnswerProblem
-from plansurvive.plans.llm.planning_prompts import correction_prompt
-from plansurvive.plans.llm.prompt_parts import Prompt
-from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
-from plansurvive.plans.usage import estimate
 from plansurvive.workflows import policies
-from plansurvive.workflows.llm_usage import count, failure_of, require_permission
 from plansurvive.workflows.outcomes import left_behind, log_attempts
 
 CORRECTIONS = 3
@@ -34,16 +28,6 @@ CORRECTIONS = 3
 CORRECTABLE = frozenset(("LLM_TRUNCATED", "LLM_BAD_ANSWER"))
 """Error codes of requests that a different answer can fix. Others, such as an unreachable endpoint, are final."""
 Accepted = TypeVar("Accepted")
-
-
-class Question(NamedTuple):
-    """A prompt, the kind of answer expected, and for logs and the UI what it is about."""
-
-    purpose: str
-    prompt: Prompt
-    expected: Expected
-    about: str
-    step_id: str = ""
 
 
 class Rejected(NamedTuple):
@@ -58,25 +42,6 @@ class Rejected(NamedTuple):
     def number(self) -> int:
         """The number of this correction, from 1."""
         return CORRECTIONS + 1 - self.left
-
-
-async def answered(
-    schedule: Schedule, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]
-) -> Accepted:
-    """The first answer that `accept` accepts, as converted by it with the state of the run. Raises Unanswered."""
-
-    async def ask(rejected: Rejected | None) -> LlmAnswer:
-        return await _ask(schedule, question, rejected)
-
-    def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
-        value = value_of(answer, question.expected.kind)
-        return value if isinstance(value, AnswerProblem) else accept(value)
-
-    def note(attempt: int, problem: str, code: str) -> None:
-        text = f"{question.about}: answer {attempt} was not accepted: {problem}"
-        schedule.run.note(LogKind.LLM, text[:500], _now(), code=code, subject=question.about)
-
-    return await accepted(ask, judge, note)
 
 
 async def accepted(
@@ -112,33 +77,6 @@ def value_of(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
     if answer.problem:
         return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
     return typed(answer.parsed or {}, kind)
-
-
-async def _ask(schedule: Schedule, question: Question, rejected: Rejected | None) -> LlmAnswer:
-    """Send one LLM request on behalf of a plan, once it is permitted. Raises Unanswered."""
-    run = schedule.run
-    await require_permission(schedule)
-    run.llm_calls += 1
-    prompt = question.prompt if rejected is None else correction_prompt(question.prompt, *rejected)
-    request = LlmRequest(
-        purpose="correction" if rejected else question.purpose,
-        messages=[ChatMessage.model_validate(message) for message in prompt.messages],
-        expected=question.expected,
-        schema_name=question.expected.kind,
-    )
-    started, about = _now(), question.about + (f", correction {rejected.number}" if rejected else "")
-    number, length = run.llm_calls, sum(len(message.content) for message in request.messages)
-    run.ledger = run.ledger.opened(str(number), estimate(length))
-    try:
-        answer = await call_llm(run, number, about, request, question.step_id)
-    except ActivityError as error:
-        failure, usage = failure_of(error)
-        count(run, usage, "", (_now() - started).total_seconds(), question.step_id)
-        raise failure from error
-    finally:
-        run.ledger = run.ledger.closed(str(number))
-    count(run, answer.usage, answer.model, answer.duration / 1000, question.step_id)
-    return answer
 
 
 async def call_llm(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:

@@ -9,32 +9,9 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
-from plansurvive.plans.usage import OVERRUN_CODE, Permission, Usage
-from plansurvive.workflows.permission import permitted
-
-
-async def require_permission(schedule: Schedule) -> None:
-    """Wait until the plan may send a request of its own. Raises Unanswered when it is refused.
-
-    Near a limit, waits for requests of agents that are under way, and warns once. A child plan then asks its parent.
-    """
-
-    def permission() -> Permission:
-        return schedule.rules.permission(schedule.run, own=True)
-
-    run, said = schedule.run, permission()
-    if said.verdict == "wait":
-        await workflow.wait_condition(lambda: permission().verdict != "wait")
-        said = permission()
-    if said.verdict == "warn":
-        note_once(run, said.reason)
-    if said.verdict in ("ask", "stop"):
-        run.note(LogKind.BUDGET, said.reason, workflow.now(), code=OVERRUN_CODE)
-        raise Unanswered(said.refusal, OVERRUN_CODE)
-    await permitted(run)
+from plansurvive.plans.usage import Usage
 
 
 def note_once(run: Run, reason: str) -> None:

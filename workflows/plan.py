@@ -15,14 +15,12 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.change_log import Revision
 from plansurvive.plans.children import asked
 from plansurvive.plans.children.starting import place_problems
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import condition_problems, errors, input_values
 from plansurvive.plans.editing.taken_over import tool_problems
 from plansurvive.plans.errors import InvalidPlan
-from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.history_limit import HistoryLimit, Move
 from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
@@ -30,7 +28,7 @@ from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown, queries
 from plansurvive.plans.views.nested.standing import folded_ids
-from plansurvive.workflows import completion, drafting, hosts, resume_check, search_attributes, signed
+from plansurvive.workflows import completion, hosts, resume_check, search_attributes, signed
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
@@ -169,8 +167,8 @@ class PlanWorkflow(MessageHandlers):
         return invalid(problems)
 
     async def _draft(self) -> None:
-        """Have the LLM write the plan. It then goes into review, unless it is valid and no review was asked for."""
-        execution, now = self._started(), workflow.now
+        """Have a feature write the plan. It then goes into review, unless it is valid and no review was asked for."""
+        execution = self._started()
         run = execution.run
         facts = await facts_about(run, None, all_tools=True, signature=self._proof.signature)
         if errors(facts.problems):
@@ -180,14 +178,12 @@ class PlanWorkflow(MessageHandlers):
         signed.judge(run, self._proof)
         self._hear()
         self._publish()
-        drafted = await drafting.draft(execution.schedule)
-        run.draft = drafted.text
-        revision = Revision(version=run.plan.version, by="llm", time=now(), ops=["draft"])
-        execution.schedule.review()
-        execution.revise(Revised(drafted.plan, {}, [], set(), drafted.problems, revision))
+        if not await self._collaborators.write():
+            text = "the plan is asked for in words, and no feature of its worker writes plans"
+            raise await self._refused(facts, [Problem(code="NO_PLANNER", message=text)])
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         if not run.options.review and not run.problems:
-            execution.schedule.begin(now())
+            execution.schedule.begin(workflow.now())
 
     async def _review(self) -> None:
         """Wait until a person begins the plan."""

@@ -20,9 +20,9 @@ from plansurvive.apps.evaluation.report_text import costs, plural, run_rows, tot
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.options import AsJson, complete_plan
 from plansurvive.client.cli.session import Connected
+from plansurvive.features.planning import prompts as of_plans
 from plansurvive.plans.agents.prompting import prompts as of_agents
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.llm import planning_prompts as of_plans
 from plansurvive.plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.settings import SettingError, Settings

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plansurvive.apps.mcp.host import Host
 from plansurvive.client.local_tools import known_tools
-from plansurvive.plans.llm.planning_prompts import planning_system
+from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.llm.prompt_parts import clean, section
 
 MAX_REQUEST = 20_000

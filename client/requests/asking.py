@@ -28,7 +28,7 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
     from plansurvive.activities.provenance.shell_writes import (
         written_by_shell,  # lazily: most pages need no parser of shells
     )
-    from plansurvive.plans.execution.regeneration import as_it_stands  # `plan check` knows no runs
+    from plansurvive.plans.run import as_it_stands  # `plan check` knows no runs
 
     place = Path(run.facts.workspace or run.options.workspace or run.plan.workspace or "")
     is_here = place.is_absolute() and place.is_dir()

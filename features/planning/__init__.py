@@ -1,6 +1,8 @@
-"""Plans that the LLM repairs: it chooses what becomes of a failed step (`onFailure: ask_llm`).
+"""Plans that the LLM writes, revises and repairs: docs/planning.md.
 
-recovery: when it is asked, the prompt, and its choice as edits. recovering: asks, proposes, carries out.
+drafting: writes and revises a plan (`drafts`, `regeneration`: its answers as plans). recovery: when it is asked about a
+failed step (`onFailure: ask_llm`), and its choice as edits; recovering: asks, proposes, carries out. prompts,
+control_flow, earlier_calls: what it is asked; asking: sends it.
 """
 
 REACHES_OUT = False

@@ -1,4 +1,4 @@
-"""The LLM's part in one run of a plan: failed steps are recovered, and a plan is revised when a person asks for it.
+"""The LLM's part in one run of a plan: it writes the plan, revises it when a person asks, and recovers failed steps.
 
 An agent recovers by itself: it sees what failed.
 """
@@ -10,23 +10,25 @@ from typing import Any
 
 from temporalio import workflow
 
+from plansurvive.features.planning import drafting
 from plansurvive.features.planning.recovering import StepRecovery
+from plansurvive.features.planning.regeneration import replaced
+from plansurvive.plans.change_log import Revision
 from plansurvive.plans.editing import edit_limits
 from plansurvive.plans.edits import Regenerate
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution.apply_edits import Revised
-from plansurvive.plans.execution.regeneration import replaced
 from plansurvive.plans.execution.revision import answer_to
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
-from plansurvive.workflows import drafting, worker_facts
+from plansurvive.workflows import worker_facts
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, update
 from plansurvive.workflows.in_steps import InSteps
 
 
 class Planning(InRun):
-    """What the LLM changes of a plan while it runs."""
+    """What the LLM writes and changes of one plan."""
 
     feature = "planning"
     of_agents = False
@@ -42,6 +44,16 @@ class Planning(InRun):
     def keeps_open(self) -> bool:
         """While the LLM revises the plan: it may add steps."""
         return self._regenerating
+
+    async def write(self) -> bool:
+        """Have the LLM write the plan, and put it into review."""
+        execution, run = self.execution, self.execution.run
+        drafted = await drafting.draft(execution.schedule)
+        run.draft = drafted.text
+        revision = Revision(version=run.plan.version, by="llm", time=workflow.now(), ops=["draft"])
+        execution.schedule.review()
+        execution.revise(Revised(drafted.plan, {}, [], set(), drafted.problems, revision))
+        return True
 
     @update(
         "regenerate", Regenerate,

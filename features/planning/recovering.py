@@ -15,6 +15,7 @@ from temporalio import workflow
 
 from plansurvive.features.budget import model as budget
 from plansurvive.features.planning import recovery
+from plansurvive.features.planning.asking import Question, answered
 from plansurvive.plans.change_log import Revision, logged
 from plansurvive.plans.errors import PlanError, Unanswered
 from plansurvive.plans.execution import approvals
@@ -28,7 +29,6 @@ from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.workflows import worker_facts
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
-from plansurvive.workflows.llm import Question, answered
 from plansurvive.workflows.outcomes import skipped
 
 RECOVERED = "SKIPPED_AFTER_FAILURE"

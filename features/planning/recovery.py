@@ -15,6 +15,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from plansurvive.features.planning.earlier_calls import history
+from plansurvive.features.planning.prompts import planning_system, recovery_prompt
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import walk_step, with_bodies
 from plansurvive.plans.definition.validation import calls_of
@@ -23,8 +25,6 @@ from plansurvive.plans.edits import AddStep, Edit, EditPlan, SetField
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.execution.apply_edits import Revised, revise
 from plansurvive.plans.llm.answers import Recovery
-from plansurvive.plans.llm.earlier_calls import history
-from plansurvive.plans.llm.planning_prompts import planning_system, recovery_prompt
 from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Result, Run

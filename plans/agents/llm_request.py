@@ -42,8 +42,8 @@ from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.answers import Expected, Parsed
+from plansurvive.plans.llm.corrections import correction_section
 from plansurvive.plans.llm.json_extraction import json_object
-from plansurvive.plans.llm.planning_prompts import correction_section
 from plansurvive.plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
 from plansurvive.plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plansurvive.plans.model import ToolSpec, Value

@@ -20,14 +20,13 @@ from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import RULE
-from plansurvive.plans.execution.regeneration import as_it_stands
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
 from plansurvive.plans.flow.undone import unclosed, undone_steps
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState
+from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.step_state import SKIPPED
 
 INTERRUPTED = "interrupted"

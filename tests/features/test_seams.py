@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.activity import _Definition
 from temporalio.api.enums.v1 import EventType
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
 from plansurvive.activities.offered import offered
@@ -212,3 +213,15 @@ def test_what_goes_along_with_a_call_and_stays_with_its_result_is_a_part_of_each
     sent = Call.model_validate_json(rules.extended(run, a, call).model_dump_json(exclude_defaults=True))
     assert (sent.part(Count).number, result.part(Count).number) == (1, 2)
     assert result_view(result)["counting"] == {"number": 2}
+
+
+async def test_a_plan_that_nobody_can_write_is_refused(
+    temporal_client: Client, settings: Settings, queue: str, workspace: Path
+) -> None:
+    async with worker_with(temporal_client, settings, *(name for name in FEATURES if name != "planning")):
+        plans = Plans(temporal_client, queue, workspace)
+        started = await plans.start_with({"request": "write two notes", "options": {"workspace": str(workspace)}})
+        with pytest.raises(WorkflowFailureError) as failed:
+            await started.handle.result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert "no feature of its worker writes plans" in str(failed.value.cause)

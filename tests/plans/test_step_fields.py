@@ -7,9 +7,9 @@ from typing import Annotated
 
 import pytest
 
+from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.change_log import differences
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.llm.planning_prompts import planning_system
 from plansurvive.plans.llm.schemas import plan_schema
 from plansurvive.plans.model import Plan, Step, ToolSpec, Value
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, On, Use, aliases, asked, names, offered, use_of

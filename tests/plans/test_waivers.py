@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.planning.recovery import applied
+from plansurvive.features.planning.regeneration import fitted, replaced
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.agents.resume import resumed as resumed_agent
@@ -19,7 +20,6 @@ from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
-from plansurvive.plans.execution.regeneration import fitted, replaced
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
 from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.execution.schedule import Schedule

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 
 from plansurvive.apps.web.drafts.reviewed import Reviewed
 from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff
-from plansurvive.plans.execution.regeneration import as_it_stands
 from plansurvive.plans.model import Plan
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, as_it_stands
 from plansurvive.plans.views.models.records import ChangeView
 
 MAX_KNOWN = 200

@@ -21,10 +21,10 @@ from plansurvive.client.cli.commands import COMMANDS
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.pending import Pending
 from plansurvive.client.plan_file import plan_schema
+from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.llm.planning_prompts import planning_system
 from plansurvive.plans.run import PlanStatus
 from plansurvive.runtime.settings import Settings
 from tests.apps.mcp.agents import agent_of, called, refused

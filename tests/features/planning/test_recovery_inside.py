@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from plansurvive.features.planning import recovery
+from plansurvive.features.planning.earlier_calls import HISTORY, history
 from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.llm.answers import Recovery
-from plansurvive.plans.llm.earlier_calls import HISTORY, history
 from plansurvive.plans.run import Result
 from tests.plans.building import NOW
 from tests.plans.editing.changing import approve, pictures

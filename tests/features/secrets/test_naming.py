@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.drafts import Draft, draft_of
 from plansurvive.features.planning.recovery import choice_problems
 from plansurvive.features.secrets.language import LANGUAGE
 from plansurvive.features.secrets.model import NamedSecrets, SecretUse
@@ -16,7 +17,6 @@ from plansurvive.plans.activity_io import Call, Facts
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.llm.answers import PlanAnswer, Recovery
-from plansurvive.plans.llm.drafts import Draft, draft_of
 from plansurvive.plans.model import Input, Retry, Step, ToolSpec
 from plansurvive.plans.model.tool_spec import joined
 from plansurvive.plans.run import Run

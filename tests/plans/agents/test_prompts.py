@@ -9,6 +9,12 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.prompts import (
+    planning_prompt,
+    planning_system,
+    recovery_prompt,
+    regenerate_prompt,
+)
 from plansurvive.plans.agents.prompting.conversation import Conversation
 from plansurvive.plans.agents.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
@@ -21,13 +27,7 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_system,
 )
 from plansurvive.plans.agents.tasks import TaskList
-from plansurvive.plans.llm.planning_prompts import (
-    correction_prompt,
-    planning_prompt,
-    planning_system,
-    recovery_prompt,
-    regenerate_prompt,
-)
+from plansurvive.plans.llm.corrections import correction_prompt
 from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
 from plansurvive.plans.llm.schemas import (
     COMPLEX_FIELDS,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from plansurvive.features.planning.regeneration import begun, fitted, replaced
 from plansurvive.plans.edits import Regenerate
-from plansurvive.plans.execution.regeneration import as_it_stands, begun, fitted, replaced
 from plansurvive.plans.execution.revision import outdated
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, as_it_stands
 from tests.plans import building
 from tests.plans.building import NOW, completed, run_of, statuses, step
 

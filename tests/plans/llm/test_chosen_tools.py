@@ -6,9 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.tool_servers.listed_tools import listing_of
 from plansurvive.plans.llm.answers import Expected, PlanAnswer, parsed, schema_of
-from plansurvive.plans.llm.planning_prompts import planning_system
 from plansurvive.plans.llm.prompt_parts import tools_text
 from plansurvive.plans.model import ToolSpec
 from tests.plans.building import spec

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.control_flow import AGENT_EXAMPLE, EXAMPLE
+from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.planning.recovery import choice_problems, edits_of
+from plansurvive.features.planning.regeneration import fitted
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.edits import AddStep
-from plansurvive.plans.execution.regeneration import fitted
 from plansurvive.plans.llm.answers import (
     MAX_STEPS,
     PlanAnswer,
@@ -21,9 +23,7 @@ from plansurvive.plans.llm.answers import (
     parse_plan_answer,
     parse_recovery,
 )
-from plansurvive.plans.llm.control_flow import AGENT_EXAMPLE, EXAMPLE
 from plansurvive.plans.llm.json_extraction import AnswerProblem
-from plansurvive.plans.llm.planning_prompts import planning_system
 from plansurvive.plans.model import Plan, Step
 from tests.plans.building import TOOLS, plan_of, run_of, spec, step
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plansurvive.plans.llm.planning_prompts import TEMPLATES_CHARACTERS, planning_prompt, regenerate_prompt
+from plansurvive.features.planning.prompts import TEMPLATES_CHARACTERS, planning_prompt, regenerate_prompt
 from plansurvive.plans.model import Plan
 
 ROWS = "- release-notes: Writes them | inputs: version (string, required)\n"

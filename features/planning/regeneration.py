@@ -23,7 +23,7 @@ from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plansurvive.plans.people import is_verified
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, as_it_stands
 
 _ANSWERED = names(Step, Asked) + tuple(
     name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets
@@ -31,12 +31,6 @@ _ANSWERED = names(Step, Asked) + tuple(
 """Fields of a step that an answer sets, also by omitting them."""
 _ONLY_PEOPLE = names(Step, Llm.NEVER)
 """Fields of a step that a revision never sets."""
-
-
-def as_it_stands(run: Run) -> Plan:
-    """The present plan, with the arguments that approvers changed."""
-    steps = [step.model_copy(update={"args": run.args_of(step)}) for step in run.plan.steps]
-    return run.plan.model_copy(update={"steps": steps})
 
 
 def begun(run: Run) -> dict[str, Step]:

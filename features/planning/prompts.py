@@ -1,4 +1,4 @@
-"""Prompts for writing, correcting and revising a plan, and for recovering a failed step (seed 004).
+"""Prompts for writing and revising a plan, and for recovering a failed step (seed 004).
 
 All of these share one system prompt per tool list, so that corrections and revisions benefit from prompt caching. The
 model only proposes: its answers are validated and applied as edits, like those of a person.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from plansurvive.plans.llm.control_flow import control_flow
+from plansurvive.features.planning.control_flow import control_flow
 from plansurvive.plans.llm.prompt_parts import (
     DATA_RULE,
     Guide,
@@ -21,7 +21,6 @@ from plansurvive.plans.llm.prompt_parts import (
     data,
     guidance,
     joined,
-    one_line,
     outcomes_text,
     section,
     tools_text,
@@ -31,7 +30,6 @@ from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.model.step_fields import asked
 
 SNAPSHOT_CHARACTERS = 60_000
-ANSWER_CHARACTERS = 20_000
 PLAN_CHARACTERS = 60_000
 ERROR_CHARACTERS = 4_000
 TEMPLATES_CHARACTERS = 20_000
@@ -62,24 +60,6 @@ def planning_prompt(system: str, request: str, snapshot: str, templates: str = "
     ask = "Generate the plan: one JSON object in the output format, nothing else."
     parts = [*_asked(request, workspace), _templates_section(templates), section("INSTRUCTIONS", ask)]
     return Prompt(system=system, user=joined(parts))
-
-
-def correction_prompt(first: Prompt, answer: str, problems: Sequence[str], attempts_left: int) -> Prompt:
-    """Repeat the request with the last answer and all its problems."""
-    rows = [f"- {one_line(problem)}" for problem in problems]
-    parts = [
-        first.user,
-        section("YOUR LAST ANSWER", data("It was not accepted:", answer, ANSWER_CHARACTERS)),
-        section("PROBLEMS", "\n".join(rows)),
-        correction_section(attempts_left),
-    ]
-    return Prompt(system=first.system, user=joined(parts))
-
-
-def correction_section(attempts_left: int) -> str:
-    """The end of a request for a correction."""
-    left = f"{attempts_left} attempt{'s' * (attempts_left != 1)} left"
-    return section("CORRECTION", f"Return the complete answer again, with every problem above fixed ({left}).")
 
 
 def regenerate_prompt(

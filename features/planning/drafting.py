@@ -12,6 +12,11 @@ from typing import Any, NamedTuple
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
+from plansurvive.features.planning.asking import Question, answered
+from plansurvive.features.planning.drafts import Draft, draft_of
+from plansurvive.features.planning.earlier_calls import history
+from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
+from plansurvive.features.planning.regeneration import begun
 from plansurvive.plans.agents.as_plan import plan_of_tasks
 from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
 from plansurvive.plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
@@ -20,19 +25,14 @@ from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.execution.regeneration import as_it_stands, begun
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Expected, Parsed, PlanAnswer
-from plansurvive.plans.llm.drafts import Draft, draft_of
-from plansurvive.plans.llm.earlier_calls import history
 from plansurvive.plans.llm.json_extraction import AnswerProblem
-from plansurvive.plans.llm.planning_prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.plans.llm.prompt_parts import Prompt, joined
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Problem
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Run, as_it_stands
 from plansurvive.workflows import policies
-from plansurvive.workflows.llm import Question, answered
 
 
 class Drafted(NamedTuple):
