@@ -30,7 +30,7 @@ EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo.commands:demo", "Watch a plan survive the death of its worker."),
     "import": ("importers.commands:import_", "Make a plan of another system's workflow file."),
-    "replay": ("evaluation.commands:replay", "Replay recorded runs as an evaluation."),
+    "evaluate": ("evaluation.commands:evaluate", "Evaluate recorded runs with another model or prompt."),
     "schedule": ("schedules.commands.group:app", "Run plans at set times, on Temporal Schedules."),
     "mcp": ("mcp.commands:app", "Serve plans to agents over MCP, on standard input/output."),
     "web": ("web.commands:web", "Serve the web page: plans, decisions, drafts."),

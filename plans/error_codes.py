@@ -551,11 +551,14 @@ COMMANDS: Table = {
     "AUDIT_MISSING": ("the ledger names a plan or a record that neither server nor state directory has", "1"),
     "AUDIT_NO_KEY": ("this state directory has no key to check signatures with", "1"),
     "RECORD_GONE": (
-        "`plan replay`: the server has no history of that run (any more), or what it refers to is not in the storage",
+        "`plan evaluate`: the server has no history of that run (any more), or what it refers to is not in the storage",
         "4",
     ),
-    "NOTHING_TO_REPLAY": ("`plan replay`: no LLM was asked in these runs", "2"),
-    "REPLAY_FAILED": ("`plan replay`: this version's code fails on what was recorded; in the report of that run", "1"),
+    "NOTHING_TO_REPLAY": ("`plan evaluate`: no LLM was asked in these runs", "2"),
+    "REPLAY_FAILED": (
+        "`plan evaluate`: this version's code fails on what was recorded; in the report of that run",
+        "1",
+    ),
     "BAD_PROMPT_SET": (
         "`--prompt-set`: that file cannot be used as a prompt set (docs/evaluation.md#prompt-sets)",
         "2",
@@ -603,7 +606,7 @@ LLM: Table = {
     "LLM_MODEL": ("the endpoint does not know the model",),
     "LLM_REQUEST": ("the endpoint rejects the request",),
     "NOT_RECORDED": (
-        "only within `plan replay --continue` (docs/evaluation.md): the recorded run made no such call, so there is "
+        "only within `plan evaluate --continue` (docs/evaluation.md): the recorded run made no such call, so there is "
         "no answer to it",
     ),
     "LLM_TOO_LONG": (

@@ -1,4 +1,4 @@
-"""The command `plan replay`: how a recorded run would go with this version, another model or another prompt."""
+"""The command `plan evaluate`: how a recorded run would go with this version, another model or another prompt."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from plansurvive.activities.llm.errors import LlmError
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.apps.evaluation.asking import Spending
 from plansurvive.apps.evaluation.playing import Asking
-from plansurvive.apps.evaluation.replay import SIDE_BY_SIDE, latest
-from plansurvive.apps.evaluation.replay import replay as replayed
+from plansurvive.apps.evaluation.replay import SIDE_BY_SIDE, latest, replay
 from plansurvive.apps.evaluation.report import Evaluation, Replayed, summed
 from plansurvive.apps.evaluation.report_text import costs, plural, run_rows, total_rows
 from plansurvive.client.cli import output, session
@@ -67,13 +66,16 @@ ShowPrompts = Annotated[
 ]
 
 
-def replay(
+def evaluate(
     plans: Ids = None, last: Last = None, model: Model = None, prompts: Prompts = None, ask: Ask = False,
     recorded: Recorded = False, go_on: GoOn = False, estimate: Estimate = False, max_tokens: MaxTokens = None,
     max_cost: MaxCost = None, price: Price = None, side_by_side: SideBySide = SIDE_BY_SIDE,
     show_prompts: ShowPrompts = False, as_json: AsJson = False,
 ) -> int:  # fmt: skip
-    """Replay recorded runs as an evaluation. LLM requests are asked again, tool calls answered from the record."""
+    """Evaluate recorded runs with another model or prompt.
+
+    LLM requests are asked again, tool calls are answered from the record.
+    """
     if show_prompts:
         output.show(shown_prompts())
         return 0
@@ -81,7 +83,7 @@ def replay(
     if recorded and (asks or estimate):
         raise PlanError("--recorded asks no LLM; leave it or the options that ask one out", "BAD_USAGE")
     if bool(plans) == bool(last):
-        raise PlanError("name the plans or agents to replay, or --last N", "BAD_USAGE")
+        raise PlanError("name the plans or agents to evaluate, or --last N", "BAD_USAGE")
     words = read_prompt_set(prompts) if prompts is not None else PromptSet()
 
     async def go(here: Connected) -> Evaluation:
@@ -91,7 +93,7 @@ def replay(
             raise PlanError(f"--max-cost needs a price of '{asking.model.model}': --price MODEL=IN/OUT", "BAD_USAGE")
         spending = Spending(settings.cost_of, max_tokens, max_cost)
         names = plans or await latest(here.client, last or 0)
-        return await replayed(
+        return await replay(
             here.client, names, asking, spending=spending, goes_on=go_on, leaves_out=last is not None,
             side_by_side=side_by_side,
             told=lambda each: _tell(each, as_json), before=lambda checks: _begin(checks, asking, settings, estimate),

@@ -1,4 +1,4 @@
-"""What a replay found: figures of then and now, and what differs. Values, as `plan replay --json` prints them. Pure."""
+"""What a replay found: figures of then and now, and what differs. Pure; `plan evaluate --json` prints them."""
 
 from __future__ import annotations
 

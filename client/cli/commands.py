@@ -68,6 +68,44 @@ COMMANDS = {name: Command(f"plansurvive.client.cli.{place}", text) for name, (pl
 COMMANDS |= {name: Command(place, text) for name, (place, text) in commands_of_features().items() if " " not in name}
 COMMANDS |= commands_of_apps()
 """The same of the core, of all features and of our apps, with whole names of modules."""
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Run": ("run", "start", "check", "make", "import", "template", "schedule", "agent", "call", "tools", "schema"),
+    "Decide": ("pending", "approve", "deny", "answer", "event", "review", "begin"),
+    "Look": ("list", "show", "why", "watch", "logs", "files", "summary", "graph", "history", "audit", "quotas",
+             "limits"),
+    "Change": ("pause", "unpause", "edit", "add", "remove", "move", "skip", "unskip", "regenerate", "watch-files",
+               "clear-session", "interrupt", "cancel"),
+    "After the end": ("resume", "rerun", "undo", "evaluate", "prune"),
+}  # fmt: skip
+"""The groups of `plan --help`, in the order in which a plan lives; a command that is in none of them is in the last."""
+LAST_GROUP = "Set up"
+EXAMPLES = {
+    "plan run FILE": "start a plan and follow it",
+    "plan check FILE": "report its problems, and what it will ask",
+    "plan pending": "list what awaits you, in all plans",
+    "plan approve ID STEP": "let a step start",
+    "plan show ID STEP": "show one step, or what is inside a loop",
+    "plan resume ID": "continue a plan that ended early",
+}
+ALIASES = {"replay": "evaluate"}
+"""Earlier names of commands, which still work and are not listed."""
+ELSEWHERE = {
+    "status": "`plan show ID` shows one plan, `plan list` all of them",
+    "get": "`plan show ID` shows one plan, `plan list` all of them",
+    "describe": "`plan show ID` shows a plan, `plan show ID STEP` one step",
+    "ps": "`plan list --running` lists the plans that run",
+    "ls": "`plan list` lists the plans",
+    "delete": "`plan cancel ID` ends a plan; the server deletes ended ones after its retention time, and `plan prune` "
+              "removes the values that no plan refers to",
+    "rm": "`plan cancel ID` ends a plan; `plan remove ID STEP` removes a step",
+    "stop": "`plan cancel ID` ends a plan, `plan pause ID` pauses it, `plan interrupt ID` ends it to be resumed; "
+            "`plan down` stops server and worker",
+    "kill": "`plan cancel ID` ends a plan; running steps clean up first",
+    "retry": "`plan resume ID` runs what failed again, `plan rerun ID --from STEP` a step and what depends on it",
+    "validate": "`plan check FILE` reports every problem of a plan file",
+    "apply": "`plan run FILE` starts a plan",
+}  # fmt: skip
+"""Names that other programs have for what a command of ours does, and the answer to each."""
 _PASSED_ON: dict[str, Any] = {
     "add_help_option": False,
     "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
@@ -96,11 +134,34 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of that name, or None."""
-        own = super().get_command(ctx, cmd_name)
+        own = super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
         if own is not None or cmd_name.startswith("-"):
             return own
         found = command_of_others(cmd_name)
         return None if found is None else _imported(cmd_name, found)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that was called. A usage error names those that do what another program's command does."""
+        if args and args[0] in ELSEWHERE and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}': {ELSEWHERE[args[0]]}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in groups, and the examples after them."""
+        grouped = {name for names in GROUPS.values() for name in names}
+        groups = {**GROUPS, LAST_GROUP: tuple(name for name in self.list_commands(ctx) if name not in grouped)}
+        width = max(map(len, self.commands))
+        for title, names in groups.items():
+            known = [(name, self.commands[name]) for name in names if name in self.commands]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{name:{width}}", command.get_short_help_str(formatter.width - 6 - width))
+                        for name, command in known
+                    ]
+                )
+        with formatter.section("Examples"):
+            formatter.write_dl(list(EXAMPLES.items()))
 
 
 def register(app: typer.Typer) -> None:

@@ -76,7 +76,7 @@ APART = {
             "import",
             "schema",
             "tools",
-            "replay",
+            "evaluate",
             "schedule",
         ),
         "about plan files, or starts one",

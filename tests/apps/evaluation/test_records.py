@@ -110,7 +110,7 @@ async def test_a_record_that_is_gone_or_not_whole_is_refused_with_a_clear_error(
     (settings.state_dir / "values").mkdir()
     with pytest.raises(RecordGone, match="is not whole any more"):
         await replay(client, names[1])
-    told = await command(environ, "replay", names[0], "--json")
+    told = await command(environ, "replay", names[0], "--json")  # its earlier name
     assert (told.code, told.json["error"]["code"]) == (4, "RECORD_GONE")
 
 
@@ -149,15 +149,17 @@ async def test_the_command_says_what_differs_and_ends_with_one(
         name = await here.recorded("Write one and two")
         here.forget()
         asking = environ | {"OPENAI_BASE_URL": here.llm.url, "PLANS_LLM_PRICES": "demo=1000/1000"}
-        same = await command(asking, "replay", name)
+        same = await command(asking, "evaluate", name)
         before = len(here.llm.bodies)
-        estimate = await command(asking, "replay", name, "--model", "other", "--estimate", "--price", "other=2000/2000")
+        estimate = await command(
+            asking, "evaluate", name, "--model", "other", "--estimate", "--price", "other=2000/2000"
+        )
         assert len(here.llm.bodies) == before
-        other = await command(asking, "replay", name, "--model", "other", "--price", "other=2000/2000")
-        as_json = await command(asking, "replay", name, "--model", "other", "--json")
+        other = await command(asking, "evaluate", name, "--model", "other", "--price", "other=2000/2000")
+        as_json = await command(asking, "evaluate", name, "--model", "other", "--json")
         prompts = Path(settings.state_dir, "careful.toml")
         prompts.write_text('[agent]\nsimple = "Be careful. Answer with one JSON object in the format below."\n')
-        careful = await command(asking, "replay", name, "--model", "demo", "--prompt-set", str(prompts))
+        careful = await command(asking, "evaluate", name, "--model", "demo", "--prompt-set", str(prompts))
         system = here.llm.bodies[-1]["messages"][0]["content"]
         assert here.written == []
     assert (same.code, "identical: 2 LLM requests, 2 calls" in same.out) == (0, True), same
@@ -189,7 +191,7 @@ async def test_the_command_says_what_differs_and_ends_with_one(
 async def test_a_command_that_cannot_be_meant_is_refused(
     arguments: list[str], code: str, environ: dict[str, str]
 ) -> None:
-    told = await command(environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, "replay", *arguments, "--json")
+    told = await command(environ | {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}, "evaluate", *arguments, "--json")
     assert (told.code, told.json["error"]["code"]) == (2, code)
 
 

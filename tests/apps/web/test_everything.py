@@ -81,7 +81,7 @@ NOT_THERE = {
     "doctor": "it checks the machine of whoever serves the page",
     "audit": "the record is checked where its file and the key are; the page of changes shows who did what",
     "prune": "it removes stored values for everybody, after a question in the terminal",
-    "replay": "it may ask an LLM hundreds of times, and is for scripts that compare models and prompts",
+    "evaluate": "it may ask an LLM hundreds of times, and is for scripts that compare models and prompts",
     "codec": "it serves the Temporal UI, not people",
     "schema": "it is for editors",
     "mcp servers": "the page of tools shows what they offer; only whoever runs the machine may have them asked again",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from plansurvive.client.cli.app import app
-from plansurvive.client.cli.commands import COMMANDS, imported
+from plansurvive.client.cli.commands import ALIASES, COMMANDS, ELSEWHERE, EXAMPLES, GROUPS, LAST_GROUP, imported
 
 ROOT = Path(__file__).parents[3]
 NOT_FOR_HELP = {"pydantic", "rich", "temporalio", "jsonschema", "yaml", "httpx", "textual", "plansurvive.plans.model"}
@@ -97,10 +99,21 @@ def test_plan_alone_shows_the_help() -> None:
     assert help_of() == help_of("--help")
 
 
-def test_every_command_is_described_by_a_sentence_that_fits() -> None:
-    _, commands = help_of("--help").split("Commands:\n")
-    assert [row for row in commands.splitlines() if not row.endswith(".") or row.endswith("...")] == []
-    assert [row.split()[0] for row in commands.splitlines()] == [command.name for command in app.registered_commands]
+def test_every_command_is_in_one_group_with_a_sentence_that_fits() -> None:
+    text, examples = help_of("--help").split("Examples:\n")
+    rows = [
+        row for group in (*GROUPS, LAST_GROUP) for row in text.split(f"{group}:\n")[1].split("\n\n")[0].splitlines()
+    ]
+    assert [row for row in rows if not row.endswith(".") or row.endswith("...")] == []
+    assert sorted(row.split()[0] for row in rows) == sorted(str(each.name) for each in app.registered_commands)
+    assert [row.split("  ")[1] for row in examples.splitlines()] == list(EXAMPLES)
+
+
+def test_every_group_and_example_names_commands_that_exist() -> None:
+    named = [*chain.from_iterable(GROUPS.values()), *(each.split()[1] for each in EXAMPLES), *ALIASES.values()]
+    assert set(named) <= set(COMMANDS)
+    assert not COMMANDS.keys() & {*ALIASES, *ELSEWHERE}
+    assert {name for text in ELSEWHERE.values() for name in re.findall("`plan ([a-z]+)", text)} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

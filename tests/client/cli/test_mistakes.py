@@ -101,6 +101,7 @@ FILES: dict[str, Mistake] = {
     "a missing file": Mistake("check missing.yaml", "NOT_FOUND: there is no file missing.yaml; check the path"),
     "a directory": Mistake("check .", "NOT_REGULAR: . is a directory; pass a plan file in it"),
     "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn"),
+    "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
     "a misspelt command": Mistake("shwo", "BAD_USAGE: No such command 'shwo'. Did you mean 'show'?"),
     "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID'."),
     "a count that is a word": Mistake(
