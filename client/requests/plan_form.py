@@ -26,6 +26,7 @@ from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem
+from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.plan_files.text import data_of
 from plansurvive.runtime.settings import Settings
 
@@ -69,14 +70,18 @@ class Choices:
     yes: bool = False
     timeout: str = ""
 
-    def flags(self, roots: Roots, plan: Plan | None) -> Flags:
-        """As options of a command. Raises OutsideRoots, PlanError BAD_USAGE."""
+    def flags(self, roots: Roots, plan: Plan | None, default: str = "") -> Flags:
+        """As options of a command. `default`: the workspace if none was typed (`workspace_of`).
+
+        Raises OutsideRoots, PlanError BAD_USAGE.
+        """
         values = dict(filled(plan.inputs, self.inputs).values) if plan is not None else {}
         parallel = self.max_parallel.strip()
         if parallel and not (parallel.isascii() and parallel.isdigit() and 1 <= int(parallel) <= 100):
             raise PlanError("steps at the same time: a number from 1 to 100", "BAD_USAGE")
+        workspace = roots.workspace(self.workspace) or default or None
         return Flags(
-            roots.workspace(self.workspace), self.yes, int(parallel) if parallel else None, self.review, (),
+            workspace, self.yes, int(parallel) if parallel else None, self.review, (),
             self.id.strip() or None, values, timeout=time_limit_of(self.timeout),
         )  # fmt: skip
 
@@ -116,6 +121,8 @@ class Checked:
     waives: list[str]
     inputs: Filled
     """The form of its inputs."""
+    workspace: str = ""
+    """Where it works if no other directory is named."""
     refused: PlanError | None = None
     """Why what was chosen beside the plan cannot be."""
 
@@ -140,15 +147,18 @@ def checked(source: Source, choices: Choices, settings: Settings) -> Checked:
     inputs = filled(plan.inputs, choices.inputs) if plan is not None else Filled([])
     asking: list[Asking] = []
     refused: PlanError | None = None
+    default = workspace_of(source, file, plan, settings)
     if plan is not None and not any(each.severity == "error" for each in problems):
         try:
-            flags = choices.flags(Roots.of(settings), plan)
+            flags = choices.flags(Roots.of(settings), plan, default)
             place = directory_of(file, plan, flags.workspace, settings)
             asking = asking_in(plan, place, tools, settings, approve_all=choices.yes)
         except PlanError as error:
             refused = error
     waives = waived(plan) if plan is not None else []
-    return Checked(source, file, plan, problems, asking, waives, inputs, refused)
+    own = str(file.directory / home_path(plan.workspace)) if plan is not None and plan.workspace is not None else ""
+    shown = own or default or str(Roots.of(settings).paths[0])
+    return Checked(source, file, plan, problems, asking, waives, inputs, shown, refused)
 
 
 def requested(source: Source, choices: Choices, settings: Settings) -> Request:
@@ -160,7 +170,17 @@ def requested(source: Source, choices: Choices, settings: Settings) -> Request:
     wrong = filled(plan.inputs, choices.inputs).problems
     if wrong:
         raise PlanRefused([*problems, *wrong], file)
-    return prepared(file, choices.flags(Roots.of(settings), plan), settings)
+    default = workspace_of(source, file, plan, settings)
+    return prepared(file, choices.flags(Roots.of(settings), plan, default), settings)
+
+
+def workspace_of(source: Source, file: PlanFile, plan: Plan | None, settings: Settings) -> str:
+    """The directory of a plan file, where its steps work unless the plan or PLANS_WORKSPACE names another; else empty.
+
+    On a command line that is the current directory; whoever is at the page does not know that of its server.
+    """
+    named = settings.workspace is not None or (plan is not None and plan.workspace is not None)
+    return str(file.directory) if source.file and not named else ""
 
 
 def pasted(text: str, directory: Path) -> PlanFile:

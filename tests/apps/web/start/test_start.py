@@ -13,6 +13,7 @@ from temporalio.worker import Worker
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client import runs
+from plansurvive.client.requests.plan_form import Choices, Source, checked, requested
 from plansurvive.client.requests.roots import OutsideRoots, Roots
 from plansurvive.client.rpc import ask
 from plansurvive.runtime.server import Server
@@ -120,7 +121,7 @@ async def test_a_request_to_the_llm_leads_to_the_review_of_its_plan_which_waives
 async def test_a_document_of_another_system_becomes_a_plan_to_check(visitor: Visitor) -> None:
     document = "name: CI\non: push\njobs:\n  build:\n    runs-on: ubuntu-latest\n    steps:\n      - run: make\n"
     text = await visitor.post("/start/import", {"document": document}, 200)
-    assert "Made of another system's document" in text
+    assert "Converted from another system's document" in text
     assert "run_command" in text
 
 
@@ -154,6 +155,24 @@ def test_hidden_folders_and_files_without_steps_are_not_listed(settings: Setting
     (workspace / "settings.json").write_text('{"x": 1}')
     (workspace / "a.yaml").write_text(GREET)
     assert [each.name for each in Roots.of(settings).files()] == ["a.yaml"]
+
+
+def test_a_plan_file_works_in_its_own_directory_unless_something_names_another(
+    settings: Settings, workspace: Path
+) -> None:
+    (workspace / "sub").mkdir()
+    file = workspace / "sub" / "list.yaml"
+    file.write_text("steps: [{id: list, tool: list_directory, args: {}}]")
+    source, other = Source(file=str(file)), str(workspace)
+    unset = settings.model_copy(update={"workspace": None, "workspaces": (str(workspace),)})
+    assert checked(source, Choices(), unset).workspace == str(file.parent)
+    assert requested(source, Choices(), unset).flags.workspace == str(file.parent)
+    assert requested(source, Choices(workspace=other), unset).flags.workspace == other
+    assert requested(source, Choices(), settings).flags.workspace is None
+    file.write_text("workspace: work\nsteps: [{id: list, tool: list_directory, args: {}}]")
+    (file.parent / "work").mkdir()
+    assert checked(source, Choices(), unset).workspace == str(file.parent / "work")
+    assert requested(source, Choices(), unset).flags.workspace is None
 
 
 async def test_a_workspace_outside_the_roots_is_refused(visitor: Visitor, tmp_path: Path) -> None:
