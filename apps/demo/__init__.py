@@ -1,1 +1,1 @@
-"""`plan demo`: half a minute in which a plan loses its worker, goes on, asks a person, and is undone."""
+"""`plan demo`: half a minute in which a plan loses its worker, continues, asks a person, and is undone."""

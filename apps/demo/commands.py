@@ -120,13 +120,13 @@ async def _kill(here: Connected) -> None:
         _tell(f"kill -9 {worker.pid}: the worker is gone, with three files under way.")
     another = await ensure_worker(here.settings, here.connection)
     if another is not None:
-        _tell(f"Worker {another.pid} goes on; what was cut off begins again within ten seconds.")
+        _tell(f"Worker {another.pid} continues; what was cut off begins again within ten seconds.")
 
 
 async def _approve(here: Connected, started: Started) -> None:
     await asyncio.sleep(READ_SECONDS)  # what is asked, and the diff, is printed meanwhile
     for item in (await runs.show(here.client, started.plan_id)).pending:
-        _tell("Nobody is at a terminal: the demo approves it.")
+        _tell("There is no terminal to ask at: the demo approves it.")
         choice = Choice(step_id=item.step_id, by="demo").naming(item)
         await runs.decide(here.client, started.plan_id, choice, approved=True)
 
