@@ -13,11 +13,10 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
 from plansurvive.plans.feature import Rules, RuleSet
-from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
-from plansurvive.plans.signatures import Signature, message_digest
+from plansurvive.plans.signatures import Signature
 from plansurvive.workflows import run_check
 
 REFUSED = "its workers refuse it"
@@ -133,16 +132,6 @@ def require_sound(problem: str | None) -> None:
     """Raises InvalidPlan (RUN_INVALID) with the problem of a state that was handed in, if there is one."""
     if problem is not None:
         raise InvalidPlan([Problem(code="RUN_INVALID", message=problem)])
-
-
-def read_changes_request(arguments: Sequence[Any]) -> ChangesRequest:
-    """The argument of ChangesWorkflow. Raises ApplicationError with the code INVALID_PLAN, as its problem says why."""
-    try:
-        sent = only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
-        with schema_errors("CHANGES_SCHEMA"):
-            return ChangesRequest.model_validate({**sent, "message": message_digest(sent)})
-    except InvalidPlan as error:
-        raise invalid(error.problems) from None
 
 
 def only_object(arguments: Sequence[Any], code: str, example: str, one_of: Sequence[str] = ()) -> dict[str, Any]:

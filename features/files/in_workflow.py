@@ -12,16 +12,18 @@ activities (newer servers only).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio import workflow
 
 from plansurvive.features.files.undo_rules import of_all_attempts
-from plansurvive.plans.errors import PlanError
+from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
+from plansurvive.plans.signatures import message_digest
 from plansurvive.workflows import policies
-from plansurvive.workflows.inputs import read_changes_request
+from plansurvive.workflows.inputs import invalid, only_object, schema_errors
 
 
 @workflow.defn(name="ChangesWorkflow", failure_exception_types=[PlanError, ValidationError])
@@ -31,7 +33,7 @@ class ChangesWorkflow:
     @workflow.run
     async def run(self, *arguments: Any) -> dict[str, Any]:
         """Returns the merged ChangesReport of all queues. Raises InvalidPlan for a malformed request."""
-        request = read_changes_request(arguments)
+        request = _read(arguments)
         if not request.undo or request.dry_run:
             return (await self._ask(request)).model_dump(mode="json")
         trial = await self._ask(request.model_copy(update={"dry_run": True}))
@@ -63,6 +65,16 @@ class ChangesWorkflow:
                 }
             )
         return merged
+
+
+def _read(arguments: Sequence[Any]) -> ChangesRequest:
+    """Raises ApplicationError with the code INVALID_PLAN, as its problem says why."""
+    try:
+        sent = only_object(arguments, "CHANGES_SCHEMA", '{"planId": "...", "undo": false}')
+        with schema_errors("CHANGES_SCHEMA"):
+            return ChangesRequest.model_validate({**sent, "message": message_digest(sent)})
+    except InvalidPlan as error:
+        raise invalid(error.problems) from None
 
 
 IN_RUN = None
