@@ -61,6 +61,8 @@ class Message:
     """Of an update: the method of the same arguments that raises PlanError for what leaves no trace in history."""
     max_bytes: int = MAX_BYTES
     """Longer ones are refused."""
+    early: bool = False
+    """Of a signal: one that comes before the features of the run are known does not wait (`InRun.early`)."""
     feature: str = ""
     method: str = ""
 
@@ -75,10 +77,11 @@ class Message:
 
 
 def signal(
-    name: str, reads: type[Value], description: str, *, signed: bool = False, max_bytes: int = MAX_BYTES
-) -> Callable[[Method], Method]:
+    name: str, reads: type[Value], description: str, *,
+    signed: bool = False, max_bytes: int = MAX_BYTES, early: bool = False,
+) -> Callable[[Method], Method]:  # fmt: skip
     """Declares a method of an `InRun` as the handler of a signal."""
-    return Message("signal", name, description, reads, signed, max_bytes=max_bytes).handled_by
+    return Message("signal", name, description, reads, signed, max_bytes=max_bytes, early=early).handled_by
 
 
 def update(
@@ -115,6 +118,13 @@ class InRun:
     @classmethod
     async def refused(cls, run: Run, facts: Facts, problems: Sequence[Problem]) -> None:
         """The worker refuses the plan, which never begins. `facts`: of that worker. Example: `notify` says so."""
+
+    @classmethod
+    def early(cls, execution: Execution, message: Any) -> None:
+        """A signal that was declared as `early` has come, and the features of the run are not known yet.
+
+        Example: a child plan that waits for a worker to check it leaves a host that is lost.
+        """
 
     def in_steps(self) -> Sequence[InSteps]:
         """What it does with steps. Examples: `waiting` asks questions, `planning` has the LLM recover what failed."""
@@ -244,6 +254,10 @@ class Features:
         made = [kind(execution) for kind in self.in_run if kind.feature in names]
         execution.ask([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
+
+    def early(self, execution: Execution, message: Message, value: Value) -> None:
+        """Hand a signal to its feature, of which there is nothing in the run yet."""
+        next(kind for kind in self.in_run if kind.feature == message.feature).early(execution, value)
 
     @property
     def of_agents(self) -> Features:

@@ -80,7 +80,7 @@ class MessageHandlers:
 
     def signalled(self, message: Message, arguments: Sequence[Any]) -> None:
         """Take a signal of a feature; a refusal becomes a log entry."""
-        if self._hears or self._invalid:
+        if self._hears or self._invalid or message.early:
             self._take(message, arguments)
         else:
             self._early = (*self._early, (message, arguments))
@@ -90,7 +90,10 @@ class MessageHandlers:
             value = message.read(arguments)  # what cannot be read is no use of its signature
             if message.signed:
                 signed.take(self._started().run, message.name, arguments)
-            self._collaborators.handle(message, message.method, value)
+            if message.early and not self._hears:
+                self.features.early(self._started(), message, value)
+            else:
+                self._collaborators.handle(message, message.method, value)
 
         self._try(message.name, step_of(arguments), arguments, act)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plansurvive.features.children.handles import Handles
 from plansurvive.features.children.messages import PlaceNews, PlaceReport
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.reporter import Reporter
@@ -23,10 +22,17 @@ class Guest(InRun):
 
     def __init__(self, execution: Execution) -> None:
         super().__init__(execution)
-        self._place = SharedPlace(execution.schedule, Handles())
-        execution.place = self._place
+        self._place = SharedPlace.of(execution)
 
-    @signal("place", PlaceNews, "Sent by the plan of an agent or a child plan: leave the host, or where the files are.")
+    @classmethod
+    def early(cls, execution: Execution, message: PlaceNews) -> None:
+        """Leave the host, or take over where the files are: the plan above waits for nobody to be checked."""
+        SharedPlace.of(execution).told(message)
+
+    @signal(
+        "place", PlaceNews, "Sent by the plan of an agent or a child plan: leave the host, or where the files are.",
+        early=True,
+    )  # fmt: skip
     def place(self, message: PlaceNews) -> None:
         """Sent by the plan of an agent or a child plan that works at its host (docs/scaling.md#a-workspace-each): leave
         the place with this token, and say so; or where the files are now; or why they could not be moved.
@@ -50,8 +56,7 @@ class Children(Guest):
     def __init__(self, execution: Execution) -> None:
         super().__init__(execution)
         self._reporter = Reporter()
-        self._steps = ChildSteps(execution.schedule, lambda *about: execution.in_steps.exceeds(*about))
-        execution.place = self._place = self._steps.place
+        self._steps = ChildSteps(execution.schedule, self._place, lambda *about: execution.in_steps.exceeds(*about))
 
     def in_steps(self) -> Sequence[InSteps]:
         """Agents and plans."""

@@ -34,6 +34,7 @@ from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.workflows import hosts
+from plansurvive.workflows.execution import Execution
 
 NEWS, REPORT = "place", "place_report"
 """Signals: of a plan to its children, and of a child to its plan."""
@@ -42,6 +43,13 @@ NO_HOST = "NO_HOST"
 
 class SharedPlace(hosts.Place):
     """The place of one Run's files: moves it with its children, or has the plan above do that."""
+
+    @classmethod
+    def of(cls, execution: Execution) -> SharedPlace:
+        """That of the run; there is one from the first news of it on, which may come before the run is checked."""
+        if not isinstance(execution.place, cls):
+            execution.place = cls(execution.schedule, Handles())
+        return execution.place
 
     def __init__(self, schedule: Schedule, handles: Handles) -> None:
         super().__init__(schedule.run)

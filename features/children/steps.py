@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from temporalio import workflow
 
-from plansurvive.features.children.handles import Handles
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.plans import ChildPlans
 from plansurvive.features.children.requests import ChildRequests
@@ -29,11 +28,10 @@ class ChildSteps(InSteps):
 
     tools = (PLAN,)
 
-    def __init__(self, schedule: Schedule, exceeds: Callable[[str, Permission], None]) -> None:
+    def __init__(self, schedule: Schedule, place: SharedPlace, exceeds: Callable[[str, Permission], None]) -> None:
         """`exceeds`: see `InSteps.exceeds`."""
-        self._schedule, self._handles = schedule, Handles()
-        self.place = SharedPlace(schedule, self._handles)
-        self.plans = ChildPlans(schedule, self._handles, self.place)
+        self._schedule, self._handles = schedule, place.handles
+        self.plans = ChildPlans(schedule, self._handles, place)
         self._requests = ChildRequests(schedule, self._handles, exceeds)
 
     def start(self, step: Step, args: Mapping[str, Any]) -> asyncio.Task[dict[str, Any]]:

@@ -164,6 +164,25 @@ async def test_a_child_that_is_told_to_leave_counts_nothing_more_of_the_old_plac
 
 
 @pytest.mark.slow
+async def test_a_plan_moves_while_a_child_waits_for_a_worker_to_check_it(machines: Machines, plans: Plans) -> None:
+    """The child does not know its features yet, and must answer all the same: its plan waits for that."""
+    unchecked = inner("one", {**work("x"), "queue": "nobody-serves-it"})
+    async with machines.up("first"):
+        plan = await plans.start([unchecked, write("a"), write("gate", "a", **ASKS)])
+        child = await begun(plan, "one")
+        await plan.until_asked("gate")
+    async with machines.up("second"):
+        await plan.approve("gate")
+        view = await plan.until(lambda view: step(view, "gate")["status"] == "completed", "it has moved")
+        inside = await child.handle.query("state")
+        await plan.handle.cancel()
+        await plan.ended()
+    assert (view["host"]["name"], inside["host"]["name"]) == ("second", "second")
+    assert "status" not in inside, "it is a draft still"
+    assert machines.files("second") == {"a.txt": "a", "gate.txt": "gate"}
+
+
+@pytest.mark.slow
 async def test_a_call_of_a_child_that_must_not_be_repeated_is_in_doubt_when_the_host_is_lost(
     machines: Machines, plans: Plans
 ) -> None:
