@@ -22,6 +22,7 @@ from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
+from plansurvive.workflows.inputs import is_carried
 
 _ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
 Seam = TypeVar("Seam")
@@ -111,6 +112,8 @@ class InRun:
     feature: ClassVar[str]
     of_agents: ClassVar[bool | type[InRun]] = True
     """Whether agents have it as well as plans; or what they have in its place."""
+    of_one_run: ClassVar[bool] = False
+    """Its part of a run is of this run alone: one that resumes or reruns it begins without. Example: a held lock."""
 
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
@@ -251,7 +254,12 @@ class Features:
             raise FeatureMissing(missing)
         execution.schedule.rules = RuleSet([each for each in self.rules if each.name in names])
         execution.run.language = Language.of(self.languages[name] for name in names if name in self.languages)
-        made = [kind(execution) for kind in self.in_run if kind.feature in names]
+        kinds = [kind for kind in self.in_run if kind.feature in names]
+        if execution.run.resumes and not is_carried():
+            for kind in kinds:
+                if kind.of_one_run:
+                    execution.run.parts.pop(kind.feature, None)
+        made = [kind(execution) for kind in kinds]
         execution.ask([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
 

@@ -26,6 +26,7 @@ class WorkspaceLock(InRun):
     """The lock of one run of a workflow. What it knows is in the run's part: continue-as-new keeps it."""
 
     feature = "locks"
+    of_one_run = True
 
     def __init__(self, execution: Execution) -> None:
         super().__init__(execution)

@@ -39,11 +39,12 @@ class LockBook(State):
     def ask(self, request: LockRequest) -> bool:
         """Put a plan at the end of the line. False if it is in it already, or the line is full.
 
-        A plan that asks again is told again: it may not have heard.
+        A plan that asks again is told again: it may not have heard. A plan that was reset asks with another token, and
+        keeps its turn, else it would wait for the lock that it holds itself.
         """
         for place in self.line:
-            if place.asked.token == request.token and place.asked == request:
-                place.told = None
+            if (place.asked.workflow_id, place.asked.run_id) == (request.workflow_id, request.run_id):
+                place.asked, place.told = request, None
                 return False
         if len(self.line) >= MOST:
             return False

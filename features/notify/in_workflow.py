@@ -41,6 +41,7 @@ class Teller(InRun):
     """Hands over the news of one run of a workflow."""
 
     feature = "notify"
+    of_one_run = True
 
     def __init__(self, execution: Execution) -> None:
         super().__init__(execution)

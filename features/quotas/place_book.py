@@ -29,12 +29,13 @@ class PlaceBook(State):
     def ask(self, request: PlaceRequest) -> bool:
         """Put a plan at the end of the line. False if it is in it already, or the line is full.
 
-        A plan that asks again is told again: it may not have heard.
+        A plan that asks again is told again: it may not have heard. A plan that was reset asks with another token, and
+        keeps its turn, else it would wait for the place that it has itself.
         """
         self.label, self.most = request.label, request.most
         for each in self.line:
-            if each.request.token == request.token:
-                each.told = False
+            if each.request.token == request.token or _is_reset(each.request, request):
+                each.request, each.told = request, False
                 return False
         if len(self.line) >= MOST:
             return False
@@ -73,6 +74,10 @@ class PlaceBook(State):
         waiting = [each.request.workflow_id for each in self.line if not each.held]
         running = [each.workflow_id for each in self.holders]
         return QuotaRow(label=self.label, most=self.most, running=running, waiting=waiting)
+
+
+def _is_reset(one: PlaceRequest, other: PlaceRequest) -> bool:
+    return (one.workflow_id, one.run_id) == (other.workflow_id, other.run_id)
 
 
 def _is_of(each: Asked, message: PlaceRelease) -> bool:

@@ -12,6 +12,7 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
+from plansurvive.client import resume
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started, work
@@ -279,6 +280,24 @@ async def test_every_end_is_said_with_its_reason(
     }
     assert event["type"].endswith(end.replace("refused", "failed"))
     assert wanted[end] in event["data"]["items"][0]["text"]
+
+
+async def test_a_resumed_plan_says_what_it_asks_and_how_it_ends(
+    idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
+) -> None:
+    async with make_worker(notify=targets):
+        first = await idle.start([work("a", **ASKS), work("b", "a")], notify="hook")
+        await said(hook)
+        await first.deny("a")
+        await first.ended()
+        before = [event["type"].rpartition(".")[2] for event in await said(hook, 2)]
+        assert before[0] == "awaiting"
+        again = Started(idle.client, (await resume.resume(idle.client, first.id)).workflow_id)
+        await again.until_asked("a")
+        await said(hook, 3)
+        await again.approve("a")
+        assert (await again.ended())["status"] == "completed"
+        assert [event["type"].rpartition(".")[2] for event in await said(hook, 4)][2:] == ["awaiting", "completed"]
 
 
 @pytest.mark.slow

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from plansurvive.client import resume, runs
 from plansurvive.features.locks.rules import key_of
 from tests.driving import WAITS, Plans, Started, View, statuses, work
 from tests.waiting import until
+from tests.workflows.test_signed_again import newest, reset, tasks_of
 
 ALONE: dict[str, Any] = {"workspaceLock": True}
 
@@ -101,3 +103,30 @@ async def test_continue_as_new_keeps_the_lock_and_the_place_in_the_line(plans: P
 async def _is_free(plans: Plans) -> bool:
     status = (await plans.client.get_workflow_handle(key_of(str(plans.workspace))).describe()).status
     return status is not None and status.name == "COMPLETED"
+
+
+async def test_a_resumed_plan_asks_for_its_workspace_again_behind_those_that_wait(plans: Plans) -> None:
+    first = await plans.start([work("first", args=WAITS), work("last", "first")], **ALONE)
+    await first.until_status("first", "running")
+    second = await waiting(plans, work("second", requiresApproval=True))
+    await runs.interrupt(plans.client, first.id)
+    plans.go()
+    assert (await first.ended())["status"] == "cancelled"
+    await second.until_asked("second")
+    again = Started(plans.client, (await resume.resume(plans.client, first.id)).workflow_id)
+    view = await again.until(lambda view: view.get("notices", {}).get("locks", {}).get("planId"), "it waits")
+    assert statuses(view)["last"] == "ready"
+    await second.approve("second")
+    assert (await again.ended())["status"] == "completed"
+    assert [line[1] for line in plans.ledger if line[0] == "start"] == ["first", "second", "last"]
+
+
+@pytest.mark.on_server("resets")
+async def test_a_plan_that_is_reset_does_not_wait_for_the_lock_that_it_holds(plans: Plans) -> None:
+    first = await holding(plans)
+    second = await waiting(plans)
+    await reset(first, tasks_of(await newest(first))[0])
+    await first.until_status("first", "running")
+    plans.go()
+    for plan in (first, second):
+        assert (await plan.ended())["status"] == "completed"

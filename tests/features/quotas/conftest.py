@@ -36,3 +36,9 @@ async def plans(
     assert quotas
     async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
         yield Plans(temporal_client, queue, workspace)
+
+
+@pytest.fixture
+def idle(temporal_client: Client, queue: str, workspace: Path) -> Plans:
+    """Plans without a worker."""
+    return Plans(temporal_client, queue, workspace)
