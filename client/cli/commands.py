@@ -36,13 +36,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "deny": ("control:deny", "Deny a step: it is skipped, and its dependents are blocked."),
     "begin": ("control:begin", "End the review of a plan: it starts, or continues."),
     "review": ("review:review", "Review a plan: edit it, begin it, approve its steps."),
-    "edit": ("edit:edit", "Edit steps that have not started, or the plan itself."),
-    "add": ("edit:add", "Add a step."),
-    "remove": ("edit:remove", "Remove a step that no other step depends on."),
-    "move": ("edit:move", "Move a step behind another one in the list."),
-    "skip": ("edit:skip", "Skip a step."),
-    "unskip": ("edit:unskip", "Undo a skip."),
-    "regenerate": ("edit:regenerate", "Have the LLM revise the steps that have not started."),
     "pause": ("control:pause", "Pause a plan; running steps continue."),
     "unpause": ("control:unpause", "Continue a paused plan."),
     "clear-session": (

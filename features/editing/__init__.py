@@ -4,4 +4,11 @@ in_workflow: the update `edit`; all edits of a message or none, as `plans.execut
 """
 
 REACHES_OUT = False
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS = {
+    "edit": ("commands:edit", "Edit steps that have not started, or the plan itself."),
+    "add": ("commands:add", "Add a step."),
+    "remove": ("commands:remove", "Remove a step that no other step depends on."),
+    "move": ("commands:move", "Move a step behind another one in the list."),
+    "skip": ("commands:skip", "Skip a step."),
+    "unskip": ("commands:unskip", "Undo a skip."),
+}

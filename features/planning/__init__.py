@@ -6,4 +6,6 @@ control_flow, earlier_calls: what it is asked; asking: sends it.
 """
 
 REACHES_OUT = False
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS = {
+    "regenerate": ("commands:regenerate", "Have the LLM revise the steps that have not started."),
+}

@@ -1,4 +1,4 @@
-"""Commands that change a plan: edit, add, remove, move, skip, unskip, regenerate. Each prints the diff."""
+"""Commands that change a plan: edit, add, remove, move, skip, unskip. Each prints the diff."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from plansurvive.client import edits as editing
-from plansurvive.client.cli import output, session
+from plansurvive.client.cli import session
+from plansurvive.client.cli.edited import Expect, report
 from plansurvive.client.cli.options import AsJson, By, Comment, Id, Step, complete_step
-from plansurvive.client.cli.session import Connected, who
-from plansurvive.client.differences.plan_diff import PlanDiff
-from plansurvive.client.differences.plan_rows import plan_rows
-from plansurvive.client.edits import Edited
-from plansurvive.client.ids import plan_id
+from plansurvive.client.cli.session import who
 from plansurvive.client.plan_file import load
-from plansurvive.client.requests.llm import require_llm_of
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
 
-Expect = Annotated[
-    int | None, typer.Option("--expect-version", metavar="N", help="Fail if the plan is at another version.")
-]
 Sets = Annotated[
     list[str],
     typer.Option(
@@ -105,43 +98,11 @@ def unskip(
     _apply(plan, [UnskipStep(op="unskip", step_id=step)], by, comment, expect, as_json)
 
 
-def regenerate(
-    plan: Id,
-    feedback: Annotated[str, typer.Argument(metavar="FEEDBACK", help="What the LLM should change.")],
-    by: By = None,
-    expect: Expect = None,
-    as_json: AsJson = False,
-) -> None:
-    """Have the LLM revise the steps that have not started. The plan is in review until `plan begin`."""
-    if not feedback.strip():
-        raise PlanError("the feedback is empty; say what the LLM should change", "BAD_REQUEST")
-
-    async def ask(here: Connected) -> tuple[Edited, PlanDiff]:
-        await require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
-        return await editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
-
-    found, diff = session.run(ask, starts=True)
-    _report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])
-    if not as_json:
-        name = plan_id(plan)
-        output.say(f"The plan is in review.\n  review  plan review {name}\n  begin   plan begin {name}")
-
-
 def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:
     found = session.run(
         lambda here: editing.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
     )
-    _report(plan, found, as_json)
-
-
-def _report(plan: str, edited: Edited, as_json: bool, rows: list[str] | None = None) -> None:
-    if as_json:
-        output.show_json({"planId": plan_id(plan), **edited.model_dump(mode="json")})
-    else:
-        told = [f"  {row}" for row in rows or edited.diff]
-        output.show("\n".join([f"{plan_id(plan)}: version {edited.version}", *told]))
-        for warning in edited.warnings:
-            output.say(f"Warning: {warning}")
+    report(plan, found, as_json)
 
 
 def _set(text: str) -> SetField:
