@@ -184,8 +184,8 @@ class InWorker:
         """Its layer around attempts of these tools; None if it has none, or nothing is set that needs it."""
         return None
 
-    def facts(self) -> Part | None:
-        """What the plans of this worker need to know, recorded once per plan as a part of its facts."""
+    def facts(self, _: CheckRequest) -> Part | None:
+        """What a plan of this worker needs to know, recorded once per plan as a part of its facts."""
         return None
 
     def unproven(self, request: ChangesRequest) -> str | None:  # noqa: ARG002
@@ -302,9 +302,9 @@ class WorkerFeatures:
         said = [why for each in self.in_worker if (why := each.unproven(request)) is not None]
         return next((why for why in said if why), "") if said else "no feature of this worker verifies signatures"
 
-    def facts(self) -> dict[str, Part]:
+    def facts(self, request: CheckRequest) -> dict[str, Part]:
         """The parts of the facts of a plan. Raises SettingError."""
-        parts = [part for each in self.in_worker if (part := each.facts()) is not None]
+        parts = [part for each in self.in_worker if (part := each.facts(request)) is not None]
         return {part.feature: part for part in parts}
 
 

@@ -34,7 +34,6 @@ from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime.connect import storage_of
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.state_key import public_key
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 
@@ -139,7 +138,7 @@ def _checker(
         default_workspace=str(settings.workspace) if settings.workspace else None,
         rules=WorkspaceRules.of(settings),
         strict_approvals=settings.approvals == "strict",
-        decision_key=public_key(settings),
+        must_sign=settings.decisions == "signed",
         search_attributes=indexed,
         keeps_summaries=True,
         state_dir=settings.state_dir,

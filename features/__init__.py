@@ -6,6 +6,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `rules`: `RULES`, a `plans.feature.Rules`
 - `language`: `LANGUAGE`, a `plans.definition.language.Language`: words, and checks of steps
 - `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own
+- `in_admission`: `ADMISSION`, a subclass of `workflows.admission.Admission`: who may start and decide
 - `settings`: `SETTINGS`, a subclass of `runtime.feature_settings.FeatureSettings`
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it

@@ -254,11 +254,8 @@ class Facts(Parted, Value):
         default_factory=dict, description="Specs of the tools this plan uses, or of all."
     )
     all_tools: bool = Field(default=False, description="Whether `tools` holds all of the worker's tools.")
-    schedule_since: int | None = Field(
-        default=0, description="When signatures of its schedule count: ms since 1970; null: it was started before."
-    )
-    decision_key: str = Field(
-        default="", description="Public key that must have signed starts and decisions; empty: they need no signature."
+    must_sign: bool = Field(
+        default=False, description="PLANS_DECISIONS=signed: starts and decisions count only if a feature verifies them."
     )
     workspace: str = Field(default="", description="Absolute directory of steps without a task queue of their own.")
     workspaces: dict[str, str] = Field(default_factory=dict, description="Workspace by task queue.")

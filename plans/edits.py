@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 
 MAX_BYTES = 262_144
 """Maximum size of an edit message, in bytes of JSON."""

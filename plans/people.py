@@ -26,7 +26,7 @@ class Spoken(Protocol):
 
 def is_verified(run: Run, message: Spoken) -> bool:
     """Whether the name counts as verified: without signatures, anybody who reaches the server could claim it."""
-    return message.verified and bool(run.facts.decision_key)
+    return message.verified and run.facts.must_sign
 
 
 def who_of(run: Run, message: Spoken) -> str:

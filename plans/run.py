@@ -34,7 +34,6 @@ from plansurvive.plans.model.shares import Fairness, Priority
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.parts import Parted
 from plansurvive.plans.receipts import Receipts
-from plansurvive.plans.signatures import Signatures
 from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
 from plansurvive.plans.usage import Ledger
 
@@ -167,9 +166,6 @@ class Run(Parted, State):
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
-    signatures: Signatures = Field(default_factory=Signatures, description="Signed messages that were honoured.")
-    nonce: str = Field(default="", description="What messages are signed for: of the first run, or of the last reset.")
-    reset: bool = Field(default=False, description="The run was reset, and what was decided before is still in it.")
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
     parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")

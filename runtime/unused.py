@@ -17,6 +17,8 @@ class Unused(NamedTuple):
     files: Callable[[Settings], Iterable[Path]]
     age: Callable[[Settings], float]
     """Seconds since the last use, after which they go."""
+    are_records: bool = False
+    """They are counted among the records; else among the results of earlier runs."""
 
 
 class Records(NamedTuple):

@@ -54,7 +54,7 @@ from temporalio.worker import (
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 from temporalio.workflow import Info
 
-from plansurvive.plans.signatures import SEED_OF_START
+from plansurvive.plans.signature import SEED_OF_START
 from plansurvive.runtime.service.early_events import EarlyEvents, Evictions
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.task_queues import Neighbours

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -49,7 +49,7 @@ from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.step_call import StepCall, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
-from plansurvive.workflows import hosts, list_items, signed, timers, tool_call
+from plansurvive.workflows import hosts, list_items, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
@@ -66,6 +66,8 @@ class Execution:
         self.in_steps, self.place = AllInSteps(), hosts.Place(run)
         self._sent, self.rest = 0, timers.Rest()
         self._seen = -1
+        self.before_turn: Callable[[], None] = lambda: None
+        """Set by the workflow: `Admission.turn`."""
 
     @property
     def in_flight(self) -> list[str]:
@@ -91,7 +93,7 @@ class Execution:
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
         self._sent = 0
-        signed.after_reset(self.run)
+        self.before_turn()
         self.rest.end()
         while self._finished:
             self._take(*self._finished.popleft())

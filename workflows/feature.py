@@ -20,6 +20,7 @@ from plansurvive.plans.execution.messages import MAX_BYTES, read
 from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
+from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps
 from plansurvive.workflows.inputs import is_carried
@@ -241,6 +242,8 @@ class Features:
     """All features of the worker, those without a side in pure or workflow code included."""
     rules: tuple[Rules, ...] = ()
     in_run: tuple[type[InRun], ...] = ()
+    admission: type[Admission] = Admission
+    """Who may start and decide, where that must be signed."""
     languages: Mapping[str, Language] = field(default_factory=dict)
     """What they add to the language of plans, by name."""
 

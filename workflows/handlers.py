@@ -36,7 +36,8 @@ from plansurvive.plans.people import who_of
 from plansurvive.plans.run import ENDED, Run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.workflows import completion, signed
+from plansurvive.workflows import completion
+from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import Collaborators, Features, Message
 from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
@@ -56,6 +57,7 @@ class MessageHandlers:
     features: ClassVar[Features] = Features()
     _execution: Execution | None = None
     _collaborators = Collaborators()
+    _admission: Admission
     _invalid: Sequence[Problem] = ()
     _signals = 0
     _hears = False
@@ -73,6 +75,15 @@ class MessageHandlers:
         for message, arguments in early:
             self._take(message, arguments)
 
+    def _opened(self, arguments: Sequence[Any]) -> None:
+        """Once there is a run: who may start it, and decide in it. Raises InvalidPlan."""
+        self._admission = self.features.admission(self._started().run, arguments)
+        self._started().before_turn = self._admission.turn
+
+    def _admitted(self) -> Admission:
+        self._started()  # it raises where there is none
+        return self._admission
+
     def _started(self) -> Execution:
         if self._execution is None:
             raise invalid(self._invalid)
@@ -89,7 +100,7 @@ class MessageHandlers:
         def act() -> None:
             value = message.read(arguments)  # what cannot be read is no use of its signature
             if message.signed:
-                signed.take(self._started().run, message.name, arguments)
+                self._admitted().take(message.name, arguments)
             if message.early and not self._hears:
                 self.features.early(self._started(), message, value)
             else:
@@ -106,7 +117,7 @@ class MessageHandlers:
             _require_open(run)
             value = message.read(arguments)
             if message.signed:
-                signed.take(run, message.name, arguments)
+                self._admitted().take(message.name, arguments)
             answer = self._collaborators.handle(message, message.method, value)
             return await answer if isinstance(answer, Awaitable) else answer
         except PlanError as error:
@@ -120,7 +131,7 @@ class MessageHandlers:
             _require_open(run)
             value = message.read(arguments)
             if message.signed:
-                signed.check(run, message.name, arguments)
+                self._admitted().check(message.name, arguments)
             if message.validator and self._hears:
                 self._collaborators.handle(message, message.validator, value)
         except PlanError as error:
@@ -239,7 +250,7 @@ class MessageHandlers:
         """
         require_stored(arguments)
         message = read(Decide, arguments)
-        signed.take(self._started().run, "decide", arguments)
+        self._admitted().take("decide", arguments)
         return patterns.decide(self._started().run, message, workflow.now(), "update")
 
     @decide.validator
@@ -248,7 +259,7 @@ class MessageHandlers:
             run = self._started().run
             _require_open(run)
             message = read(Decide, arguments)
-            signed.check(run, "decide", arguments)
+            self._admitted().check("decide", arguments)
             patterns.check(run, message)
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
@@ -263,7 +274,7 @@ class MessageHandlers:
         require_stored(arguments)
         message = read(ControlPlan, arguments)
         if message.action in _SIGNED:
-            signed.take(self._started().run, "control", arguments)
+            self._admitted().take("control", arguments)
         text = self._control(message.action, message)
         return {"action": message.action, "text": text, "status": self._started().run.status.value}
 
@@ -274,7 +285,7 @@ class MessageHandlers:
             run = self._started().run
             message = read(ControlPlan, arguments)
             if message.action in _SIGNED:
-                signed.check(run, "control", arguments)
+                self._admitted().check("control", arguments)
             check_control(run, message.action, message.version, above=message.above)
         except PlanError as error:
             raise refusal(error, run) from error
@@ -348,14 +359,14 @@ class MessageHandlers:
 
     def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
         message, run = read(kind, arguments), self._started().run
-        signed.take(run, "decide", arguments, name)
+        self._admitted().take("decide", arguments, name)
         patterns.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
         def act() -> None:
             message = read(Control, arguments, optional=True)
             if action in _SIGNED:
-                signed.take(self._started().run, "control", arguments, action)
+                self._admitted().take("control", arguments, action)
             self._control(action, message)
 
         self._try(action, None, arguments, act)

@@ -16,7 +16,7 @@ from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.workflows import run_check
 
 REFUSED = "its workers refuse it"

@@ -28,7 +28,7 @@ from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown, queries
 from plansurvive.plans.views.nested.standing import folded_ids
-from plansurvive.workflows import completion, hosts, resume_check, search_attributes, signed
+from plansurvive.workflows import completion, hosts, resume_check, search_attributes
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
@@ -49,7 +49,7 @@ class PlanWorkflow(MessageHandlers):
         self._resumed = self._is_over = False
         try:
             self._open(read_request(arguments, self.features.rules))
-            self._proof = signed.opened(self._started().run, *signed.proof_of(arguments))
+            self._opened(arguments)
         except InvalidPlan as error:
             self._invalid = error.problems
         for argument in arguments:
@@ -68,7 +68,7 @@ class PlanWorkflow(MessageHandlers):
         if run.status is not PlanStatus.DRAFT:
             self._gather()
             self._hear()
-        self._watch = asyncio.create_task(signed.watch(run, self._proof.was_reset))
+        self._watch = asyncio.create_task(self._admission.watch())
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
         while not is_over:
@@ -135,7 +135,7 @@ class PlanWorkflow(MessageHandlers):
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
-        all_tools, signature = run.options.review or bool(own), self._proof.signature
+        all_tools, signature = run.options.review or bool(own), self._admission.signature
         facts = await facts_about(run, run.plan, all_tools=all_tools, signature=signature)
         problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
         if errors(problems):
@@ -144,7 +144,7 @@ class PlanWorkflow(MessageHandlers):
         self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         self._started().schedule.rules.checked(run, workflow.now())
-        signed.judge(run, self._proof)
+        self._admission.judge()
         self._hear()
         if run.resumes:
             await resume_check.compare_files(run)
@@ -170,12 +170,12 @@ class PlanWorkflow(MessageHandlers):
         """Have a feature write the plan. It then goes into review, unless it is valid and no review was asked for."""
         execution = self._started()
         run = execution.run
-        facts = await facts_about(run, None, all_tools=True, signature=self._proof.signature)
+        facts = await facts_about(run, None, all_tools=True, signature=self._admission.signature)
         if errors(facts.problems):
             raise await self._refused(facts, facts.problems)
         run.facts = await hosts.at_home(run, facts)
         self._gather()
-        signed.judge(run, self._proof)
+        self._admission.judge()
         self._hear()
         self._publish()
         if not await self._collaborators.write():
@@ -254,7 +254,7 @@ class PlanWorkflow(MessageHandlers):
         await self._collaborators.resting()
         argument = carried(self._started().run)
         self._is_over = True
-        workflow.continue_as_new(args=[argument], memo=signed.memo_of(self._started().run))
+        workflow.continue_as_new(args=[argument], memo=self._admission.memo())
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()

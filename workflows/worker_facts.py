@@ -18,7 +18,7 @@ from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.tool_spec import joined
 from plansurvive.plans.run import Run, own_steps
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
 

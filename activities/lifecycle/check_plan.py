@@ -18,7 +18,6 @@ from plansurvive.activities.workspace.allowed import REFUSED, WorkspaceRules
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
-from plansurvive.plans import signatures
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.template_calls import template_problems
@@ -28,7 +27,6 @@ from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.flow.batches.split import is_split
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
-from plansurvive.runtime import schedule_book
 from plansurvive.runtime.home_paths import home_path
 
 
@@ -41,7 +39,8 @@ class PlanChecker:
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
     strict_approvals: bool = False
-    decision_key: str = ""
+    must_sign: bool = False
+    """PLANS_DECISIONS=signed."""
     search_attributes: bool | Callable[[], bool] = False
     """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
@@ -95,27 +94,13 @@ class PlanChecker:
             workspace=workspace,
             directories=directories,
             strict_approvals=self.strict_approvals,
-            decision_key=self.decision_key,
-            schedule_since=self._since(request.signature),
+            must_sign=self.must_sign,
             search_attributes=self.search_attributes() if callable(self.search_attributes) else self.search_attributes,
             keeps_summaries=self.keeps_summaries,
             own_files=self.own_files and request.queue is None,
             features=list(self.features.names),
-            parts=self.features.facts(),
+            parts=self.features.facts(request),
         )
-
-    def _since(self, signature: str) -> int | None:
-        """From when on signatures of the plan's schedule count; None if the plan's start was used before."""
-        if not self.decision_key or self.state_dir is None or not activity.in_activity():
-            return 0
-        info = activity.info()
-        name, workflow_id = signatures.schedule_of(info.workflow_id or ""), info.workflow_id or ""
-        if not name and not signature:
-            return 0
-        used = workflow_id if name else f"{workflow_id} {signature}"
-        if not schedule_book.is_first(self.state_dir, used, info.workflow_run_id or ""):
-            return None
-        return schedule_book.since(self.state_dir, name) if name else 0
 
     def _workspace(self, request: CheckRequest, own: str | None) -> tuple[str, list[Problem]]:
         """The workspace and its problems. For steps bound to a queue or a host, the setting of its worker wins."""

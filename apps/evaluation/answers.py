@@ -170,10 +170,11 @@ def unbound(facts: Mapping[str, Any]) -> dict[str, Any]:
     left = {name: value for name, value in facts.items() if name not in _REACHES_OUT}
     outside = {each.__name__.rpartition(".")[2] for each in packages() if each.REACHES_OUT}
     left["features"] = [name for name in facts.get("features", ()) if name not in outside]
+    left["parts"] = {name: part for name, part in facts.get("parts", {}).items() if name not in outside}
     return left
 
 
 _REACHES_OUT = frozenset((
-    *("decisionKey", "decision_key", "ownFiles", "own_files"),
+    *("mustSign", "must_sign", "ownFiles", "own_files"),
     *("keepsSummaries", "keeps_summaries", "searchAttributes", "search_attributes"),
 ))  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
+from plansurvive.features.signing import schedule_book
+from plansurvive.features.signing.model import SCHEDULE, SCHEDULE_DAYS, is_by, signed_bytes
 from plansurvive.plans.model import Value
-from plansurvive.plans.signatures import SCHEDULE, SCHEDULE_DAYS, is_by, signature_of, signed_bytes
-from plansurvive.runtime import schedule_book
+from plansurvive.plans.signature import signature_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import public_key
 

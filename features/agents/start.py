@@ -15,7 +15,7 @@ from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
 from plansurvive.plans.model import Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import ENDED, Options, PlanStatus, Status
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.workflows.inputs import is_carried, only_object, own_id, require_sound, schema_errors
 from plansurvive.workflows.run_check import RAISED, odd_values, problems_of, tried_out
 

@@ -33,7 +33,7 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.workflows import hosts, resume_check, search_attributes, signed
+from plansurvive.workflows import hosts, resume_check, search_attributes
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import REFUSED, invalid, require_own_id
@@ -54,7 +54,7 @@ class AgentWorkflow(MessageHandlers):
         self._reporter = reports.Reporter()
         try:
             self._open(read_agent_request(arguments, self.features.rules))
-            self._proof = signed.opened(self._agent.run, *signed.proof_of(arguments))
+            self._opened(arguments)
         except InvalidPlan as error:
             self._invalid = error.problems
 
@@ -64,7 +64,7 @@ class AgentWorkflow(MessageHandlers):
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
         agent.run.created = agent.run.created or workflow.info().workflow_start_time
-        self._watch = asyncio.create_task(signed.watch(agent.run, self._proof.was_reset))
+        self._watch = asyncio.create_task(self._admission.watch())
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()
@@ -94,7 +94,7 @@ class AgentWorkflow(MessageHandlers):
     async def _begin(self) -> None:
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
-        facts = await facts_about(agent.run, None, all_tools=True, signature=self._proof.signature)
+        facts = await facts_about(agent.run, None, all_tools=True, signature=self._admission.signature)
         facts = await hosts.at_home(agent.run, facts)
         if errors(facts.problems):
             agent_run.conclude(agent, "failed", REFUSED, workflow.now())
@@ -102,7 +102,7 @@ class AgentWorkflow(MessageHandlers):
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
         self._gather()
-        signed.judge(agent.run, self._proof)
+        self._admission.judge()
         self._hear()
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())
@@ -261,7 +261,7 @@ class AgentWorkflow(MessageHandlers):
             await self._collaborators.resting()
             agent = agent_run.lightened(self._agent)
             argument = {"agent": agent.model_dump(mode="json", exclude_defaults=True)}
-            workflow.continue_as_new(argument, memo=signed.memo_of(agent.run))
+            workflow.continue_as_new(argument, memo=self._admission.memo())
 
     async def _end(self) -> dict[str, Any]:
         agent = self._agent

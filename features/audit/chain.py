@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plansurvive.features.audit.entries import Act, Entry, Signed, digest_of
+from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.model import Problem
-from plansurvive.plans.signatures import Signature, content_of, is_by
+from plansurvive.plans.signature import Signature
 
 FORM = 1
 """Version of the form of records, to which their hashes are bound."""

@@ -21,8 +21,8 @@ from plansurvive.features.audit.entries import SILENT, Act, digest_of, short
 from plansurvive.features.audit.messages import of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
 from plansurvive.features.audit.signals import RECORDED, Signals
+from plansurvive.features.signing.model import NONCE, nonce_after
 from plansurvive.plans.flow.ids import of_call
-from plansurvive.plans.signatures import NONCE, nonce_after
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
 """What history has of a local activity, and the name that the SDK gives it."""

@@ -20,9 +20,10 @@ from pydantic import ValidationError
 from plansurvive.features.audit.chain import FORM, broken, forged, head
 from plansurvive.features.audit.entries import Entry
 from plansurvive.features.audit.history import Record
+from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
-from plansurvive.plans.signatures import Signature, content_of, is_by
+from plansurvive.plans.signature import Signature
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key

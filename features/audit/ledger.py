@@ -23,8 +23,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from pydantic import Field, ValidationError
 
 from plansurvive.features.audit.entries import digest_of
+from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.model import Problem, Value
-from plansurvive.plans.signatures import Signature, content_of, is_by
+from plansurvive.plans.signature import Signature
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 from plansurvive.runtime.wait import locked

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.features.audit.entries import Signed, digest_of, short
-from plansurvive.features.signing.model import SIGNED_MESSAGES
-from plansurvive.plans.signatures import ADDED, FIELD, SCHEDULE, START, message_digest, schedule_of, signature_of
+from plansurvive.features.signing.model import ADDED, SCHEDULE, SIGNED_MESSAGES, START, schedule_of
+from plansurvive.plans.signature import FIELD, message_digest, signature_of
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 

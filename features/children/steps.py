@@ -48,7 +48,7 @@ class ChildSteps(InSteps):
 
         Where decisions are signed, the end of a pause needs a signature for each of them, which the client sends.
         """
-        if action == "unpause" and self._schedule.run.facts.decision_key:
+        if action == "unpause" and self._schedule.run.facts.must_sign:
             return
         said = message.model_dump(mode="json", include={"by", "via"}, exclude_defaults=True) | {"above": True}
         for step_id in self._handles:

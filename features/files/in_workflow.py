@@ -21,7 +21,7 @@ from temporalio import workflow
 from plansurvive.features.files.undo_rules import of_all_attempts
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
-from plansurvive.plans.signatures import message_digest
+from plansurvive.plans.signature import message_digest
 from plansurvive.workflows import policies
 from plansurvive.workflows.inputs import invalid, only_object, schema_errors
 

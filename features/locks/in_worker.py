@@ -13,6 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from plansurvive.activities.feature import InWorker
 from plansurvive.features.locks.model import LockRequest, LocksAll
 from plansurvive.features.locks.settings import LockSettings
+from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.parts import Part
 
 RPC_TIMEOUT = timedelta(seconds=5)
@@ -57,7 +58,7 @@ class Worker(InWorker):
         """`lock_workspace` and `has_ended`."""
         return lock_workspace, has_ended
 
-    def facts(self) -> Part | None:
+    def facts(self, _: CheckRequest) -> Part | None:
         """Whether every plan of the worker locks its workspace."""
         return LocksAll(every_plan=True) if self.settings.of(LockSettings).workspace_lock == "all" else None
 

@@ -33,8 +33,8 @@ from plansurvive.features.notify.rules import News
 from plansurvive.features.notify.sent import Sent
 from plansurvive.features.notify.still_waiting import items_of
 from plansurvive.features.notify.targets import Target, each, file_of, key_bytes, read_targets, secret_of
-from plansurvive.features.signing.model import with_signature
-from plansurvive.plans.signatures import FIELD, Signature, is_by, signed_bytes
+from plansurvive.features.signing.model import is_by, signed_bytes, with_signature
+from plansurvive.plans.signature import FIELD, Signature
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.state_key import private_key, public_key

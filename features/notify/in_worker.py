@@ -8,6 +8,7 @@ from plansurvive.activities.feature import InWorker
 from plansurvive.features.notify.deliver import Notifier
 from plansurvive.features.notify.model import MoreRules
 from plansurvive.features.notify.targets import read_targets
+from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.parts import Part
 
 
@@ -20,7 +21,7 @@ class Worker(InWorker):
         """`tell` and `notify`."""
         return Notifier(self.settings, self.fault).activities
 
-    def facts(self) -> Part | None:
+    def facts(self, _: CheckRequest) -> Part | None:
         """The rules for all plans of the worker. Raises SettingError."""
         rules = read_targets(self.settings).default
         return MoreRules(rules=rules) if rules else None

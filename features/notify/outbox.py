@@ -16,7 +16,7 @@ from pydantic import AwareDatetime, Field
 from plansurvive.features.notify.rules import News, Waiting
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.notify import Event, NotifyRule
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.plans.step_state import State
 
 WINDOW = timedelta(seconds=1)

@@ -20,7 +20,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, PlanId, Step, Value
 from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
 from plansurvive.plans.run import ENDED, PlanStatus, Run
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.plans.step_state import Status, StepState
 
 AT_ONCE = 100

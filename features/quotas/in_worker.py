@@ -14,6 +14,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from plansurvive.activities.feature import InWorker
 from plansurvive.features.quotas.model import PlaceRequest, Quotas
 from plansurvive.features.quotas.quotas_file import read_quotas
+from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.settings import Settings
 
@@ -75,7 +76,7 @@ class Worker(InWorker):
         """`ask_for_place` and `ended_of_quota`."""
         return ask_for_place, ended_of_quota
 
-    def facts(self) -> Part | None:
+    def facts(self, _: CheckRequest) -> Part | None:
         """How many plans at a time a label may have; None without quotas.toml."""
         return Quotas(labels=self._labels) if self._labels else None
 

@@ -8,9 +8,11 @@ from temporalio import activity
 from temporalio.client import Client
 
 from plansurvive.activities.feature import InWorker
-from plansurvive.plans import signatures
+from plansurvive.features.signing import schedule_book
+from plansurvive.features.signing.model import START, USED, SigningFacts, content_of, schedule_of
+from plansurvive.features.signing.verification import start_problem
+from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.files.changes import ChangesRequest
-from plansurvive.runtime import schedule_book
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import public_key
 
@@ -25,6 +27,21 @@ class Worker(InWorker):
         super().__init__(client, settings, fault)
         self._key = public_key(settings)
 
+    def facts(self, request: CheckRequest) -> SigningFacts | None:
+        """With what a plan verifies signatures; None if they are not asked for."""
+        return SigningFacts(key=self._key, since=self._since(request.signature)) if self._key else None
+
+    def _since(self, signature: str) -> int | None:
+        """From when on signatures of the plan's schedule count; None if the plan's start was used before."""
+        info = activity.info()
+        name, workflow_id = schedule_of(info.workflow_id or ""), info.workflow_id or ""
+        if not name and not signature:
+            return 0
+        used = workflow_id if name else f"{workflow_id} {signature}"
+        if not schedule_book.is_first(self.settings.state_dir, used, info.workflow_run_id or ""):
+            return None
+        return schedule_book.since(self.settings.state_dir, name) if name else 0
+
     def unproven(self, request: ChangesRequest) -> str | None:
         """Why the undo is not the key owner's. Judged when it was scheduled, which a reset renews."""
         info, signature, key = activity.info(), request.signature, self._key
@@ -32,12 +49,12 @@ class Worker(InWorker):
             return None
         name, content = info.workflow_id or "", b""
         if signature is not None:
-            content = signatures.content_of(signatures.START, name, "", request.message, signature.id, signature.time)
-        why = signatures.start_problem(key, signature, content, info.scheduled_time)
+            content = content_of(START, name, "", request.message, signature.id, signature.time)
+        why = start_problem(key, signature, content, info.scheduled_time)
         if why or signature is None:
             return why
         used, run_id = f"{name} {signature.id}", info.workflow_run_id or ""
-        return "" if schedule_book.is_first(self.settings.state_dir, used, run_id) else signatures.USED
+        return "" if schedule_book.is_first(self.settings.state_dir, used, run_id) else USED
 
 
 IN_WORKER = Worker

@@ -1,6 +1,6 @@
 """Signs starts and decisions with the key of the state directory (PLANS_DECISIONS=signed): a client interceptor.
 
-A worker hands only the public key to workflows. `plans.signatures` says what is signed and verifies it.
+A worker hands only the public key to workflows. `model` says what is signed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from temporalio.client import (
     WorkflowUpdateHandle,
 )
 
-from plansurvive.features.signing.model import SIGNED_MESSAGES, SIGNED_WORKFLOWS, with_signature
-from plansurvive.plans.signatures import NONCE, SCHEDULE, START
-from plansurvive.runtime import schedule_book
+from plansurvive.features.signing import schedule_book
+from plansurvive.features.signing.model import NONCE, SCHEDULE, SIGNED_MESSAGES, SIGNED_WORKFLOWS, START, with_signature
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 

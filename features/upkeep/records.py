@@ -1,7 +1,6 @@
 """Removes by age what plans have left in the state directory, once the server has them no more: `runs/ID`, old logs.
 
-What commands had as /tmp goes as soon as its plan has ended, and notes of used due times when no signature of their
-schedule can count any more.
+What commands had as /tmp goes as soon as its plan has ended.
 
 A plan that the server still has, running or ended, keeps its records: it may be shown, resumed, undone. An answer that
 is not a clear "no such workflow" keeps them as well.
@@ -19,7 +18,7 @@ from pathlib import Path
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.runtime import schedule_book, scratch
+from plansurvive.runtime import scratch
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import Records
 
@@ -74,11 +73,6 @@ async def prune_scratch(client: Client, settings: Settings, *, dry_run: bool) ->
         if is_left or (owner and await _has_ended(client, owner)):
             count += 1 if dry_run else int(await asyncio.to_thread(scratch.clear, home))
     return count
-
-
-def prune_schedule_runs(settings: Settings, now: float, *, dry_run: bool) -> tuple[int, int]:
-    """Remove the notes of due times so old that no signature of their schedule counts for them; files and bytes."""
-    return _remove(_files_of(settings.state_dir / schedule_book.USED), now - schedule_book.KEPT_SECONDS, dry_run)
 
 
 async def _has_ended(client: Client, workflow_id: str) -> bool:

@@ -22,7 +22,7 @@ from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.features.upkeep.records import prune_records, prune_schedule_runs, prune_scratch
+from plansurvive.features.upkeep.records import prune_records, prune_scratch
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime import namespaces
@@ -128,16 +128,16 @@ async def _others(
 ) -> dict[str, int]:
     """What was removed besides stored values: records and logs, and results that no run has taken for long."""
     count, freed = await _records(client, settings, records, kept, dry_run=dry_run, audit=audit)
-    used, used_bytes = await asyncio.to_thread(prune_schedule_runs, settings, now, dry_run=dry_run)
-    results = list[int]()
+    notes, results = list[int](), list[int]()
     for each in features:
-        results += await asyncio.to_thread(_sweep, each.files(settings), now - each.age(settings), dry_run)
+        found = notes if each.are_records else results
+        found += await asyncio.to_thread(_sweep, each.files(settings), now - each.age(settings), dry_run)
     try:
         cleared = await prune_scratch(client, settings, dry_run=dry_run)
     except RPCError as error:
         raise PruneRefused(f"the plans of temporary files cannot be looked up: {error.message}; try again") from error
     return {
-        "records": count + used, "records_bytes": freed + used_bytes, "scratch": cleared,
+        "records": count + len(notes), "records_bytes": freed + sum(notes), "scratch": cleared,
         "results": len(results), "results_bytes": sum(results),
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from plansurvive.plans.definition.durable_tools import EVENT_NAME
 from plansurvive.plans.execution.messages import Digest, Via
 from plansurvive.plans.model import Value
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 
 
 class AnswerQuestion(Value):

@@ -18,7 +18,7 @@ from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_
 from plansurvive.plans.errors import Refused, Undecodable
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.plans.usage import Spent
 
 MAX_BYTES = 16_384

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from plansurvive.plans.model import Queue, Value
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 
 FOLDER = "folder"
 UndoCode = Literal["CONFLICT", "NOT_KEPT", "WORKSPACE_MOVED"]

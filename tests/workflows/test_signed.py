@@ -22,10 +22,11 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import decisions, edits, runs
 from plansurvive.client.decisions import Choice
+from plansurvive.features.signing.model import NONCE
 from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.run import Options
-from plansurvive.plans.signatures import FIELD, NONCE
+from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 from tests.driving import WAITS, Plans, Started, count, step, terminated, work
@@ -312,7 +313,7 @@ async def test_an_old_signed_start_cannot_be_used_again(
 
 
 def _signed_at(settings: Settings, name: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-    from plansurvive.plans.signatures import signed_bytes
+    from plansurvive.features.signing.model import signed_bytes
 
     content = signed_bytes("start", name, "", message, "a" * 32, int(seconds * 1_000))
     value = private_key(settings).sign(content).hex()
@@ -342,7 +343,9 @@ async def test_a_hand_made_run_cannot_bring_its_own_rule(
     async with make_worker(decisions="signed"):
         plan = await waiting(idle, owner, queue)
         run = await plan.handle.query("state")
-        run["facts"].pop("decisionKey")
+        run["facts"].pop("mustSign")
+        nonce = run["parts"]["signing"]["nonce"]
+        assert run["facts"].pop("parts")["signing"]["key"]
         run["decisions"] = {"gate": {"approved": True, "time": "2026-01-01T00:00:00Z"}}
         run["plan"]["id"] = f"hand-{queue}"
         forged = await started(idle, idle.client, queue, {"run": run}, f"plan-hand-{queue}")
@@ -351,6 +354,7 @@ async def test_a_hand_made_run_cannot_bring_its_own_rule(
         draft = {**run, "plan": {**run["plan"], "id": f"draft-{queue}"}, "status": "draft", "steps": {"gate": {}}}
         second = await started(idle, idle.client, queue, {"run": draft}, f"plan-draft-{queue}")
         assert (await second.until_asked("gate"))["unsigned"] is True
+        assert (await second.handle.query("state"))["parts"]["signing"]["nonce"] != nonce
         assert not (idle.workspace / "made").exists()
         await second.handle.terminate()
         await plan.handle.terminate()
@@ -376,7 +380,8 @@ async def test_a_hand_made_run_that_the_server_repeats_cannot_bring_its_own_rule
         run = await plan.handle.query("state")
         digest = (await plan.handle.query("call", {"stepId": "gate"}))["digest"]
         await plan.handle.terminate()
-    run["facts"].pop("decisionKey")
+    run["facts"].pop("mustSign")
+    run["facts"].pop("parts")
     run["decisions"] = {"gate": {"approved": True, "digest": digest, "time": "2026-01-01T00:00:00Z"}}
     run["plan"]["id"] = f"{how}-{queue}"
     name = f"plan-{how}-{queue}"

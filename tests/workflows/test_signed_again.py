@@ -30,10 +30,10 @@ from temporalio.worker import Replayer
 from plansurvive.client import decisions, resume, runs
 from plansurvive.client.decisions import Choice
 from plansurvive.features.audit.report import audit
+from plansurvive.features.signing.model import NONCE, REMEMBERED
 from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.run import Options
-from plansurvive.plans.signatures import NONCE, REMEMBERED
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 from plansurvive.runtime.task_queues import Neighbours

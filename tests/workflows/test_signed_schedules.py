@@ -21,9 +21,9 @@ from plansurvive.apps.schedules.server import ScheduleNotFound
 from plansurvive.apps.schedules.signature import ScheduleSignature, judged
 from plansurvive.apps.schedules.spec import Timing
 from plansurvive.apps.schedules.views import ListedSchedule, list_schedules, show_schedule
+from plansurvive.features.signing.model import SCHEDULE_DAYS
 from plansurvive.features.signing.signer import Signer
 from plansurvive.plans.run import Options
-from plansurvive.plans.signatures import SCHEDULE_DAYS
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
 from tests.driving import Plans, Started

@@ -24,7 +24,7 @@ from plansurvive.features.notify.rules import News
 from plansurvive.features.signing.model import SIGNED_WORKFLOWS
 from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.features.workflow_types import WORKFLOWS
-from plansurvive.plans.signatures import Signature
+from plansurvive.plans.signature import Signature
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 from tests.driving import Plans, Started, work

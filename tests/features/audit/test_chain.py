@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from plansurvive.features.audit.chain import broken, chained, differs, forged, hash_of, head, origin
 from plansurvive.features.audit.entries import Act, Entry
 from plansurvive.features.audit.messages import of_message, of_start
+from plansurvive.features.signing.model import nonce_after
 from plansurvive.features.signing.signer import signed
-from plansurvive.plans.signatures import nonce_after
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 ORIGIN = origin("plan-a", "run")

@@ -16,10 +16,10 @@ from temporalio.client import Client
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.apps.schedules.upkeep import schedule_prune
 from plansurvive.apps.schedules.views import list_schedules
+from plansurvive.features.signing.schedule_book import USED, is_first
+from plansurvive.features.upkeep.prune import prune
 from plansurvive.features.upkeep.records import prune_records
-from plansurvive.features.upkeep.sweep import prune
 from plansurvive.runtime.connect import connect
-from plansurvive.runtime.schedule_book import USED, is_first
 from plansurvive.runtime.scratch import owned
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build

@@ -170,10 +170,12 @@ def test_an_answer_of_a_megabyte_is_refused() -> None:
     assert caught.value.code == "MESSAGE_TOO_LARGE"
 
 
-@pytest.mark.parametrize(("key", "who"), [("ab", "ann@example.org (web, verified)"), ("", "ann@example.org (web)")])
-def test_an_answer_says_where_its_author_spoke_and_a_verified_name_needs_a_signature(key: str, who: str) -> None:
+@pytest.mark.parametrize(
+    ("must_sign", "who"), [(True, "ann@example.org (web, verified)"), (False, "ann@example.org (web)")]
+)
+def test_an_answer_says_where_its_author_spoke_and_a_verified_name_needs_a_signature(must_sign: bool, who: str) -> None:
     schedule = asked(ask())
-    schedule.run.facts = schedule.run.facts.model_copy(update={"decision_key": key})
+    schedule.run.facts = schedule.run.facts.model_copy(update={"must_sign": must_sign})
     given = answer(schedule, "yes", by="ann@example.org", via="web", verified=True)
     assert given.who == who
     assert f"by {who}" in schedule.run.log[-1].text

@@ -204,16 +204,18 @@ def test_a_decision_while_the_step_waits_lets_it_go_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "via", "verified", "who"),
+    ("must_sign", "via", "verified", "who"),
     [
-        ("ab", "web", True, "ann@example.org (web, verified)"),
-        ("", "web", True, "ann@example.org (web)"),
-        ("ab", "link", False, "ann@example.org (link)"),
-        ("ab", "", False, "ann@example.org"),
+        (True, "web", True, "ann@example.org (web, verified)"),
+        (False, "web", True, "ann@example.org (web)"),
+        (True, "link", False, "ann@example.org (link)"),
+        (True, "", False, "ann@example.org"),
     ],
 )
-def test_a_name_is_verified_only_where_decisions_are_signed(key: str, via: Any, verified: bool, who: str) -> None:
-    run = run_of(deleting(), facts=LAX.model_copy(update={"decision_key": key}))
+def test_a_name_is_verified_only_where_decisions_are_signed(
+    must_sign: bool, via: Any, verified: bool, who: str
+) -> None:
+    run = run_of(deleting(), facts=LAX.model_copy(update={"must_sign": must_sign}))
     message = Decide(step_id="a", approved=True, by="ann@example.org", via=via, verified=verified)
     decision = decide(run, message, NOW, "update")
     assert (decision.who, run.log[-1].text) == (who, f"step 'a' approved by {who}")

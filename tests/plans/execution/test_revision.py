@@ -70,12 +70,12 @@ def test_what_was_decided_on_a_removed_step_goes_with_it() -> None:
     assert [revision.version for revision in schedule.run.revisions][-1:] == [2]
 
 
-@pytest.mark.parametrize(("key", "who"), [("", "ann@x.org (web)"), ("key", "ann@x.org (web, verified)")])
+@pytest.mark.parametrize(("must_sign", "who"), [(False, "ann@x.org (web)"), (True, "ann@x.org (web, verified)")])
 def test_the_change_log_names_where_its_author_spoke_and_says_verified_only_where_decisions_are_signed(
-    key: str, who: str
+    must_sign: bool, who: str
 ) -> None:
     schedule = asking()
-    schedule.run.facts = schedule.run.facts.model_copy(update={"decision_key": key})
+    schedule.run.facts = schedule.run.facts.model_copy(update={"must_sign": must_sign})
     edit(schedule, SET_PATH, by="ann@x.org", via="web", verified=True)
     assert schedule.run.log[-1].text.startswith(f"version 2 by {who}: set it args.path")
     (change,) = PlanView.model_validate(plan_view(schedule.run, schedule)).changes

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.schedule_book import is_first, issue, revoke, since
+from plansurvive.features.signing.schedule_book import is_first, issue, revoke, since
 
 NOW, HOUR = 1_800_000_000_000, 3_600_000
 

@@ -8,21 +8,10 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from plansurvive.features.signing.model import REMEMBERED, SCHEDULE_DAYS, START_MINUTES, Honoured, signed_bytes
+from plansurvive.features.signing.verification import checked, schedule_problem, start_problem
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.signatures import (
-    FIELD,
-    REMEMBERED,
-    SCHEDULE_DAYS,
-    START_MINUTES,
-    Signature,
-    Signatures,
-    checked,
-    noted,
-    schedule_problem,
-    signature_of,
-    signed_bytes,
-    start_problem,
-)
+from plansurvive.plans.signature import FIELD, Signature, signature_of
 
 KEY = Ed25519PrivateKey.generate()
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -37,19 +26,27 @@ def signed(number: int, message: dict[str, Any] = MESSAGE, time: int = 0, nonce:
     return {**message, FIELD: {"id": request, "time": time, "value": value}}
 
 
-def take(message: dict[str, Any], done: Signatures, nonce: str = NONCE) -> tuple[Signatures, str]:
-    return noted(done, checked(PUBLIC, "decide", "plan-p", nonce, message, done), nonce)
+def honoured(nonce: str = NONCE) -> Honoured:
+    """Of a run that has honoured none."""
+    return Honoured(nonce=nonce)
 
 
-def code(message: dict[str, Any], done: Signatures, nonce: str = NONCE) -> str:
+def take(message: dict[str, Any], done: Honoured) -> None:
+    done.note(checked(PUBLIC, "decide", "plan-p", message, done))
+
+
+def code(message: dict[str, Any], done: Honoured) -> str:
+    before = done.model_copy(deep=True)
     with pytest.raises(Refused) as caught:
-        take(message, done, nonce)
+        take(message, done)
+    assert done == before
     return caught.value.code
 
 
 def test_the_order_of_fields_does_not_matter_and_everything_else_does() -> None:
-    good = signed(1)
-    assert take(dict(reversed(good.items())), Signatures())[0].used == [f"{1:032x}"]
+    good, done = signed(1), honoured()
+    take(dict(reversed(good.items())), done)
+    assert done.used == [f"{1:032x}"]
     changed: tuple[dict[str, Any], ...] = (
         {"stepId": "t"},
         {"approved": False},
@@ -58,43 +55,43 @@ def test_the_order_of_fields_does_not_matter_and_everything_else_does() -> None:
         {"more": 1},
         {"by": ""},
     )
-    assert {code({**good, **change}, Signatures()) for change in changed} == {"BAD_SIGNATURE"}
+    assert {code({**good, **change}, honoured()) for change in changed} == {"BAD_SIGNATURE"}
     fields = ({"time": 2}, {"id": "0" * 32}, {"value": "0" * 128})
     for change in fields:
-        assert code({**good, FIELD: {**good[FIELD], **change}}, Signatures()) == "BAD_SIGNATURE"
-    assert code(good, Signatures(), nonce="f" * 16) == "BAD_SIGNATURE"
-    assert code(MESSAGE, Signatures()) == "UNSIGNED"
+        assert code({**good, FIELD: {**good[FIELD], **change}}, honoured()) == "BAD_SIGNATURE"
+    assert code(good, honoured("f" * 16)) == "BAD_SIGNATURE"
+    assert code(MESSAGE, honoured()) == "UNSIGNED"
 
 
 def test_no_signature_counts_twice_and_the_memory_is_bounded() -> None:
-    done, nonce, sent = Signatures(), NONCE, list[dict[str, Any]]()
+    done, sent = honoured(), list[dict[str, Any]]()
     for number in range(3 * REMEMBERED + 9):
-        sent.append(signed(number, nonce=nonce))
-        done, nonce = take(sent[-1], done, nonce)
+        sent.append(signed(number, nonce=done.nonce))
+        take(sent[-1], done)
         assert len(done.used) + len(done.earlier) <= 2 * REMEMBERED
-    assert len({nonce, NONCE, done.previous}) == 3
-    assert {code(message, done, nonce) for message in sent} == {"REPLAYED", "BAD_SIGNATURE"}
-    assert {code(message, done, nonce) for message in sent[-REMEMBERED:]} == {"REPLAYED"}
-    assert Signatures.model_validate(done.model_dump(mode="json")) == done
+    assert len({done.nonce, NONCE, done.previous}) == 3
+    assert {code(message, done) for message in sent} == {"REPLAYED", "BAD_SIGNATURE"}
+    assert {code(message, done) for message in sent[-REMEMBERED:]} == {"REPLAYED"}
+    assert Honoured.model_validate(done.model_dump(mode="json")) == done
 
 
 @pytest.mark.parametrize("count", [0, 1, REMEMBERED - 1, REMEMBERED, 2 * REMEMBERED])
 def test_a_new_message_counts_however_far_the_clock_was_set_back(count: int) -> None:
-    done, nonce = Signatures(), NONCE
+    done = honoured()
     for number in range(count):
-        done, nonce = take(signed(number, time=9_000_000 + number, nonce=nonce), done, nonce)
-    done, nonce = take(late := signed(count, time=0, nonce=nonce), done, nonce)
-    assert code(late, done, nonce) == "REPLAYED"
+        take(signed(number, time=9_000_000 + number, nonce=done.nonce), done)
+    take(late := signed(count, time=0, nonce=done.nonce), done)
+    assert code(late, done) == "REPLAYED"
 
 
 def test_a_message_that_is_on_its_way_while_the_nonce_changes_counts_once() -> None:
-    done, nonce, under_way = Signatures(), NONCE, signed(REMEMBERED, nonce=NONCE)
+    done, under_way = honoured(), signed(REMEMBERED, nonce=NONCE)
     for number in range(REMEMBERED):
-        done, nonce = take(signed(number), done, nonce)
-    assert nonce != NONCE
-    done, nonce = take(under_way, done, nonce)
-    assert code(under_way, done, nonce) == "REPLAYED"
-    assert code(under_way, Signatures(), nonce) == "BAD_SIGNATURE", "control: by the nonce before alone"
+        take(signed(number), done)
+    assert done.nonce != NONCE
+    take(under_way, done)
+    assert code(under_way, done) == "REPLAYED"
+    assert code(under_way, honoured(done.nonce)) == "BAD_SIGNATURE", "control: by the nonce before alone"
 
 
 def test_a_start_can_be_used_for_some_minutes_only() -> None:

@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plansurvive.plans.signatures import LATE, SCHEDULE_DAYS
+from plansurvive.features.signing.model import LATE, SCHEDULE_DAYS
 from plansurvive.runtime.atomic_file import write_whole
 from plansurvive.runtime.wait import locked
 

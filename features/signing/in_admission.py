@@ -1,0 +1,178 @@
+"""Signed starts and decisions: applies the rule of the worker's facts (PLANS_DECISIONS=signed) to a run.
+
+The rule is known once `check_plan` has answered. A start without a good signature keeps no waiver: its approvals are
+strict. A run that continues as new is trusted as before, and a child agent as its parent: both are started by this
+program.
+
+Messages are signed for the run's nonce, the random seed of its first run, which the memo shows to whoever decides. The
+server takes a reset for another run with another seed, the same on every replay. Then there is a new nonce; what was
+decided and not yet used counts no more, and the run's waivers neither: they were given for one run of the plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+
+from plansurvive.features.signing import verification
+from plansurvive.features.signing.model import (
+    ADDED,
+    NONCE,
+    SCHEDULE,
+    START,
+    Honoured,
+    SigningFacts,
+    schedule_of,
+    signed_bytes,
+)
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.plans.signature import SEED_OF_START, Signature, one_object, signature_of
+from plansurvive.workflows import admission
+from plansurvive.workflows.inputs import is_carried
+
+RESET = "the run was reset"
+
+
+class Admission(admission.Admission):
+    """Verifies with the public key of the worker that the run was begun with."""
+
+    def __init__(self, run: Run, arguments: Sequence[Any]) -> None:
+        """Raises InvalidPlan, see `workflows.admission`."""
+        super().__init__(run, arguments)
+        self.signature, self._content = _proof_of(arguments)
+        first = workflow.random_seed()
+        if not is_carried():
+            run.parts.pop(Honoured.feature, None)  # whoever wrote it: its nonce may be known to have been signed for
+        self._nonce, self._is_reset = _nonce(first), False
+        """Until the facts are known; from then on it is in the run."""
+        self._was_reset = asyncio.Event()
+        workflow.register_random_seed_callback(self._reset)
+        began_with = workflow.extern_functions().get(SEED_OF_START)
+        if began_with is not None and began_with() != first:
+            self._reset(first)
+
+    @property
+    def _facts(self) -> SigningFacts:
+        """Those of the run; not as `part`, which would leave an unused one in what is stored."""
+        facts = self.run.facts
+        return facts.part(SigningFacts) if SigningFacts.feature in facts.parts else SigningFacts()
+
+    @property
+    def _key(self) -> str:
+        return self._facts.key
+
+    @property
+    def _honoured(self) -> Honoured:
+        return self.run.part(Honoured)
+
+    def _reset(self, seed: int) -> None:
+        """Note that the run was reset. Called outside the workflow's loop: nothing of the workflow can be asked here.
+
+        A reset may be all that the task brings, and the SDK looks at conditions only after something else: so the
+        event.
+        """
+        self._nonce, self._is_reset = _nonce(seed), True
+        if self._key:
+            self._honoured.begin(self._nonce, reset=True)
+        self._was_reset.set()
+
+    def judge(self) -> None:
+        """Apply the rule to a run whose facts have just become known."""
+        run, facts, info = self.run, self._facts, workflow.info()
+        if not facts.key:
+            return super().judge()
+        self._honoured.begin(self._nonce, reset=False)
+        self._publish()
+        if self._is_reset:
+            why = RESET
+        elif info.parent is not None:
+            why = "that of its plan is not signed" if run.unsigned else ""
+        elif schedule_of(info.workflow_id):
+            why = verification.schedule_problem(
+                facts.key, self.signature, self._content, info.workflow_id, info.start_time, facts.since
+            )
+        else:
+            why = verification.start_problem(facts.key, self.signature, self._content, info.start_time, facts.since)
+        return self.settle(why)
+
+    async def watch(self) -> None:
+        """Publish the nonce of a run that continues another one, and act on every reset, whatever the run waits for."""
+        if is_carried():
+            self._publish()
+        while True:
+            await self._was_reset.wait()
+            self._was_reset.clear()
+            self.turn()
+
+    def _publish(self) -> None:
+        """Tell in the memo what messages to this run are signed for."""
+        if self._key:
+            workflow.upsert_memo({NONCE: self._honoured.nonce})
+
+    def memo(self) -> dict[str, Any] | None:
+        """The memo for continue-as-new. Without the nonce in it, what is decided before the next run's first task would
+        be signed for nothing, and refused.
+        """
+        if not self._key:
+            return None
+        kept = {name: RawValue(payload) for name, payload in workflow.info().raw_memo.items()}  # anybody may write one
+        return {**kept, NONCE: self._honoured.nonce}
+
+    def turn(self) -> None:
+        """Discard what was decided before a reset and is not used yet, and the waivers. Before anything starts."""
+        run = self.run
+        if not self._key or not self._honoured.reset:
+            return
+        self._honoured.reset, now = False, workflow.now()
+        self._publish()
+        used = (Status.RUNNING, *DONE)
+        for step_id in [name for name in run.decisions if name not in run.steps or run.steps[name].status not in used]:
+            del run.decisions[step_id]
+            known = step_id if step_id in run.steps else None
+            text = f"the decision on step '{step_id}' was made before a reset; decide again"
+            run.note(LogKind.VOID, text, now, known, code="RESET")
+        self.discard("came before a reset", "RESET")
+        run.remembered, run.unsigned = {}, True
+        self.be_strict(RESET)
+
+    def check(self, kind: str, arguments: Sequence[Any], name: str = "") -> None:
+        """Raises Refused UNSIGNED, BAD_SIGNATURE or REPLAYED."""
+        self._good(kind, arguments, name)
+
+    def take(self, kind: str, arguments: Sequence[Any], name: str = "") -> None:
+        """As `check`, and let the signature count no second time."""
+        self.turn()  # first: it would take back what the message decides
+        signature = self._good(kind, arguments, name)
+        if signature is not None and self._honoured.note(signature):
+            self._publish()
+
+    def _good(self, kind: str, arguments: Sequence[Any], name: str) -> Signature | None:
+        """The good signature of a message; None if the worker asks for none."""
+        if not self._key:
+            super().check(kind, arguments, name)
+            return None
+        message = {**one_object(arguments), **ADDED.get(name, {})}
+        return verification.checked(self._key, kind, workflow.info().workflow_id, message, self._honoured)
+
+
+def _proof_of(arguments: Sequence[Any]) -> tuple[Signature | None, bytes]:
+    """The signature of a start, and the bytes that it must be of. Cheap where there is none."""
+    message = one_object(arguments)
+    signature = signature_of(message)
+    if signature is None:
+        return None, b""
+    name = schedule_of(workflow.info().workflow_id)  # by the id alone: anybody may set a search attribute
+    kind = SCHEDULE if name else START
+    return signature, signed_bytes(kind, name or workflow.info().workflow_id, "", message, signature.id, signature.time)
+
+
+def _nonce(seed: int) -> str:
+    return f"{seed:016x}"
+
+
+ADMISSION = Admission

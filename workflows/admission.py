@@ -1,0 +1,104 @@
+"""Who may start a run and decide in it, where that must be signed (PLANS_DECISIONS=signed, `Facts.must_sign`).
+
+The core cannot verify a signature: what must be signed is refused, and a start that must be keeps no waiver, so that
+its approvals are strict. A feature that verifies signatures (`features.signing`) takes the place of this class.
+
+Facts are known once `check_plan` has answered; of a run that continues as new from the beginning, before the first
+message. Decisions that arrived before could not be checked and do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+
+from plansurvive.plans.errors import InvalidPlan, Refused
+from plansurvive.plans.execution.asking import void_answer
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Problem
+from plansurvive.plans.parts import Part
+from plansurvive.plans.run import PlanStatus, Run
+from plansurvive.plans.signature import Signature
+from plansurvive.workflows.inputs import is_carried
+
+UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
+NOBODY = "no feature of this worker verifies signatures"
+
+
+class Admission:
+    """Made of a run that has just been opened. Where something must be signed, this one admits nothing."""
+
+    signature: Signature | None = None
+    """Of the start, if there is one."""
+
+    def __init__(self, run: Run, arguments: Sequence[Any]) -> None:  # noqa: ARG002
+        """`arguments`: of the start, as sent. Raises InvalidPlan for a run that would escape the worker's check."""
+        if run.status is not PlanStatus.DRAFT and not is_carried():
+            text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
+            raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
+        self.run = run
+        # What the start brings: its signature is about these as well. What messages add is compared with them.
+        self._decided, self._remembered = dict(run.decisions), dict(run.remembered)
+
+    def judge(self) -> None:
+        """Apply the rule to a run whose facts have just become known."""
+        if self.run.facts.must_sign:
+            self.settle(NOBODY)
+
+    async def watch(self) -> None:
+        """Runs beside the workflow, as long as it does."""
+
+    def turn(self) -> None:
+        """Before a turn of the run starts anything."""
+
+    def memo(self) -> dict[str, Any] | None:
+        """The memo for continue-as-new; None: that of the start."""
+        return None
+
+    def check(self, kind: str, arguments: Sequence[Any], name: str = "") -> None:  # noqa: ARG002
+        """Raises Refused for a message that must be signed, and whose signature is not good.
+
+        `kind`: of the message, see `features.signing.model`; `name`: of the signal, if it is one. Changes nothing.
+        """
+        if self.run.facts.must_sign:
+            raise Refused(f"only signed messages count for this plan, and {NOBODY}", "UNSIGNED")
+
+    def take(self, kind: str, arguments: Sequence[Any], name: str = "") -> None:
+        """As `check`, of a message that is about to be honoured: its signature counts no second time."""
+        self.check(kind, arguments, name)
+
+    def settle(self, why: str) -> None:
+        """Void what came before the rule was known, and, unless `why` is empty, what the start has brought.
+
+        `why`: the start does not count.
+        """
+        run, kept = self.run, {} if why else self._decided
+        for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
+            del run.decisions[step_id]
+            text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
+            run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
+        if why:
+            self.discard("came before signatures could be checked", "UNSIGNED")
+        run.remembered = {} if why else dict(self._remembered)
+        run.unsigned = bool(why)
+        if why:
+            self.be_strict(why)
+
+    def be_strict(self, why: str) -> None:
+        """Let no waiver of the run count any more."""
+        run = self.run
+        run.facts = run.facts.model_copy(update={"strict_approvals": True})
+        run.options = run.options.model_copy(update={"approve_all": False})
+        run.note(LogKind.WARNING, f"{UNSIGNED} ({why})", workflow.now(), code="UNSIGNED")
+
+    def discard(self, why: str, code: str) -> None:
+        """Discard the answers that no step has used, and what features keep of messages."""
+        run, now = self.run, workflow.now()
+        for step_id, state in run.steps.items():
+            if state.answer is not None and not state.answer.used:
+                void_answer(run, step_id, now, f"{why}; answer again", code)
+        for part in run.parts.values():
+            if isinstance(part, Part) and (what := part.unproven()):
+                run.note(LogKind.VOID, f"{what} {why}; send again what steps still wait for", now, code=code)
