@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from plansurvive.plans.definition.scopes import bodies, path_in, walk, with_bodies
+from plansurvive.plans.definition.scopes import UNDO, bodies, path_in, walk, with_bodies
 from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.files.name_patterns import ProtectedNames
@@ -47,7 +47,7 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
     return [
         each
         for each in found
-        if (each.first_run or find(steps_by_path[each.step_id].args.get("path")))
+        if (each.first_run or (each.step_id in steps_by_path and find(steps_by_path[each.step_id].args.get("path"))))
         and not _is_settled(run, each.step_id.split(".")[0], each.step_id)
     ]
 
@@ -59,6 +59,9 @@ def _as_it_counts(run: Run, step: Step, path: str) -> Step:
         step = step.model_copy(update={"requires_approval": True})
     elif void:
         step = step.model_copy(update={"requires_approval": None})
+    rule, own = step.undo, f"{path}.{UNDO}"
+    if rule is not None and rule.requires_approval is False and (is_of_edited(run, own) or not run.options.waivers):
+        step = step.model_copy(update={"undo": rule.model_copy(update={"requires_approval": None})})
     if not any(True for _ in bodies(step)):
         return step
     places = {body.part: path_in(body, path) for body in bodies(step)}
@@ -67,7 +70,7 @@ def _as_it_counts(run: Run, step: Step, path: str) -> Step:
 
 def _is_settled(run: Run, top: str, path: str) -> bool:
     """Whether the step asks no more: it is done, or a person has decided about it."""
-    state = run.steps.get(top)
+    state = run.steps.get(path if path.endswith(f".{UNDO}") else top)  # an undo asks although its step is done
     if state is not None and (state.status in DONE or state.status is Status.FAILED):
         return True
     return path in run.decisions and not (state is not None and state.awaiting)

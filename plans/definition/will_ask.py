@@ -1,8 +1,9 @@
-"""Forecasts which steps of a plan will wait for a person, and why: for `plan check`, and before a schedule is created.
+"""Forecasts which steps of a plan, and which undos, will wait for a person, and why: for `plan check` and schedules.
 
 What is known before a run: what the plan says of approvals, what the tools ask by default, and which files are written
-over. A file that is not there yet is there in the next run, so those steps are reported as well, for later runs. What
-depends on values of a run is not known; no step is reported that the plan, or its `owns`, waives.
+over. A file that is not there yet is there in the next run, so those steps are reported as well, for later runs. Of a
+plan that rolls back, the undo of a step is reported as `STEP.undo`: while it asks, the rollback waits. What depends on
+values of a run is not known; no step is reported that the plan, or its `owns`, waives.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from typing import Literal
 from pydantic import Field
 
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.scopes import Body, bodies, plan_bodies
+from plansurvive.plans.definition.scopes import UNDO, Body, bodies, plan_bodies
 from plansurvive.plans.definition.taint import depends_on_content
 from plansurvive.plans.expressions.references import INPUTS, find, is_literal
 from plansurvive.plans.files.name_patterns import ProtectedNames, is_exposed
 from plansurvive.plans.files.owned import is_owned
 from plansurvive.plans.files.races import ShellWrites, paths_used
-from plansurvive.plans.model import Plan, Step, ToolSpec, Value
+from plansurvive.plans.model import Plan, Step, ToolSpec, Undo, Value
 
 MAX_VISITS = 200_000
 """Steps looked at in search of earlier users of a file; after that a file counts as not seen before."""
@@ -59,7 +60,7 @@ class Ground:
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
     """The steps that will ask, in reading order. `approve_all`: the plan is started with `--yes`."""
-    nodes = list(_nodes(plan_bodies(plan), None))
+    nodes = list(_nodes(plan_bodies(plan), None, undoes=plan.rollback))
     uses = _Uses(nodes, ground.written_by_shell)
     waived = approve_all and not ground.strict
     asking: list[Asking] = []
@@ -158,11 +159,18 @@ class _Node:
             node = node.parent
 
 
+def undo_step(step: Step, rule: Undo) -> Step:
+    """The call that undoes a step, as a step that depends on it: what that made, its undo knows."""
+    return Step(id=UNDO, tool=rule.tool or "", args=rule.args, requires_approval=rule.requires_approval,
+                depends_on=[step.id], queue=step.queue)  # fmt: skip
+
+
 def _needs(node: _Node) -> Iterable[str]:
     return [*node.step.depends_on, *(each.root for each in find(node.step.args))]
 
 
-def _nodes(found: Iterable[Body], parent: _Node | None) -> Iterator[_Node]:
+def _nodes(found: Iterable[Body], parent: _Node | None, *, undoes: bool) -> Iterator[_Node]:
+    """The steps of bodies, and those inside them. `undoes`: and the calls that undo them, each after its step."""
     for body in found:
         siblings: dict[str, _Node] = {}
         for step in body.steps:
@@ -170,7 +178,10 @@ def _nodes(found: Iterable[Body], parent: _Node | None) -> Iterator[_Node]:
             siblings[step.id] = _Node(name, step, parent, siblings)
         for node in siblings.values():
             yield node
-            yield from _nodes(bodies(node.step), node)
+            yield from _nodes(bodies(node.step), node, undoes=undoes)
+            rule = node.step.undo
+            if undoes and rule is not None and rule.tool is not None:
+                yield _Node(f"{node.name}.{UNDO}", undo_step(node.step, rule), node, {node.step.id: node})
 
 
 class _Uses:

@@ -148,7 +148,9 @@ class Outline:
         undone = self.nodes[step_id].step
         # Without an `undo` of its own, a step with a child plan is undone by what that plan's steps say.
         rule = undone.undo or Undo(tool=PLAN)
-        call = {"tool": rule.tool or "", "args": rule.args} if rule.steps is None else {"steps": rule.steps}
+        call: dict[str, Any] = {"steps": rule.steps}
+        if rule.steps is None:
+            call = {"tool": rule.tool or "", "args": rule.args, "requires_approval": rule.requires_approval}
         step = Step(id=UNDO, description=f"undo {step_id}", critical=False, on_failure="block", **call)
         own = step.model_copy(update={"id": inner_id(step_id, UNDO), "queue": undone.queue})
         if undone.undo is None:

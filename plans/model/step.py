@@ -59,11 +59,19 @@ class Undo(Value):
     steps: list[Step] | None = Field(
         default=None, min_length=1, max_length=MAX_STEPS, description="Steps instead of a tool."
     )
+    requires_approval: bool | None = Field(
+        default=None,
+        strict=True,
+        description="Of a tool, as that of a step: true: a person must approve it; false: waives the approval that the "
+        "tool needs by default.",
+    )
 
     @model_validator(mode="after")
     def _one_of(self) -> Undo:
         if (self.tool is None) == (self.steps is None):
             raise ValueError("an undo has either a tool or steps; write one of them")
+        if self.steps is not None and self.requires_approval is not None:
+            raise ValueError("requiresApproval of an undo is about its tool; write it in the steps instead")
         return self
 
 

@@ -111,6 +111,23 @@ async def test_an_undo_that_needs_approval_asks_and_a_second_cancellation_ends_t
     assert await status_of(plan) is WorkflowExecutionStatus.CANCELED
 
 
+async def test_an_undo_that_waives_its_approval_does_not_ask_unless_an_edit_wrote_it(plans: Plans) -> None:
+    undo = {"tool": "sign", "args": {"text": "{{value}}"}, "requiresApproval": False}
+    view = await plans.run([work("a", undo=undo), {**BREAKS, "dependsOn": ["a"]}], rollback=True)
+    assert step(view, "a")["undo"]["status"] == "completed"
+    assert ends(plans) == ["a", "signed a"]
+
+    plan = await plans.start([work("b"), {**BREAKS, "dependsOn": ["b"]}], {"review": True}, rollback=True)
+    await plan.until(lambda view: view["status"] == "review", "it is in review")
+    change = {"op": "set", "stepId": "b", "path": "undo", "value": undo}
+    await plan.handle.execute_update("edit", {"edits": [change]})
+    await plan.signal("begin")
+    view = await plan.until(lambda view: view["pending"], "the undo that an edit wrote asks")
+    assert [item["stepId"] for item in view["pending"]] == ["b.undo"]
+    await plan.approve("b.undo", by="ann", digest=view["pending"][0]["digest"])
+    assert step(await plan.ended(), "b")["undo"]["status"] == "completed"
+
+
 @pytest.mark.crosses_runs
 async def test_an_undo_runs_once_it_is_approved_and_not_when_it_is_denied(plans: Plans) -> None:
     steps = [work("a", undo={"tool": "sign", "args": {"text": "{{value}}"}})]

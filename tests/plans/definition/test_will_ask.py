@@ -54,6 +54,18 @@ def test_a_step_asks_if_the_plan_or_its_tool_says_so() -> None:
     assert "`requiresApproval: false` waives it" in found[0].reason
 
 
+def test_the_undo_of_a_plan_that_rolls_back_is_listed_unless_it_is_waived() -> None:
+    undo: dict[str, Any] = {"tool": "delete_file", "args": {"path": "out/a"}}
+    built = write("build", "out/a", requiresApproval=False, undo=undo)
+    assert codes(asking([built], rollback=True)) == {"build.undo": ("TOOL", True)}
+    assert asking([built]) == [], "`plan undo` is called by a person"
+    assert asking([{**built, "undo": {**undo, "requiresApproval": False}}], rollback=True) == []
+    restored = {"tool": "write_file", "args": {"path": "out/a", "content": "before"}}
+    assert asking([{**built, "undo": restored}], ["out/a"], rollback=True) == [], "it knows what its step wrote"
+    inside = asking([{"id": "all", "steps": [built]}], rollback=True)
+    assert codes(inside) == {"all.build.undo": ("TOOL", True)}
+
+
 def test_writing_over_an_unknown_file_asks_now_if_it_is_there_and_later_if_it_is_not() -> None:
     assert codes(asking([write("w", "report.md")], there=["report.md"])) == {"w": ("OVERWRITES", True)}
     [later] = asking([write("w", "./report.md")])
