@@ -52,9 +52,13 @@ class NoWorker(NotConnected):
 
 
 class PlanNotFound(PlanError):
-    """The server has no plan with this id."""
+    """The server has no plan with this id, which `plan` names; empty where it was not a plan that was looked for."""
 
     code = "PLAN_NOT_FOUND"
+
+    def __init__(self, message: str, code: str | None = None, *, plan: str = "") -> None:
+        super().__init__(message, code)
+        self.plan = plan
 
 
 class PlanExists(PlanError):

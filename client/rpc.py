@@ -74,7 +74,7 @@ def translated(error: RPCError, plan: str) -> PlanError:
     if error.status is RPCStatusCode.NOT_FOUND:
         if "already completed" in error.message:
             return PlanClosed(f"plan '{name}' has ended and accepts no more messages; see: plan summary {name}")
-        return PlanNotFound(f"there is no plan '{name}' on this server; `plan list` shows the plans")
+        return PlanNotFound(f"there is no plan '{name}' on this server; `plan list` shows the plans", plan=name)
     if error.status in LOST:
         why = error.message or error.status.name.lower()
         return NotConnected(f"the Temporal server did not answer: {why}; `plan doctor` checks the connection")

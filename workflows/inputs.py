@@ -168,6 +168,15 @@ def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:
     return ApplicationError(error.message[:8_000], detail, type=error.code, non_retryable=True)
 
 
+def why_refused(problems: Sequence[Problem]) -> str:
+    """REFUSED, with the first problem in full (its code, its place, how to fix it), and how many there are besides."""
+    if not problems:
+        return REFUSED
+    more = len(problems) - 1
+    rest = f"; and {more} more problem{'s' * (more != 1)}" if more else ""
+    return f"{REFUSED}: {problems[0].text}{rest}"
+
+
 def invalid(problems: Sequence[Problem]) -> ApplicationError:
     """The failure of a workflow whose plan cannot run, with the list of problems as its details."""
     problems = bounded(list(problems))

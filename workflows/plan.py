@@ -32,7 +32,15 @@ from plansurvive.workflows import completion, hosts, resume_check, search_attrib
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
-from plansurvive.workflows.inputs import REFUSED, PlanRequest, invalid, plan_of_workflow, read_request, require_own_id
+from plansurvive.workflows.inputs import (
+    REFUSED,
+    PlanRequest,
+    invalid,
+    plan_of_workflow,
+    read_request,
+    require_own_id,
+    why_refused,
+)
 from plansurvive.workflows.value import set_value, with_result
 from plansurvive.workflows.worker_facts import facts_about
 
@@ -163,6 +171,7 @@ class PlanWorkflow(MessageHandlers):
         schedule.run.problems = errors(list(problems))
         schedule.stop(REFUSED, now)
         schedule.end(now)
+        schedule.run.stopped = why_refused(schedule.run.problems)  # the steps that it keeps from running have it short
         self._index.publish(PlanStatus.FAILED.value, (), "", known=False)
         return invalid(problems)
 

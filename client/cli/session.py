@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from temporalio.client import Client
@@ -16,7 +17,9 @@ from temporalio.service import RPCError
 
 from plansurvive.client.cli import environment, signals
 from plansurvive.client.cli.output import say
+from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.requests.connected import Connected, with_worker
+from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import reach
 
 __all__ = ["Connected", "look", "run", "who"]
@@ -47,7 +50,23 @@ async def _run(
     settings = environment.settings()
     connection = await reach(settings, say, revives=True)
     needed = worker and not (query and await _has_record(connection.client, *query))
-    return await action(await with_worker(settings, connection, needed=needed, starts=starts))
+    try:
+        return await action(await with_worker(settings, connection, needed=needed, starts=starts))
+    except PlanNotFound as error:
+        near = await _near(connection.client, error.plan) if error.plan else ""
+        if not near:
+            raise
+        raise PlanNotFound(f"{error.message}; did you mean '{near}'?", plan=error.plan) from error
+
+
+async def _near(client: Client, plan: str) -> str:
+    """The id among those of the newest plans that this one probably means; empty if none is similar."""
+    from plansurvive.client.listing import list_plans
+    from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
+
+    with suppress(PlanError):  # what was wrong is said without a hint as well
+        return Hints().near(plan, [each.plan_id async for each in list_plans(client, limit=MAX_NAMES)])
+    return ""
 
 
 async def _has_record(client: Client, plan: str, query: str) -> bool:

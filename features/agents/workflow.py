@@ -36,7 +36,7 @@ from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import hosts, resume_check, search_attributes
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
-from plansurvive.workflows.inputs import REFUSED, invalid, require_own_id
+from plansurvive.workflows.inputs import invalid, require_own_id, why_refused
 from plansurvive.workflows.worker_facts import facts_about
 
 EVENTS = 8_000
@@ -97,7 +97,7 @@ class AgentWorkflow(MessageHandlers):
         facts = await facts_about(agent.run, None, all_tools=True, signature=self._admission.signature)
         facts = await hosts.at_home(agent.run, facts)
         if errors(facts.problems):
-            agent_run.conclude(agent, "failed", REFUSED, workflow.now())
+            agent_run.conclude(agent, "failed", why_refused(errors(facts.problems)), workflow.now())
             raise invalid(facts.problems)
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts

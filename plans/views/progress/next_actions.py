@@ -107,6 +107,9 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     if any(each.code == OVERRUN_CODE for each in summary.failed) or OVERRUN_CODE in summary.stopped:
         sentence = "continues it with a larger budget of LLM requests; or budget.tokens, budget.seconds"
         found.append(NextAction(f"plan resume {name} --set budget.calls=N", sentence))
+    if summary.problems:  # it was refused before it began, and would be refused again
+        found.append(NextAction(f"plan resume {name}", "checks it again, once what is wrong is put right"))
+        return found
     again = " and asks again about what was denied" if summary.denied else ""
     found.append(NextAction(f"plan resume {name}", f"runs what is not done{again}; keeps the rest"))
     if first is not None and not is_agent:

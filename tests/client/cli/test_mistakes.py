@@ -167,6 +167,7 @@ async def test_a_mistake_before_a_server_is_asked(name: str, tmp_path: Path) -> 
 
 
 STARTED: dict[str, tuple[str, str, int]] = {
+    "a plan whose id is misspelt": ("show IDD", "`plan list` shows the plans; did you mean 'ID'?", 4),
     "a plan that there is not": ("show nope", "PLAN_NOT_FOUND: there is no plan 'nope' on this server; `plan list`", 4),
     "an id that cannot be": ("show a/b", "BAD_PLAN_ID: 'a/b' is not a plan id: use 1 to 200 letters, digits,", 2),
     "an id that was used": ("run FILE --id ID", "PLAN_EXISTS: the id 'ID' has been used before, and ids are never", 2),
@@ -212,7 +213,7 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
     await until(asks, "it asks")
     wrong = {}
     for what, (command, says, code) in STARTED.items():
-        words = {"FILE": str(file), "ID": name, "''": ""}
+        words = {"FILE": str(file), "ID": name, "IDD": f"{name}d", "''": ""}
         answered = await plan(environ, *(words.get(each, each) for each in command.split()))
         if says.replace("ID'", f"{name}'") not in answered.err or answered.code != code:
             wrong[what] = (answered.code, answered.err)

@@ -30,6 +30,7 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"status": "review", "problems": 2},
         ["plan review p", 'plan regenerate p "FEEDBACK"'],
     ),
+    "refused by its workers": ({"status": "failed", "problems": 1}, ["plan resume p"]),
     "in review": ({"status": "review"}, ["plan review p", "plan begin p"]),
     "nothing is asked": ({"status": "running"}, []),
     "paused": ({"status": "paused"}, ["plan unpause p"]),
