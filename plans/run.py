@@ -237,6 +237,13 @@ class Run(Parted, State):
         """Whether something keeps all of its steps from starting; none has."""
         return any(notice.holds for notice in self.notices.values())
 
+    @property
+    def was_cut_short(self) -> bool:
+        """Whether it was interrupted before all steps were done; a later interruption had no effect."""
+        return self.interrupted and not all(
+            state.status in (Status.COMPLETED, Status.SKIPPED) for state in self.steps.values() if not state.closes
+        )
+
     def note(
         self, kind: LogKind, text: str, time: datetime, step_id: str | None = None, *,
         code: str | None = None, subject: str | None = None, progress: int | None = None,

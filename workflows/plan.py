@@ -22,7 +22,6 @@ from plansurvive.plans.definition.validation import condition_problems, errors, 
 from plansurvive.plans.editing.taken_over import tool_problems
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.execution.history_limit import HistoryLimit, Move
-from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
@@ -94,7 +93,9 @@ class PlanWorkflow(MessageHandlers):
     async def _work(self, run: Run) -> None:
         """Draft, review, execute and close the plan. After a cancellation, only what is left of it: to close it."""
         if run.status is PlanStatus.DRAFT:
-            await (self._draft() if resume_check.is_unwritten(run) else self._check())
+            # Of a plan that is resumed, the request has been met.
+            is_unwritten = run.request and not run.resumes
+            await (self._draft() if is_unwritten else self._check())
         if run.status is PlanStatus.REVIEW and run.started is None:
             await self._review()
         await self._execute()
@@ -145,7 +146,11 @@ class PlanWorkflow(MessageHandlers):
         own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
         all_tools, signature = run.options.review or bool(own), self._admission.signature
         facts = await facts_about(run, run.plan, all_tools=all_tools, signature=signature)
-        problems = [*facts.problems, *place_problems(run, facts), *tool_problems(own, facts.tools)]
+        problems = list(facts.problems)
+        if run.parent is not None:
+            problems += place_problems(run, facts)
+        if own:
+            problems += tool_problems(own, facts.tools)
         if errors(problems):
             raise await self._refused(facts, problems)
         run.facts = await hosts.at_home(run, facts)
@@ -267,7 +272,7 @@ class PlanWorkflow(MessageHandlers):
 
     async def _summarize(self, cancelled: bool = False) -> dict[str, Any]:
         execution = self._started()
-        execution.schedule.end(workflow.now(), cancelled or was_cut_short(execution.run))
+        execution.schedule.end(workflow.now(), cancelled or execution.run.was_cut_short)
         if not cancelled:
             await set_value(execution.run)
         else:

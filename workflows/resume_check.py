@@ -14,11 +14,6 @@ MAX_LISTED = 50
 """At most so many changed files, and as many deleted ones, are listed by name."""
 
 
-def is_unwritten(run: Run) -> bool:
-    """Whether the LLM still has to write the plan."""
-    return bool(run.request) and not run.resumes
-
-
 async def compare_files(run: Run) -> list[str]:
     """Sentences about files that were changed or deleted since the earlier run saw them, also added to the log.
 

@@ -22,11 +22,11 @@ async def set_value(run: Run) -> None:
 
     An output that cannot be evaluated becomes a warning in the log; the value is then a failure with BAD_OUTPUT.
     """
-    is_child = run.parent is not None
+    is_child, request = run.parent is not None, None
     if run.batch is not None:  # it has values although an item has failed
         request = of_items.wanted(run) if run.status is not PlanStatus.CANCELLED else None
-    else:
-        request = outputs.wanted(run, is_child=is_child) if run.status in _with_value(is_child) else None
+    elif (run.plan.outputs or is_child) and run.status in _with_value(is_child):
+        request = outputs.wanted(run, is_child=is_child)
     if request is None:
         return
     now, found = workflow.now(), dict[str, Any]()

@@ -107,13 +107,6 @@ def rerun_only(
     return new
 
 
-def was_cut_short(run: Run) -> bool:
-    """Whether the run was interrupted before all steps were done; a later interruption had no effect."""
-    return run.interrupted and not all(
-        state.status in (Status.COMPLETED, Status.SKIPPED) for state in run.steps.values() if not state.closes
-    )
-
-
 def _not_done(run: Run) -> Again:
     """What runs again: what `_open` has, and what used the value of a loop of which an item is decided anew.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plansurvive.plans.execution.resume import was_cut_short
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.undone import to_undo
@@ -58,7 +57,7 @@ def cancel(run: Run, now: datetime) -> bool:
 def _first(schedule: Schedule, now: datetime, *, cancelled: bool) -> Closing | None:
     """The beginning of what closes the plan; None if nothing does."""
     run = schedule.run
-    if run.started is None or run.is_held_up or (was_cut_short(run) and not cancelled):
+    if run.started is None or run.is_held_up or (run.was_cut_short and not cancelled):
         return None
     ends = schedule.last_status(cancelled)
     order = to_undo(run) if run.plan.rollback and ends in ROLLS_BACK else []

@@ -192,8 +192,10 @@ def _undone(run: Run) -> list[UndoneStep]:
 
 def _asks(run: Run) -> Iterator[AskedStep]:
     """What the plan waits for, and what is awaited below it."""
+    if run.status in ENDED:
+        return
     name = run.plan.id or ""
-    for step_id, state in run.steps.items() if run.status not in ENDED else ():
+    for step_id, state in run.steps.items():
         if state.awaiting in ASKING:
             kind = next(iter(state.proposal or {}), state.awaiting)
             since = (state.proposal or {}).get("since") or state.changes[-1].time
@@ -201,7 +203,7 @@ def _asks(run: Run) -> Iterator[AskedStep]:
         elif state.awaiting == "event" and (step := run.step_of(step_id)) is not None:
             event, since = str(run.args_of(step).get("event"))[:200], state.changes[-1].time
             yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event, since=since)
-    for below in asked_below(run, list(run.steps) if run.status not in ENDED else ()):
+    for below in asked_below(run, list(run.steps)):
         yield from (AskedStep(plan_id=name, step_id=each.path, kind=each.kind) for each in below.asked)
 
 

@@ -23,7 +23,7 @@ from plansurvive.plans.views import details
 from plansurvive.plans.views.abridged import folded as counted
 from plansurvive.plans.views.abridged import foremost, rank
 from plansurvive.plans.views.agent_progress import MARKS as TASK_MARKS
-from plansurvive.plans.views.agent_progress import notes_of, tasks_of
+from plansurvive.plans.views.agent_progress import tasks_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
 from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.nested.counting import Census
@@ -102,7 +102,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     if detailed:  # commands name a step by its id
         head = f"  [{stands.mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
         end = "" if stands.sign in ("waiting", "pending") else f" · {line(stands.how)}"
-    tools, notes = _tools(step, state), line(_notes(step, state, stands, undo_text(run, step)))
+    tools, notes = _tools(step, state), line(_notes(run, step, stands))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs: list[Any] = sorted({positions[name] for name in needed(run, step) if name in positions})
@@ -110,13 +110,14 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         told = f"[{', '.join(map(line, map(str, needs)))}]"
         rows = [head + (f" (depends on: {told})" if needs else "") + end]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
-    if inside := folded(census := Census(run), step.id):
+    if run.opened and (inside := folded(census := Census(run), step.id)):
         said = [f"      Notes: {notes}"] if notes else []
         tools_rows = _tools_inside(run, census, step.id)
         return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]
+    tasks = tasks_of(state) if state.tasks else []  # an agent's
     return [
         head + end,
-        *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks_of(state)),
+        *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
         *_attempts(step, state),
@@ -161,11 +162,13 @@ def _asked(run: Run, step: Step, *, why: bool = False) -> list[str]:
     return [f"      {what}:", *(f"        {row}" for row in call_rows(asked, why=why))]
 
 
-def _notes(step: Step, state: StepState, stands: Row, undo: str) -> str:
+def _notes(run: Run, step: Step, stands: Row) -> str:
+    state = run.steps[step.id]
     if state.awaiting:
         return stands.word
     why = stands.error or (stands.reason if state.is_denied else "")
-    return why or "; ".join(filter(None, [notes_of(step, state), state.mended, undo])) or stands.reason
+    undo = undo_text(run, step) if run.closing is not None else ""
+    return why or "; ".join(filter(None, [step.notes, state.notes, state.mended, undo])) or stands.reason
 
 
 def _tools(step: Step, state: StepState) -> str:

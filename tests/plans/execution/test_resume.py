@@ -10,7 +10,7 @@ from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import decide
 from plansurvive.plans.execution.messages import Decide
-from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id, was_cut_short
+from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, resumed, run_id
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Budget, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
@@ -32,7 +32,7 @@ def _ended(*steps: Step, broken: tuple[str, ...] = (), stop_at: str = "", withou
         schedule.run.steps[name].calls += 1
         outcome = failed() if name in broken else skipped() if name in without else completed(f"value of {name}")
         schedule.settle(name, outcome, NOW)
-    schedule.end(NOW, was_cut_short(schedule.run))
+    schedule.end(NOW, schedule.run.was_cut_short)
     return schedule.run
 
 
@@ -146,7 +146,7 @@ def test_an_interruption_that_came_too_late_changes_nothing() -> None:
     schedule.run.interrupted = True
     schedule.stop("interrupted", NOW)
     schedule.settle("a", completed(), NOW)
-    assert not was_cut_short(schedule.run)
+    assert not schedule.run.was_cut_short
     assert schedule.run.steps["a"].status is Status.COMPLETED
 
 
