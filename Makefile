@@ -94,12 +94,12 @@ bench: setup
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Newest versions that fit pyproject.toml, with hashes and without addresses of any index. The worker's image gets the
-# same versions without the command line and the development tools.
+# same versions without the page, the screen and the development tools.
 COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
-	$(COMPILE) --extra cli --extra s3 --extra gcs --extra dev --upgrade --output-file requirements.lock
+	$(COMPILE) --extra all --extra dev --upgrade --output-file requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra notify --extra mcp --extra telemetry --constraint requirements.lock --output-file docker/requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra web --constraint requirements.lock --output-file docker/web.lock
 

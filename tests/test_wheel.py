@@ -1,4 +1,4 @@
-"""The wheel: what is in it, its types, and a worker that runs from it without the libraries of the command line."""
+"""The wheel: what is in it, its types, and a worker that runs from it without the libraries of the extras."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from temporalio.client import Client
 
 from tests.test_one_name import BESIDE, LINKED, OWN, ROOT, beside
 
-EXTRA = ("typer", "rich", "textual", "starlette", "uvicorn", "jinja2", "watchfiles")
-"""The libraries of the extra `cli`."""
+EXTRA = ("textual", "starlette", "uvicorn", "jinja2", "mcp", "boto3", "apprise")
+"""Libraries that only extras bring."""
 SCRIPT = """
 import asyncio
 import os
@@ -92,17 +92,23 @@ def test_its_version_is_asked_for_by_the_name_it_is_installed_under(wheel: Path)
     assert wheel.name.startswith("plansurvive-")
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "plan = plansurvive.client.cli:main" in archive.read(name).decode()
+        scripts = archive.read(name).decode()
+        assert "plan = plansurvive.client.cli:main" in scripts
+        assert "plansurvive = plansurvive.client.cli:main" in scripts, "what `uvx plansurvive` runs"
 
 
-def test_the_command_line_is_an_extra(wheel: Path) -> None:
+def test_pages_screens_and_stores_are_extras_and_all_has_them(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("METADATA"))
-        asked = [row for row in archive.read(name).decode().splitlines() if row.startswith("Requires-Dist: ")]
+        text = archive.read(name).decode()
+    asked = [row.removeprefix("Requires-Dist: ") for row in text.splitlines() if row.startswith("Requires-Dist: ")]
     for library in EXTRA:
-        rows = [row for row in asked if row.replace("-", "_").startswith(f"Requires_Dist: {library}".replace("-", "_"))]
+        rows = [row for row in asked if row.startswith(library)]
         assert rows, library
-        assert all(any(f"extra == '{extra}'" in row for extra in ("cli", "web", "review")) for row in rows), rows
+        assert all("extra == " in row for row in rows), rows
+        assert any("extra == 'all'" in row for row in rows), rows
+    extras = {row.removeprefix("Provides-Extra: ") for row in text.splitlines() if row.startswith("Provides-Extra: ")}
+    assert extras == {"web", "mcp", "review", "s3", "gcs", "telemetry", "notify", "all", "dev"}
 
 
 @pytest.mark.slow
@@ -116,7 +122,7 @@ def test_a_script_sees_the_types_of_an_installed_wheel(wheel: Path, tmp_path: Pa
 
 
 @pytest.mark.slow
-async def test_a_worker_and_a_script_run_from_a_wheel_without_the_extra(
+async def test_a_worker_a_script_and_the_commands_run_from_a_wheel_without_extras(
     wheel: Path, temporal_client: Client, environ: dict[str, str], workspace: Path, tmp_path: Path
 ) -> None:
     """Everything is installed into an empty environment from the package index, as a user would."""
@@ -142,9 +148,18 @@ async def test_a_worker_and_a_script_run_from_a_wheel_without_the_extra(
         if worker.returncode is None:
             worker.kill()
             await worker.wait()
-    plan = subprocess.run([python.with_name("plan")], env=bare, capture_output=True, text=True, check=False)  # noqa: ASYNC221
-    assert plan.returncode == 2
-    assert plan.stderr.endswith("pip install 'plansurvive[cli]'\n")
+
+    def said(*command: str, program: str = "plan") -> subprocess.CompletedProcess[str]:
+        whole = [python.with_name(program), *command]
+        return subprocess.run(whole, env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert "completed" in said("list").stdout
+    for name in ("web", "mcp"):
+        wrong = said(name)
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert f"pip install 'plansurvive[{name}]'" in wrong.stderr, wrong.stderr
+        assert f"Not installed: pip install 'plansurvive[{name}]'" in said("--help").stdout
+    assert said("--version").stdout == said("--version", program="plansurvive").stdout
 
 
 @pytest.mark.sampled

@@ -140,12 +140,3 @@ def test_a_shell_completes_commands_and_their_options() -> None:
 
     assert completed("plan res", 1) == ["resume"]
     assert completed("plan run --works", 2) == ["--workspace"]
-
-
-def test_without_the_extra_plan_says_what_to_install() -> None:
-    command = [sys.executable, "-S", "-m", "plansurvive.client", "list"]  # -S: without site-packages
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    needed = "typer, rich, textual, starlette, uvicorn, jinja2, watchfiles"
-    assert done.stderr == f"plan needs {needed}; install them: pip install 'plansurvive[cli]'\n"
