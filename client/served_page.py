@@ -33,6 +33,11 @@ def served(settings: Settings) -> ServedPage | None:
     return ServedPage.read(_file(settings))
 
 
+def without_key(link: str) -> str:
+    """The address of a page without the secret: of no use to others who read it, and enough for a signed-in browser."""
+    return urlsplit(link)._replace(query="", fragment="").geturl()
+
+
 @contextmanager
 def recorded(settings: Settings, link: str) -> Iterator[ServedPage]:
     """Record that this process serves a page, until it does not; the last one to begin is the one that is found."""

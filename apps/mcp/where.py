@@ -5,12 +5,11 @@ The link to the web page is without its secret: what an agent is told must not l
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from pydantic import Field
 
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.requests.connected import Connected
+from plansurvive.client.served_page import without_key
 from plansurvive.plans.model import Value
 
 
@@ -36,5 +35,5 @@ def where(here: Connected, plan: str) -> Where:
     """Where people find a plan."""
     name = plan_id(plan)
     page = here.page(name)
-    shown = urlsplit(page)._replace(query="", fragment="").geturl() if page else None
+    shown = without_key(page) if page else None
     return Where(page=shown, ui=here.link(workflow_id(plan)), command=f"plan pending {name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated, NoReturn
 
@@ -23,6 +24,7 @@ from plansurvive.client.feature import choices_of, refresh_tools
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
+from plansurvive.client.served_page import without_key
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
 from plansurvive.runtime.sides import sides
@@ -128,8 +130,7 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         summary = await runs.wait(here.client, started.plan_id)
         output.show_json(started_as_json(started, link) | {"summary": summary.to_json()})
         return summary
-    page = here.page(started.plan_id)
-    output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, page))))
+    output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, _page(here, started)))))
     if screen is not None:
         await drafted(here.client, started.plan_id, output.say)
         if not await screen.show(here, started.plan_id, until_begun=True):
@@ -152,9 +153,15 @@ async def _start_and_print(here: Connected, request: Request, as_json: bool) -> 
         output.show_json(started_as_json(started, link))
         return
     rows = [f"plan      {started.plan_id}", f"workflow  {started.workflow_id}"]
-    page = here.page(started.plan_id)
+    page = _page(here, started)
     rows += [f"ui        {link}"] if link else []
     output.show("\n".join(rows + ([f"page      {page}"] if page else [])))
+
+
+def _page(here: Connected, started: Started) -> str | None:
+    """The plan's page as it may be printed: a pipe may lead to a log that others read, so it gets no key."""
+    page = here.page(started.plan_id)
+    return page if page is None or sys.stdout.isatty() else without_key(page)
 
 
 async def started_from(here: Connected, request: Request) -> Started:

@@ -38,7 +38,9 @@ async def test_the_page_is_served_named_by_other_commands_and_ends_with_its_view
         link = (await line_with(process, "key=")).splitlines()[-1].strip()
         started = await plan(environ, "start", file, "--id", "seen", "--review")
         page = started.out.splitlines()[-1].split()
-        assert page == ["page", link.replace("/?", "/plans/seen?")]
+        assert page == ["page", link.split("?")[0] + "plans/seen"], "the key belongs into no pipe"
+        ran = await plan(environ, "run", written(tmp_path / "looks.json", {"title": "Looks", "steps": [LOOK]}))
+        assert ("/plans/" in ran.out, "key=" in ran.out + ran.err) == (True, False)
         assert (await plan(environ, "review", "seen", "--web")).out.strip() == link.replace("/?", "/plans/seen/draft?")
         again = await plan(environ, "web")
         assert (again.code, again.out.strip()) == (0, link)
