@@ -150,7 +150,7 @@ async def test_a_worker_a_script_and_the_commands_run_from_a_wheel_without_extra
             await worker.wait()
 
     def said(*command: str, program: str = "plan") -> subprocess.CompletedProcess[str]:
-        whole = [python.with_name(program), *command]
+        whole = [str(python.with_name(program)), *command]
         return subprocess.run(whole, env=bare, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert "completed" in said("list").stdout
