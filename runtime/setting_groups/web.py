@@ -131,7 +131,7 @@ class WebSettings(BaseModel):
     """Templates that are tools (docs/mcp.md#templates-as-tools) of the page's MCP server, comma separated, or `all`."""
 
     web_mcp_decide: Literal["here", "questions", "elsewhere"] = "here"
-    """What people decide through the clients of their agents (docs/mcp-tasks.md#decisions-in-the-clients-window):
+    """What people decide through the clients of their agents (docs/mcp.md#decisions-in-the-clients-window):
     `here` (everything), `questions` (only answers), `elsewhere` (nothing)."""
 
     def web_problem(self) -> dict[str, str]:
