@@ -3,6 +3,7 @@
 In this order: TEMPORAL_ADDRESS or a profile; a server already running on localhost:7233 (skipped with
 PLANS_SERVER=embedded); the embedded server of this state directory, started if needed. Attempts time out after 10
 seconds. API key and TLS settings apply to a configured server only, not to one found on this machine.
+The namespace applies to all of them, and the embedded server registers it.
 
 Messages on loopback are not compressed: gzip, the SDK's choice, only costs CPU there. The address decides and not a
 measurement, since it is known before connecting.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, RegisterNamespaceRequest
 from temporalio.client import Client
 from temporalio.converter import StorageDriver
 from temporalio.envconfig import ClientConfig
@@ -35,6 +36,7 @@ from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.versions.layout import check as check_layout
 from plansurvive.runtime.wait import until
 
+DEFAULT_NAMESPACE = "default"
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
 LOCAL_SECONDS = 3.0
@@ -111,7 +113,7 @@ async def find(settings: Settings, revive: Revive | None = None) -> Connection |
 
 
 async def _embedded(settings: Settings, server: embedded.Server, revive: Revive | None) -> Connection:
-    client = await _client(settings, {}, server.address, SECONDS, is_ours=True)
+    client = await _client(settings, _namespace(_config(settings)), server.address, SECONDS, is_ours=True)
     return Connection(_following(client, settings, revive), server.address, Origin.EMBEDDED, server.ui)
 
 
@@ -132,12 +134,17 @@ async def _already_running(settings: Settings, config: Mapping[str, Any]) -> Con
     if not embedded.listens("localhost", embedded.PORT):
         return None
     try:
-        client = await _client(settings, {"namespace": config.get("namespace", "default")}, LOCAL, LOCAL_SECONDS)
+        client = await _client(settings, _namespace(config), LOCAL, LOCAL_SECONDS)
     except NotConnected as error:
         if error.code == "NO_NAMESPACE":
             raise
         return None
     return Connection(client, LOCAL, Origin.LOCAL, _usual_ui(LOCAL))
+
+
+def _namespace(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Of the connection options, what applies to a server of this machine too."""
+    return {"namespace": config.get("namespace", DEFAULT_NAMESPACE)}
 
 
 async def healthy(seconds: float, **options: Any) -> Client:
@@ -246,6 +253,7 @@ async def _client(
         async with asyncio.timeout(seconds):
             client = await healthy(seconds, **options)
             if is_ours:
+                await _register_namespace(client)
                 await until(lambda: is_ready(client), every=0.1)
             else:
                 await _require_namespace(client, address)
@@ -258,6 +266,29 @@ async def _client(
         f"No Temporal server could be reached at {address}: {reason}. Start it, or set TEMPORAL_ADDRESS to a "
         "running server; with neither TEMPORAL_ADDRESS nor a profile, `plan` starts an embedded server."
     )
+
+
+async def _register_namespace(client: Client) -> None:
+    """Register the client's namespace on the embedded server, which by itself registers the default one only.
+
+    Histories are kept for as long as in that one. Raises SettingError for a name that the server refuses.
+    """
+    if client.namespace == DEFAULT_NAMESPACE or await has_namespace(client):
+        return
+    usual = Client(client.service_client, namespace=DEFAULT_NAMESPACE)
+    await until(lambda: has_namespace(usual), every=0.1)
+    kept = await usual.workflow_service.describe_namespace(DescribeNamespaceRequest(namespace=DEFAULT_NAMESPACE))
+    request = RegisterNamespaceRequest(
+        namespace=client.namespace,
+        workflow_execution_retention_period=kept.config.workflow_execution_retention_ttl,
+    )
+    try:
+        await client.workflow_service.register_namespace(request)
+    except RPCError as error:
+        if error.status is RPCStatusCode.INVALID_ARGUMENT:
+            raise SettingError({"TEMPORAL_NAMESPACE": f"{client.namespace!r}: {error.message}"}) from error
+        if error.status is not RPCStatusCode.ALREADY_EXISTS:  # another command was faster
+            raise
 
 
 async def _require_namespace(client: Client, address: str) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 
-from plansurvive.runtime import daemon, server
+from plansurvive.runtime import daemon, search_attributes, server
 from plansurvive.runtime.connect import Origin, reach
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import Server
@@ -58,6 +59,28 @@ async def test_two_servers_started_at_once_have_ports_of_their_own(
         assert len({first.address, first.ui, second.address, second.ui}) == 4
     finally:
         await server.stop(other)
+
+
+def _in_namespace(settings: Settings, name: str) -> Settings:
+    return settings.model_copy(update={"temporal": {**settings.temporal, "TEMPORAL_NAMESPACE": name}})
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_the_namespace_of_the_settings_is_registered(embedded: Settings) -> None:
+    first, usual = (await reach(_in_namespace(embedded, "team"))).client, (await reach(embedded)).client
+    again = (await reach(_in_namespace(embedded, "team"))).client
+    assert (first.namespace, again.namespace, usual.namespace) == ("team", "team", "default")
+    assert await search_attributes.ensure(first) == frozenset(server.SEARCH_ATTRIBUTES)
+    await first.start_workflow("Nobody", id="there", task_queue="nobody")
+    assert (await again.get_workflow_handle("there").describe()).namespace == "team"
+    assert await _retention(again) == await _retention(usual)
+
+
+async def _retention(client: Client) -> int:
+    request = DescribeNamespaceRequest(namespace=client.namespace)
+    found = await client.workflow_service.describe_namespace(request)
+    return found.config.workflow_execution_retention_ttl.seconds
 
 
 @pytest.mark.slow
