@@ -1,7 +1,9 @@
 """Who may start a run and decide in it, where that must be signed (PLANS_DECISIONS=signed, `Facts.must_sign`).
 
 The core cannot verify a signature: what must be signed is refused, and a start that must be keeps no waiver, so that
-its approvals are strict. A feature that verifies signatures (`features.signing`) takes the place of this class.
+its approvals are strict. A feature that verifies signatures (`features.signing`) takes the place of this class in the
+runs that need it: from the beginning where the start is signed or the run is known to take only signed messages, else
+once its facts say so.
 
 Facts are known once `check_plan` has answered; of a run that continues as new from the beginning, before the first
 message. Decisions that arrived before could not be checked and do not count.
@@ -9,7 +11,8 @@ message. Decisions that arrived before could not be checked and do not count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from temporalio import workflow
@@ -19,28 +22,46 @@ from plansurvive.plans.execution.asking import void_answer
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
 from plansurvive.plans.parts import Part
-from plansurvive.plans.run import PlanStatus, Run
-from plansurvive.plans.signature import Signature
+from plansurvive.plans.run import Decision, PlanStatus, Run
+from plansurvive.plans.signature import Signature, one_object, signature_of
 from plansurvive.workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
 NOBODY = "no feature of this worker verifies signatures"
 
 
+@dataclass(frozen=True)
+class Opening:
+    """A run that has just been opened: what its start has brought, before any message adds to it."""
+
+    run: Run
+    decided: Mapping[str, Decision]
+    remembered: Mapping[str, str]
+    seed: int
+    """The random seed then: a reset changes it."""
+
+    @classmethod
+    def of(cls, run: Run) -> Opening:
+        """Raises InvalidPlan for a run that would escape the worker's check."""
+        if run.status is not PlanStatus.DRAFT and not is_carried():
+            text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
+            raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
+        return cls(run, dict(run.decisions), dict(run.remembered), workflow.random_seed())
+
+    def must_verify(self, arguments: Sequence[Any]) -> bool:
+        """Whether there are signatures to verify, as far as is known: the start has one, or facts demand them."""
+        return self.run.facts.must_sign or signature_of(one_object(arguments)) is not None
+
+
 class Admission:
-    """Made of a run that has just been opened. Where something must be signed, this one admits nothing."""
+    """Where something must be signed, this one admits nothing."""
 
     signature: Signature | None = None
     """Of the start, if there is one."""
 
-    def __init__(self, run: Run, arguments: Sequence[Any]) -> None:  # noqa: ARG002
-        """`arguments`: of the start, as sent. Raises InvalidPlan for a run that would escape the worker's check."""
-        if run.status is not PlanStatus.DRAFT and not is_carried():
-            text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
-            raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
-        self.run = run
-        # What the start brings: its signature is about these as well. What messages add is compared with them.
-        self._decided, self._remembered = dict(run.decisions), dict(run.remembered)
+    def __init__(self, opening: Opening, arguments: Sequence[Any] = ()) -> None:  # noqa: ARG002
+        """`arguments`: of the start, as sent; none of one that turns out to need signatures, and has none itself."""
+        self.run, self.opening = opening.run, opening
 
     def judge(self) -> None:
         """Apply the rule to a run whose facts have just become known."""
@@ -74,14 +95,14 @@ class Admission:
 
         `why`: the start does not count.
         """
-        run, kept = self.run, {} if why else self._decided
+        run, kept = self.run, {} if why else self.opening.decided
         for step_id in [name for name in run.decisions if run.decisions[name] != kept.get(name)]:
             del run.decisions[step_id]
             text = f"the decision on step '{step_id}' came before its signature could be checked; decide again"
             run.note(LogKind.VOID, text, workflow.now(), step_id, code="UNSIGNED")
         if why:
             self.discard("came before signatures could be checked", "UNSIGNED")
-        run.remembered = {} if why else dict(self._remembered)
+        run.remembered = {} if why else dict(self.opening.remembered)
         run.unsigned = bool(why)
         if why:
             self.be_strict(why)

@@ -7,6 +7,7 @@ a code; neither can block or fail a run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -37,7 +38,7 @@ from plansurvive.plans.run import ENDED, Run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import completion
-from plansurvive.workflows.admission import Admission
+from plansurvive.workflows.admission import Admission, Opening
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import Collaborators, Features, Message
 from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
@@ -58,6 +59,8 @@ class MessageHandlers:
     _execution: Execution | None = None
     _collaborators = Collaborators()
     _admission: Admission
+    _watch: asyncio.Task[None]
+    """See `Admission.watch`."""
     _invalid: Sequence[Problem] = ()
     _signals = 0
     _hears = False
@@ -77,8 +80,24 @@ class MessageHandlers:
 
     def _opened(self, arguments: Sequence[Any]) -> None:
         """Once there is a run: who may start it, and decide in it. Raises InvalidPlan."""
-        self._admission = self.features.admission(self._started().run, arguments)
-        self._started().before_turn = self._admission.turn
+        opening = Opening.of(self._started().run)
+        kind = self.features.admission if opening.must_verify(arguments) else Admission
+        self._admit(kind(opening, arguments))
+
+    def _judge(self) -> None:
+        """Once its facts are known, before messages are handed out: apply their rule to what has come until now."""
+        admission, kind = self._admission, self.features.admission
+        if self._started().run.facts.must_sign and not isinstance(admission, kind):
+            self._admit(kind(admission.opening))
+            self._keep_watch()
+        self._admission.judge()
+
+    def _admit(self, admission: Admission) -> None:
+        self._admission = admission
+        self._started().before_turn = admission.turn
+
+    def _keep_watch(self) -> None:
+        self._watch = asyncio.create_task(self._admission.watch())
 
     def _admitted(self) -> Admission:
         self._started()  # it raises where there is none

@@ -75,7 +75,7 @@ class PlanWorkflow(MessageHandlers):
         if run.status is not PlanStatus.DRAFT:
             self._gather()
             self._hear()
-        self._watch = asyncio.create_task(self._admission.watch())
+        self._keep_watch()
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))
         cancelled, is_over = False, False
         while not is_over:
@@ -157,7 +157,7 @@ class PlanWorkflow(MessageHandlers):
         self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         self._started().schedule.rules.checked(run, workflow.now())
-        self._admission.judge()
+        self._judge()
         self._hear()
         if run.resumes:
             await resume_check.compare_files(run)
@@ -189,7 +189,7 @@ class PlanWorkflow(MessageHandlers):
             raise await self._refused(facts, facts.problems)
         run.facts = await hosts.at_home(run, facts)
         self._gather()
-        self._admission.judge()
+        self._judge()
         self._hear()
         self._publish()
         if not await self._collaborators.write():

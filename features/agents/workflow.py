@@ -64,7 +64,7 @@ class AgentWorkflow(MessageHandlers):
             raise invalid(self._invalid)
         agent, execution = self._agent, self._started()
         agent.run.created = agent.run.created or workflow.info().workflow_start_time
-        self._watch = asyncio.create_task(self._admission.watch())
+        self._keep_watch()
         try:
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()
@@ -102,7 +102,7 @@ class AgentWorkflow(MessageHandlers):
         unknown = [name for name in agent.order.tools or () if name not in facts.tools]
         agent.run.facts = facts
         self._gather()
-        self._admission.judge()
+        self._judge()
         self._hear()
         if unknown:
             agent.run.note(LogKind.WARNING, f"unknown tools, ignored: {', '.join(unknown)[:500]}", workflow.now())

@@ -30,9 +30,10 @@ from plansurvive.features.signing.model import (
     signed_bytes,
 )
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.plans.run import DONE, Status
 from plansurvive.plans.signature import SEED_OF_START, Signature, one_object, signature_of
 from plansurvive.workflows import admission
+from plansurvive.workflows.admission import Opening
 from plansurvive.workflows.inputs import is_carried
 
 RESET = "the run was reset"
@@ -41,20 +42,22 @@ RESET = "the run was reset"
 class Admission(admission.Admission):
     """Verifies with the public key of the worker that the run was begun with."""
 
-    def __init__(self, run: Run, arguments: Sequence[Any]) -> None:
-        """Raises InvalidPlan, see `workflows.admission`."""
-        super().__init__(run, arguments)
+    def __init__(self, opening: Opening, arguments: Sequence[Any] = ()) -> None:
+        """Made when the run is opened, or later: see `workflows.admission`."""
+        super().__init__(opening, arguments)
         self.signature, self._content = _proof_of(arguments)
-        first = workflow.random_seed()
         if not is_carried():
-            run.parts.pop(Honoured.feature, None)  # whoever wrote it: its nonce may be known to have been signed for
-        self._nonce, self._is_reset = _nonce(first), False
+            # Whoever wrote it: its nonce may be known to have been signed for.
+            self.run.parts.pop(Honoured.feature, None)
+        seed = workflow.random_seed()
+        self._nonce, self._is_reset = _nonce(seed), False
         """Until the facts are known; from then on it is in the run."""
         self._was_reset = asyncio.Event()
         workflow.register_random_seed_callback(self._reset)
-        began_with = workflow.extern_functions().get(SEED_OF_START)
-        if began_with is not None and began_with() != first:
-            self._reset(first)
+        # No callback tells of a reset before this: neither of one to the first task, nor of one before the facts.
+        began_with = workflow.extern_functions().get(SEED_OF_START, lambda: opening.seed)
+        if began_with() != seed:
+            self._reset(seed)
 
     @property
     def _facts(self) -> SigningFacts:

@@ -4,7 +4,8 @@ The forger speaks plain Temporal: resets, terminates and starts workflows, and s
 
 | a signed plan | tests here, and elsewhere |
 | --- | --- |
-| reset | `a_decision_from_before_a_reset`, `..._not_used_before_a_reset`, `a_waiver_counts_for_one_run` |
+| reset | `a_decision_from_before_a_reset`, `..._not_used_before_a_reset`, `a_waiver_counts_for_one_run`, |
+| | `a_plan_without_a_signed_start` |
 | terminated and started again | `nothing_from_before_a_plan_was_terminated` |
 | continued as new | `a_continued_run_that_is_reset`; test_signed `a_message_that_was_honoured` |
 | scheduled | test_signed_schedules, all |
@@ -156,6 +157,34 @@ async def test_a_decision_from_before_a_reset_approves_nothing_after_it(
         await plan.until_asked("hold")
         assert calls(idle) == 2
         await plan.handle.terminate()
+
+
+@pytest.mark.on_server("resets")
+async def test_a_plan_without_a_signed_start_notices_a_reset_from_before_its_facts(
+    idle: Plans, owner: Client, make_worker: MakeWorker
+) -> None:
+    """Until its facts are known, nothing tells that the run has signatures to verify."""
+    async with make_worker(decisions="signed"):
+        plan = await started(idle, idle.client, [GATE, HOLD])
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        first = await newest(plan)
+        message = await sent(plan, first)
+        # To the task that asks for the facts, and to the one that gets them.
+        for event_id in tasks_of(first)[:2]:
+            nonce = await (await plan.handle.describe()).memo_value(NONCE, "")
+            await reset(plan, event_id)
+            await plan.until_asked("gate")
+            await plan.until_logged("warning", "the run was reset")
+            assert await (await plan.handle.describe()).memo_value(NONCE, "") != nonce
+            assert await refused(plan, message) == "BAD_SIGNATURE", event_id
+            await replays(plan)
+        assert calls(idle) == 1
+        # Control: the owner decides again.
+        await approved(owner, plan)
+        await plan.until_asked("hold")
+        assert calls(idle) == 2
+        await terminated(plan.client, plan.id)
 
 
 @pytest.mark.on_server("resets")
