@@ -78,6 +78,7 @@ EXAMPLES = {
     "plan pending": "list what awaits you, in all plans",
     "plan approve ID STEP": "let a step start",
     "plan show ID STEP": "show one step, or what is inside a loop",
+    "plan why ID STEP": "say why it waits, failed or was skipped",
     "plan resume ID": "continue a plan that ended early",
 }
 ALIASES = {"replay": "evaluate"}

@@ -1,7 +1,7 @@
 """Results of earlier runs, taken where nothing has changed that they depend on: docs/cache.md."""
 
 REACHES_OUT = False
-COMMANDS = {"why": ("commands:why", "Show why a step's tool was called, or whose result it has.")}
+COMMANDS = {"why": ("commands:why", "Show why a step waits, runs, failed or was skipped.")}
 OPTIONS = {
     "run": {
         "since": ("ID|last", "Take results of that run where nothing they depend on changed."),

@@ -1,4 +1,4 @@
-"""The command `plan why`: which earlier run a step's result is from, or what made its tool run."""
+"""The command `plan why`: why a step waits, failed or was skipped, what made its tool run, whose result it has."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def why(
     step: Step,
     as_json: AsJson = False,
 ) -> None:
-    """Show why a step's tool was called, or whose result it has."""
+    """Show why a step waits, runs, failed or was skipped."""
     found = session.run(lambda here: why_of(here.client, plan, step))
     if as_json:
         output.show_json(found.model_dump(mode="json"))

@@ -1,4 +1,7 @@
-"""Why a step's tool was called, or which earlier run its result is from: what `plan why` says, to the first causes.
+"""Why a step stands as it does: what `plan why` says, to the first causes.
+
+Of one that has not completed: what it waits for, or why it failed or was skipped (`standing`). Of one that has: why its
+tool was called, or which earlier run its result is from.
 
 A changed argument that holds the value of another step has that step as its cause, if it ran itself: so the answer ends
 at a file that somebody edited, an argument that is written in the plan, a tool, or a result that was not there.
@@ -13,11 +16,12 @@ from pydantic import Field
 
 from plansurvive.features.cache.model import CacheNote, Difference
 from plansurvive.features.cache.rules import asked, note_of, refusal
+from plansurvive.features.cache.standing import standing
 from plansurvive.plans.children.family import is_of_earlier_run, members_of
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step, Value
-from plansurvive.plans.run import Run, Status
+from plansurvive.plans.run import Run
 from plansurvive.plans.views.safe_text import line
 
 MAX_STEPS = 50
@@ -43,12 +47,16 @@ class Cause(Value):
     status: str
     taken_from: str = Field(default="", description="PLAN/STEP whose result it has.")
     cache: CacheNote | None = None
-    reasons: list[str] = Field(description="Sentences: why its tool was called, or what its result is.")
-    steps: list[str] = Field(default_factory=list, description="Steps whose values changed its arguments.")
+    reasons: list[str] = Field(
+        description="Sentences: why it has not completed, or why its tool was called, or what its result is."
+    )
+    steps: list[str] = Field(
+        default_factory=list, description="Steps that explain it further: it waits for them, or used their values."
+    )
 
 
 class Why(Value):
-    """Why a step's tool was called, or was not."""
+    """Why a step stands as it does."""
 
     plan_id: str
     step_id: str
@@ -61,7 +69,7 @@ class Why(Value):
 
 
 def why(run: Run, step_id: str) -> Why:
-    """Why a step was run. Raises Refused UNKNOWN_STEP."""
+    """Why a step waits, runs, failed or was skipped, or was run. Raises Refused UNKNOWN_STEP."""
     if step_id not in run.steps or run.step_of(step_id) is None:
         raise Refused(f"plan '{run.plan.id}' has no step '{step_id}'; `plan show` lists them", "UNKNOWN_STEP")
     found: dict[str, Cause] = {}
@@ -84,6 +92,8 @@ def reasons_of(note: CacheNote) -> list[str]:
 
 def _cause(run: Run, step_id: str) -> Cause:
     state, step = run.steps[step_id], run.step_of(step_id)
+    if step is not None and (stands := standing(run, step)) is not None:
+        return Cause(step_id=step_id, status=state.status.value, **stands._asdict())
     note = note_of(state.result)
     given: dict[str, Any] = {"step_id": step_id, "status": state.status.value, "cache": note}
     if note is None or step is None:
@@ -101,16 +111,12 @@ def _unasked(run: Run, step: Step | None) -> str:
         return f"its tool was not called in this run: it was done before '{run.resumes}' was continued as this one"
     if step is not None and state is not None and (names := [each.id for each in members_of(run, step, state)]):
         return f"it was done by '{names[-1]}': plan why {names[-1]} STEP says why each of its calls was made"
-    if step is None or spec is None or state is None:
+    if step is None or spec is None:
         return "it has no tool of its own; ask about the steps inside it"
-    if state.result is None or state.status is Status.SKIPPED:
-        return f"its tool was not called: it is {state.status.value}"
     if not asked(run, step, spec):
         return "its tool was called: neither plan nor step asks for earlier results (`cache: true`)"
     if refused := refusal(run, step, spec):
         return f"its tool was called: {refused}"
-    if not state.result.ok:
-        return "its tool was called, and failed: failures are not taken from earlier runs, and say nothing about them"
     return "its tool was called: its worker takes no results (PLANS_CACHE=off)"
 
 

@@ -1,0 +1,131 @@
+"""Why a step that has not completed stands as it does: what it waits for, why it failed, why it was skipped.
+
+Sentences about the run as it is now, and the steps that explain them further: those that a blocked step waits for,
+those that failed inside a block or loop. Decides nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from plansurvive.plans.children.family import members_of
+from plansurvive.plans.execution.deciding.reasons import reasons as approval_reasons
+from plansurvive.plans.execution.readiness import ReadinessIndex
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
+from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.views.card import command
+from plansurvive.plans.views.row import decided, row
+from plansurvive.plans.views.safe_text import quoted
+
+NAMED = 5
+"""Steps that a sentence names; further ones are counted."""
+
+
+class Standing(NamedTuple):
+    """How a step stands, and why."""
+
+    reasons: list[str]
+    steps: list[str]
+    """The steps that explain it further."""
+
+
+def standing(run: Run, step: Step) -> Standing | None:
+    """Why a step has not completed; None if it has."""
+    state = run.steps[step.id]
+    if state.status is Status.COMPLETED:
+        return None
+    if state.status is Status.FAILED:
+        return Standing([_failed(state)], _failed_inside(run, step.id))
+    if state.status is Status.SKIPPED:
+        return Standing([_skipped(run, step, state)], [])
+    if state.awaiting:
+        return Standing(_awaited(run, step, state), [])
+    if state.status is Status.RUNNING:
+        return _running(run, step, state)
+    return _not_begun(run, step, state)
+
+
+def _failed(state: StepState) -> str:
+    stands, result = row(state), state.result
+    how = f"it {stands.how}"
+    said = (result.error if result is not None else "") or state.reason
+    return f"{how}: {said}" if said else how
+
+
+def _skipped(run: Run, step: Step, state: StepState) -> str:
+    decision = run.decisions.get(step.id)
+    if state.is_denied and decision is not None:
+        return f"it was denied {decided(decision).text}".rstrip()
+    why = state.reason or (state.result.error if state.result is not None else "")
+    word = "denied" if state.is_denied else "skipped"
+    return f"it was {word}: {why}" if why else f"it was {word}"
+
+
+def _awaited(run: Run, step: Step, state: StepState) -> list[str]:
+    name, kind = run.plan.id or "", next(iter(state.proposal or {}), "approval")
+    until = f", until {state.deadline:%Y-%m-%d %H:%M:%S} UTC" if state.deadline else ""
+    if state.awaiting == "answer":
+        return [f"it awaits an answer{until}: {command(name, step.id, 'answer')}"]
+    if state.awaiting == "event":
+        event = run.args_of(step).get("event")
+        is_known = isinstance(event, str) and "{{" not in event and "$" not in event
+        what = f"the event '{event}'" if is_known else "an event"
+        return [f"it awaits {what}{until}: plan event {name} {quoted(str(event)) if is_known else 'NAME'}"]
+    if state.awaiting == "recovery":
+        failure = state.failure
+        code = f" ({failure.code})" if failure and failure.code else ""
+        return [f"it failed{code}, and the LLM is asked how to recover it: {failure.error if failure else ''}"]
+    why = [f"it asks because {each}" for each in approval_reasons(run, step, upcoming(run, step).call)]
+    return [f"it awaits approval{until}: {command(name, step.id, kind)}", *why]
+
+
+def _running(run: Run, step: Step, state: StepState) -> Standing:
+    since = f" since {state.began:%Y-%m-%d %H:%M:%S} UTC" if state.began else ""
+    rows = [f"it is running{since}"]
+    if below := [each.id for each in members_of(run, step, state)]:
+        rows.append(f"'{below[-1]}' works on it: plan show {quoted(below[-1])}")
+    last = next((call.attempt for call in reversed(state.past) if call.attempt and call.attempt.error), None)
+    if last is not None:
+        code = f" ({last.code})" if last.code else ""
+        rows.append(f"attempt {last.number} failed{code}: {last.error}")
+    return Standing(rows, [])
+
+
+def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
+    """Of a step that has not started: what keeps it from that, the strongest reason first."""
+    if state.never:
+        return Standing([f"it never starts: {state.reason}"], ReadinessIndex(run).open_needs(step.id))
+    # 1. The plan as a whole: it ended or stopped, or has not begun.
+    if whole := _whole_plan(run):
+        return Standing([f"it has not started: {whole}"], [])
+    # 2. Steps that it depends on.
+    if needs := ReadinessIndex(run).open_needs(step.id):
+        more = f" and {len(needs) - NAMED} more" if len(needs) > NAMED else ""
+        return Standing([f"it waits for {', '.join(needs[:NAMED])}{more}"], needs[:NAMED])
+    # 3. What keeps every step from starting.
+    if held := [notice.text for notice in run.notices.values() if notice.holds]:
+        return Standing([f"it has not started: the plan {held[0]}"], [])
+    if run.status is PlanStatus.PAUSED:
+        return Standing([f"it has not started: the plan is paused; plan unpause {run.plan.id}"], [])
+    return Standing(["it may start, and waits for its turn: as many steps run as may at a time (`maxParallel`)"], [])
+
+
+def _whole_plan(run: Run) -> str:
+    if run.problems:
+        first = run.problems[0]
+        return f"the plan was refused ({first.code}): {first.message}"
+    if run.stopped:
+        return f"the plan was stopped: {run.stopped}"
+    if run.status in ENDED:
+        return f"the plan ended before ({run.status.value})"
+    if run.status is PlanStatus.REVIEW:
+        return f"the plan is in review; plan begin {run.plan.id}"
+    return "the plan has not begun" if run.status is PlanStatus.DRAFT else ""
+
+
+def _failed_inside(run: Run, step_id: str) -> list[str]:
+    """The steps right inside a block or loop that failed."""
+    children = run.outline.nodes[step_id].children
+    failed = [name for name in children if name in run.steps and run.steps[name].status is Status.FAILED]
+    return failed[:NAMED]

@@ -1,0 +1,113 @@
+"""`plan why` explains every state of a step: what it waits for, why it failed or was skipped."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from plansurvive.features.cache.views import why
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.model import Problem
+from plansurvive.plans.notice import Notice
+from plansurvive.plans.run import Decision, PlanStatus, Run
+from tests.plans.building import NOW, begun, completed, failed, run_of, skipped, step
+
+
+def said(run: Run, name: str = "a") -> list[str]:
+    return why(run, name).text.split("\n")
+
+
+def chain() -> Schedule:
+    return begun(step("a"), step("b", uses=("a",)), step("c", uses=("b",)))
+
+
+def test_a_failed_step_has_its_code_and_error_and_what_it_blocks_leads_there() -> None:
+    schedule = chain()
+    schedule.start("a", NOW)
+    schedule.settle("a", failed("no such file"), NOW)
+    assert said(schedule.run) == ["a: it failed (TOOL_FAILED): no such file"]
+    never, *_, first = said(schedule.run, "c")
+    assert never.startswith("c: it never starts: ")
+    assert first == "a: it failed (TOOL_FAILED): no such file"
+
+
+def test_a_blocked_step_names_what_it_waits_for_and_how_that_stands() -> None:
+    schedule = chain()
+    schedule.start("a", NOW)
+    assert said(schedule.run, "c") == [
+        "c: it waits for b",
+        "b: it waits for a",
+        "a: it is running since 2026-01-20 10:30:00 UTC",
+    ]
+
+
+def test_what_is_done_is_not_waited_for() -> None:
+    schedule = begun(step("a"), step("b"), step("c", "a", "b"))
+    schedule.start("a", NOW)
+    schedule.settle("a", completed(), NOW)
+    assert said(schedule.run, "c")[0] == "c: it waits for b"
+
+
+def test_a_step_that_asks_says_why_and_what_to_type() -> None:
+    schedule = begun(step("a", requires_approval=True))
+    schedule.ask("a", NOW)
+    assert said(schedule.run) == [
+        "a: it awaits approval: plan approve p a",
+        "  it asks because the plan says `requiresApproval: true`",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("awaiting", "tells"),
+    [
+        ("answer", "it awaits an answer: plan answer p a VALUE"),
+        ("event", "it awaits the event 'paid': plan event p paid"),
+        ("recovery", "it failed (TOOL_FAILED), and the LLM is asked how to recover it: it broke"),
+    ],
+)
+def test_a_step_says_what_it_awaits(awaiting: Literal["answer", "event", "recovery"], tells: str) -> None:
+    schedule = begun(step("a", args={"event": "paid"}))
+    schedule.ask("a", NOW, awaiting=awaiting)
+    schedule.run.steps["a"].failure = failed().result
+    assert said(schedule.run) == [f"a: {tells}"]
+
+
+def test_a_skipped_step_has_its_reason_and_a_denied_one_who_denied_it() -> None:
+    schedule = begun(step("a"), step("b"))
+    schedule.settle("a", skipped("condition not met: n > 3"), NOW)
+    schedule.settle("b", skipped("User denied approval", opens=False), NOW)
+    assert said(schedule.run) == ["a: it was skipped: condition not met: n > 3"]
+    assert said(schedule.run, "b") == ["b: it was denied: User denied approval"]
+    schedule.run.decisions["b"] = Decision(approved=False, by="ann", comment="not today", time=NOW)
+    assert said(schedule.run, "b") == ["b: it was denied by ann, 2026-01-20 10:30:00 UTC: not today"]
+
+
+def test_a_step_that_nothing_blocks_says_what_holds_the_whole_plan() -> None:
+    held, paused, free = begun(step("a")), begun(step("a")), begun(step("a"))
+    held.run.notices["locks"] = Notice(text="waits for its workspace", since=NOW, holds=True)
+    paused.pause(NOW, "paused")
+    assert said(held.run) == ["a: it has not started: the plan waits for its workspace"]
+    assert said(paused.run) == ["a: it has not started: the plan is paused; plan unpause p"]
+    assert said(free.run)[0].startswith("a: it may start, and waits for its turn")
+
+
+def test_a_step_of_a_plan_that_never_began_says_why_that_is() -> None:
+    refused, draft = run_of(step("a")), run_of(step("a"))
+    refused.problems = [Problem(code="UNKNOWN_TOOL", message="there is no tool 'x'")]
+    assert said(refused) == ["a: it has not started: the plan was refused (UNKNOWN_TOOL): there is no tool 'x'"]
+    assert said(draft) == ["a: it has not started: the plan has not begun"]
+    review = Schedule(run_of(step("a")))
+    review.review()
+    assert review.run.status is PlanStatus.REVIEW
+    assert said(review.run) == ["a: it has not started: the plan is in review; plan begin p"]
+
+
+def test_a_step_of_a_stopped_plan_says_what_stopped_it() -> None:
+    schedule = begun(step("a", critical=True), step("b"))
+    schedule.start("a", NOW)
+    schedule.settle("a", failed(), NOW)
+    assert said(schedule.run, "b")[0] in {
+        "b: it never starts: critical step 'a' failed",
+        "b: it has not started: the plan was stopped: critical step 'a' failed",
+    }
