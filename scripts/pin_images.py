@@ -1,9 +1,9 @@
-"""Writes what docker-compose.yml requires into `.env`: a password, and the digest of each image it names by tag.
+"""Writes what docker-compose.yml takes from `.env`: a password, and the digest of each image it names by tag.
 
 A digest is that of the tag on the day it is looked up, with Docker; from then on Compose runs that image and no other.
 What `.env` says already is kept: delete a line to look it up again.
 
-No digest of Temporal's images could be confirmed; tags can be moved, so Compose refuses to start without `.env`.
+No digest of Temporal's images could be confirmed, so none is in the file. Without one, Compose runs what the tag names.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from plansurvive.runtime.atomic_file import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-REQUIRED = re.compile(r"^[^#\n]*?([\w./:-]+)@\$\{(\w+_DIGEST):\?", re.MULTILINE)
+NAMED = re.compile(r"^[^#\n]*?([\w./:-]+)\$\{(\w+_DIGEST):\+@", re.MULTILINE)
 PASSWORD = "POSTGRES_PASSWORD"  # noqa: S105 - its name
 
 
 def missing(compose: str, present: str) -> dict[str, str]:
-    """The variables that Compose requires and `.env` lacks: their names with the images they are the digests of."""
+    """The digests that Compose takes and `.env` lacks: their names with the images they are the digests of."""
     known = set(re.findall(r"^(\w+)=.", present, re.MULTILINE))
-    return {name: image for image, name in REQUIRED.findall(compose) if name not in known}
+    return {name: image for image, name in NAMED.findall(compose) if name not in known}
 
 
 def pinned(compose: str, present: str, digest_of: Callable[[str], str]) -> str:
-    """The text of `.env` with everything that Compose requires. Raises ValueError for a digest that is none."""
+    """The text of `.env` with everything that Compose takes from it. Raises ValueError for a digest that is none."""
     lines = [present.rstrip("\n")] if present.strip() else []
     if not re.search(rf"^{PASSWORD}=.", present, re.MULTILINE):
         lines.append(f"{PASSWORD}={secrets.token_urlsafe(24)}")
@@ -61,7 +61,7 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     write_whole(file, text.encode())
-    os.write(1, f"{file} has all that docker-compose.yml requires.\n".encode())
+    os.write(1, f"{file} has a password and all digests.\n".encode())
 
 
 if __name__ == "__main__":
