@@ -105,6 +105,15 @@ def test_all_lists_of_signed_messages_have_the_same_ones() -> None:
     assert actions - {"clear_session"} == DECIDED - {"started"}
 
 
+def test_no_signed_message_is_handled_before_the_rule_is_known() -> None:
+    """What is `early` does not wait for the facts, which say with what key its signature would be verified."""
+    messages = messages_of([*FEATURES_OF_WORKER.in_run, *FEATURES_OF_WORKER.of_agents.in_run])
+    assert [each.name for each in messages if each.signed and each.early] == []
+    # Control: there are both kinds.
+    assert any(each.signed for each in messages)
+    assert any(each.early for each in messages)
+
+
 async def refusals(plan: Started, kind: type, step_id: str) -> None:
     """Send each signed message of the type unsigned, and with a signature of nothing; none is honoured."""
     before = await plan.view()
