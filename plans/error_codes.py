@@ -108,8 +108,8 @@ PLANS: Table = {
     ),
     "CONSTANT_CONDITION": ("a warning: a condition that uses no value", "remove it, or name a step or an input"),
     "NOT_A_REFERENCE": (
-        "a warning: braces around the name of a step that are not a reference, such as `{{length(a)}}`",
-        "`{{a | length(@)}}`, or `{{{{...}}}}` for the text",
+        "a warning: the name of a step that is not a reference, as in `{{length(a)}}`, or `$a` in a shell command",
+        "`{{a | length(@)}}`, `{{a}}`, or `{{{{...}}}}` for the text",
     ),
     "NO_EFFECT": ("a warning: a field that blocks do not use", "set it on the steps of the block"),
     "UNKNOWN_INPUT": ("`--input` names an input the plan does not declare", "fix the name"),

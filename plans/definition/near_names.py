@@ -16,8 +16,19 @@ MAX_CHARACTERS = 128
 """Longer names get no hint; ids are not longer."""
 ALLOWANCE = 1_000_000
 """Pairs of characters compared in one check: 50 mistakes among 200 names of 10 letters, in at most a quarter second."""
+ELSEWHERE = {
+    "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "if": "when", "uses": "tool", "with": "args",
+    "params": "args", "retries": "retry", "cmd": "command", "script": "code", "filename": "path", "file": "path",
+}  # fmt: skip
+"""Names that other programs have for fields of plans and arguments of tools."""
 MIN_COST = 10_000
 """What each hint costs at least: there are at most 100 per check."""
+
+
+def named_elsewhere(name: str, known: Collection[str]) -> str:
+    """The known field or argument that another program calls by this name; empty if there is none."""
+    meant = ELSEWHERE.get(name, "")
+    return meant if meant in known else ""
 
 
 class Hints:

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
@@ -259,7 +259,7 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
     known = [field.alias or key for key, field in model.model_fields.items()]
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
-    near = hints.near(name, known)
+    near = named_elsewhere(name, known) or hints.near(name, known)
     return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
 
 

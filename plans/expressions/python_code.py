@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 
 TRIES = 100
+NOT_PARSED = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises for code that does not parse."""
 
 
 def parsed(code: str) -> ast.Module:
@@ -19,3 +21,14 @@ def parsed(code: str) -> ast.Module:
         except SystemError:
             continue
     raise ValueError("it cannot be parsed now")
+
+
+def syntax_error(code: str) -> str:
+    """Why code does not parse, with its line; empty if it does."""
+    try:
+        parsed(code)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+    except NOT_PARSED as error:
+        return str(error) or type(error).__name__
+    return ""

@@ -17,7 +17,7 @@ from math import inf
 from typing import Any
 
 from plansurvive.plans.errors import BadReference
-from plansurvive.plans.expressions.python_code import parsed
+from plansurvive.plans.expressions.python_code import NOT_PARSED, parsed
 
 _DOUBLE = re.compile(r'([\\"$`])')
 _START = r"(?:^|[\s;|&({])"
@@ -141,7 +141,7 @@ def join_python(literals: list[str], values: list[Any]) -> str:
     code = literals[0] + "".join(name + literal for name, literal in zip(names, literals[1:], strict=True))
     try:
         tree = parsed(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+    except NOT_PARSED as error:
         raise BadReference(f"the Python code does not parse with its values inserted: {error}") from error
     if not _free_names(tree).issuperset(names):
         raise BadReference("a value in Python code must stand by itself, outside quotes: data = {{step}}")

@@ -15,11 +15,17 @@ from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.opaque import scanned
-from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, strings
+from plansurvive.plans.expressions.python_code import syntax_error
+from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, sample, strings
 from plansurvive.plans.model import Problem, ToolSpec
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
+
+_VARIABLE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+"""A variable in a shell command."""
+_SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0}(?!\w)"
+"""How a shell command sets a variable."""
 
 PathCheck = Callable[[Reference, str], Iterable[Problem]]
 """Given a reference and its field, the problems of its path."""
@@ -57,8 +63,8 @@ def tool_problems(
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
     for field, text in [*found, *([] if found else written_problems(call.tool, call.args))]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
-    yield from _code(call, spec)
     known = _Known(call, scope)
+    yield from _code(call, spec, known)
     for word in language.words:
         if word.name not in known:
             for wrong in word.problems(spec, scanned(call.tool, dict(call.args)), tools, hints):
@@ -135,13 +141,34 @@ class _Known:
         return name in self._call.variables or self._scope.meaning(str(name)) is not Meaning.NOTHING
 
 
-def _code(call: CallOf, spec: ToolSpec) -> Iterator[Problem]:
-    """References inside code arguments that cannot be quoted safely: reported before the plan starts."""
+def _code(call: CallOf, spec: ToolSpec, known: Container[str]) -> Iterator[Problem]:
+    """What is wrong with code arguments: references that cannot be quoted safely, Python that does not parse."""
     for name, language in spec.quoting.items():
+        code, field = call.args.get(name), f"args.{name}"
         try:
-            check_code(call.args.get(name), language)
+            check_code(code, language)
         except BadReference as error:
-            yield call.problem("BAD_REFERENCE", f"args.{name}", error.message)
+            yield call.problem("BAD_REFERENCE", field, error.message)
+            continue
+        if not isinstance(code, str):
+            continue
+        if language == "python" and (wrong := syntax_error(sample(code, language))):
+            yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: the code is not Python: {wrong}")
+        if language == "shell":
+            yield from _shell_variables(code, call, known, field)
+
+
+def _shell_variables(command: str, call: CallOf, known: Container[str], field: str) -> Iterator[Problem]:
+    """Variables of the shell that are called like a step, and are not set there: empty, not the step's value."""
+    given = call.args.get("env")
+    for name in dict.fromkeys(match[1] or match[2] for match in _VARIABLE.finditer(command)):
+        is_set = (isinstance(given, Mapping) and name in given) or re.search(_SETS.format(name), command)
+        if name in known and not is_set:
+            message = (
+                f"'${name}' is a variable of the shell here, and not the value of '{name}': write {{{{{name}}}}} for"
+                " that, or set the variable in `env`"
+            )
+            yield call.problem("NOT_A_REFERENCE", field, message).model_copy(update={"severity": "warning"})
 
 
 def _reference(reference: Reference, call: CallOf, scope: Scope, inputs: Set[str], hints: Hints) -> str:

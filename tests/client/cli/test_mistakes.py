@@ -54,6 +54,21 @@ FILES: dict[str, Mistake] = {
         "check FILE", "should be a list; it is 'b'", f"steps: [{LOOK}, {{id: b, tool: sleep, dependsOn: b}}]\n"
     ),
     "no id": Mistake("check FILE", "'id' is missing; add it", "steps: [{tool: sleep}]\n"),
+    "dependencies as GitHub Actions call them": Mistake(
+        "check FILE",
+        "there is no field 'needs'; did you mean 'dependsOn'?",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, needs: [look]}}]\n",
+    ),
+    "a command as other programs call it": Mistake(
+        "check FILE",
+        "run_command has no argument 'cmd'; did you mean 'command'?",
+        "steps: [{id: a, tool: run_command, args: {cmd: ls}}]\n",
+    ),
+    "code that is not Python": Mistake(
+        "check FILE",
+        "the code is not Python: line 2: expected ':'",
+        'steps: [{id: a, tool: run_python, args: {code: "x = 1\\nif x\\n  pass"}}]\n',
+    ),
     "a misspelt field": Mistake(
         "check FILE",
         "there is no field 'dependOn'; did you mean 'dependsOn'?",

@@ -125,6 +125,51 @@ def test_a_reference_that_probably_means_something_else_is_a_warning(text: str) 
     assert mend in problem.message
 
 
+def commanded(command: str, **args: Any) -> Data:
+    return {"id": "x", "tool": "run_command", "args": {"command": command, **args}}
+
+
+@pytest.mark.parametrize("command", ["echo $build", 'test -n "${build}" && ls', "a=1; echo $a $build"])
+def test_a_shell_variable_that_is_called_like_a_step_is_a_warning(command: str) -> None:
+    [problem] = found(commanded(command))
+    assert (problem.code, problem.severity, problem.field) == ("NOT_A_REFERENCE", "warning", "args.command")
+    assert "write {{build}}" in problem.message
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        commanded("echo $HOME $1 $other"),
+        commanded("build=1; echo $build"),
+        commanded("for build in a b; do echo $build; done"),
+        commanded("ls | while read -r build; do echo $build; done"),
+        commanded(r"echo \$build $$build"),
+        commanded("echo $build", env={"build": "$build"}),
+        commanded("echo {{build.exitCode}}"),
+    ],
+)
+def test_a_shell_variable_that_is_set_or_is_no_step_is_none(given: Data) -> None:
+    assert found(given) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("if x\n  pass", "the code is not Python: line 1: expected ':'"),
+        ("print('a'", "the code is not Python: line 1: '(' was never closed"),
+        ("x = {{any}}\n  y", "does not parse with its values inserted"),
+    ],
+)
+def test_python_that_does_not_parse_is_an_error(code: str, why: str) -> None:
+    [problem] = errors(found({"id": "x", "tool": "run_python", "args": {"code": code}}))
+    assert (problem.field, why in problem.message) == ("args.code", True), problem.message
+
+
+@pytest.mark.parametrize("code", ["x = {{any}}\nprint(x)", "d = {{{{}}}}", "print('{{{{any}}}}')", "", "x = {1: 2}"])
+def test_python_that_parses_with_its_values_has_no_problem(code: str) -> None:
+    assert found({"id": "x", "tool": "run_python", "args": {"code": code}}) == []
+
+
 WARNED = {
     "build.exitCode == '0'": ("NEVER_TRUE", "a number is compared with a text"),
     "text > `3`": ("NEVER_TRUE", "only numbers can be compared by size"),
