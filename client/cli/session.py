@@ -20,7 +20,7 @@ from plansurvive.client.cli.output import say
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.connect import reach
+from plansurvive.runtime.connect import Connection, Origin, reach
 
 __all__ = ["Connected", "look", "run", "who"]
 
@@ -49,6 +49,8 @@ async def _run(
 ) -> T:
     settings = environment.settings()
     connection = await reach(settings, say, revives=True)
+    if starts and (found := found_by_chance(connection)):
+        say(found)
     needed = worker and not (query and await _has_record(connection.client, *query))
     try:
         return await action(await with_worker(settings, connection, needed=needed, starts=starts))
@@ -67,6 +69,13 @@ async def _near(client: Client, plan: str) -> str:
     with suppress(PlanError):  # what was wrong is said without a hint as well
         return Hints().near(plan, [each.plan_id async for each in list_plans(client, limit=MAX_NAMES)])
     return ""
+
+
+def found_by_chance(connection: Connection) -> str:
+    """A sentence about a server that nobody named and we did not start, which may be somebody else's; else empty."""
+    if connection.origin is not Origin.LOCAL:
+        return ""
+    return f"Server {connection.address}, {connection.origin.value}; PLANS_SERVER=embedded starts one of your own."
 
 
 async def _has_record(client: Client, plan: str, query: str) -> bool:

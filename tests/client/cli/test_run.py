@@ -13,6 +13,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from plansurvive.client.cli.session import found_by_chance
+from plansurvive.runtime.connect import Connection, Origin
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
 from tests.waiting import until
 
@@ -368,3 +370,12 @@ async def test_a_workspace_that_no_plan_may_have_is_refused_before_anything_star
     listed = own | {"PLANS_WORKSPACES": str(beside)}
     ended = await plan(listed, "run", file_of(tmp_path, WRITE), "--workspace", str(tmp_path))
     assert "PLANS_WORKSPACES of the worker" in ended.err
+
+
+@pytest.mark.parametrize("origin", Origin)
+def test_a_server_that_nobody_named_is_named(temporal_client: Client, origin: Origin) -> None:
+    said = found_by_chance(Connection(temporal_client, "localhost:7233", origin))
+    assert said == {
+        Origin.LOCAL: "Server localhost:7233, already running on this machine; "
+        "PLANS_SERVER=embedded starts one of your own."
+    }.get(origin, "")
