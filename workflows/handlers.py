@@ -34,7 +34,7 @@ from plansurvive.plans.execution.resume import INTERRUPTED
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
 from plansurvive.plans.people import who_of
-from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.run import ENDED, PlanStatus, Run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import completion
@@ -63,13 +63,13 @@ class MessageHandlers:
     """See `Admission.watch`."""
     _invalid: Sequence[Problem] = ()
     _signals = 0
-    _hears = False
+    _is_gathered = _hears = False
     _early: Sequence[tuple[Message, Sequence[Any]]] = ()
     """Signals of features that came before the features of the run were known."""
 
     def _gather(self) -> None:
         """Once its facts are known: ask the features that the run was begun with."""
-        self._collaborators = self.features.gathered(self._started())
+        self._collaborators, self._is_gathered = self.features.gathered(self._started()), True
 
     def _hear(self) -> None:
         """Once signatures can be checked: hand the features the messages that came before."""
@@ -79,10 +79,15 @@ class MessageHandlers:
             self._take(message, arguments)
 
     def _opened(self, arguments: Sequence[Any]) -> None:
-        """Once there is a run: who may start it, and decide in it. Raises InvalidPlan."""
+        """Once there is a run: who may start it, and decide in it; its features, if it continues another one.
+
+        Raises InvalidPlan, FeatureMissing.
+        """
         opening = Opening.of(self._started().run)
         kind = self.features.admission if opening.must_verify(arguments) else Admission
         self._admit(kind(opening, arguments))
+        if opening.run.status is not PlanStatus.DRAFT:
+            self._gather()  # now, as messages come before `run` is called, and validators are asked about them
 
     def _judge(self) -> None:
         """Once its facts are known, before messages are handed out: apply their rule to what has come until now."""
@@ -131,10 +136,13 @@ class MessageHandlers:
         """Take an update of a feature. Returns its answer."""
         require_stored(arguments)
         run = self._started().run
+        was_asked_early = self._is_gathered and not self._hears
         await workflow.wait_condition(lambda: self._hears or run.status in ENDED)
         try:
             _require_open(run)
             value = message.read(arguments)
+            if message.validator and was_asked_early:  # again: what it has found may be outdated by now
+                self._collaborators.handle(message, message.validator, value)
             if message.signed:
                 self._admitted().take(message.name, arguments)
             answer = self._collaborators.handle(message, message.method, value)
@@ -151,7 +159,7 @@ class MessageHandlers:
             value = message.read(arguments)
             if message.signed:
                 self._admitted().check(message.name, arguments)
-            if message.validator and self._hears:
+            if message.validator and self._is_gathered:
                 self._collaborators.handle(message, message.validator, value)
         except PlanError as error:
             raise refusal(error, run) from error

@@ -73,7 +73,6 @@ class PlanWorkflow(MessageHandlers):
         run = self._started().run
         run.created = run.created or workflow.info().workflow_start_time
         if run.status is not PlanStatus.DRAFT:
-            self._gather()
             self._hear()
         self._keep_watch()
         self._freed = asyncio.create_task(completion.freed(self._started(), lambda: self._is_over))

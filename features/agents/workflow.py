@@ -69,7 +69,6 @@ class AgentWorkflow(MessageHandlers):
             if agent.run.status is PlanStatus.DRAFT:
                 await self._begin()
             else:
-                self._gather()
                 self._hear()
             execution.resume_timers()
             await self._work()

@@ -9,10 +9,15 @@ import asyncio
 from typing import Any
 
 import pytest
+from temporalio import workflow
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Worker
 
-from tests.driving import WAITS, Plans, refusals, statuses, step, work
+from tests.driving import WAITS, Plans, refusals, statuses, step, terminated, work
+from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.oldest_server
@@ -140,3 +145,51 @@ def _length(event: HistoryEvent) -> float:
 
 def _seconds(view: dict[str, Any]) -> float:
     return float(view["result"]["duration"]) / 1_000
+
+
+@workflow.defn(name="PlanWorkflow", sandboxed=False)
+class Continued:
+    """Continues as new at once, as a plan does, where workers of ours have yet to come."""
+
+    @workflow.run
+    async def run(self, queue: str, argument: dict[str, Any]) -> None:
+        workflow.continue_as_new(args=[argument], task_queue=queue)
+
+
+@pytest.mark.modes("plain")
+async def test_an_update_that_the_first_task_of_a_continued_run_brings_is_validated(
+    idle: Plans, make_worker: MakeWorker, temporal_client: Client, queue: str
+) -> None:
+    """The SDK asks the validators before it calls `run`."""
+    async with make_worker():
+        plan = await idle.start([work("gate", requiresApproval=True)])
+        await plan.until_asked("gate")
+        state = await plan.handle.query("state")
+        await terminated(temporal_client, plan.id)
+    elsewhere = f"{queue}-before"
+    async with Worker(temporal_client, task_queue=elsewhere, workflows=[Continued]):
+        await temporal_client.start_workflow(
+            "PlanWorkflow", args=[queue, {"run": state}], id=plan.id, task_queue=elsewhere
+        )
+
+        async def has_continued() -> bool:
+            return len(await plan.histories()) == 2
+
+        await until(has_continued, "it waits for a worker")
+    changed = {"op": "set", "stepId": "gate", "path": "description"}
+    edits = [{**changed, "value": "valid"}, {**changed, "stepId": "nowhere", "value": "no such step"}]
+    sent = [asyncio.create_task(plan.handle.execute_update("edit", {"edits": [each]})) for each in edits]
+    async with make_worker():
+        valid, refused = await asyncio.gather(*sent, return_exceptions=True)
+        assert isinstance(valid, dict)
+        assert valid["version"] == 2
+        assert isinstance(refused, WorkflowUpdateFailedError)
+        assert isinstance(refused.cause, ApplicationError)
+        assert refused.cause.type == "UNKNOWN_STEP"
+        # Only the valid one is in the history, and right after the first task.
+        kinds = [EventType.Name(event.event_type) for event in (await plan.histories())[1].events]
+        accepted = "EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED"
+        assert kinds.count(accepted) == 1
+        assert kinds.index(accepted) == kinds.index("EVENT_TYPE_WORKFLOW_TASK_COMPLETED") + 1
+        await plan.approve("gate")
+        assert (await plan.ended())["status"] == "completed"
