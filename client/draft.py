@@ -14,7 +14,7 @@ from plansurvive.client.rpc import ask_view, has_ended, patiently
 from plansurvive.client.start import Started, launch
 from plansurvive.client.summary import wait
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.run import Options, PlanStatus
+from plansurvive.plans.run import ENDED, Options, PlanStatus
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.safe_text import line
 from plansurvive.workflows.search_attributes import first
@@ -67,6 +67,8 @@ async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda
             if error.code != "QUERY_FAILED" or not await has_ended(client, plan):
                 raise
             break
+        if view.status in ENDED and view.problems:
+            break  # refused: its result raises the reason
         if view.status is not PlanStatus.DRAFT:
             return view
     await wait(client, plan)

@@ -42,6 +42,15 @@ async def _ended(environ: Environ, name: str) -> dict[str, Any]:
     return view
 
 
+async def test_the_resumed_run_of_a_refused_plan_says_why_it_is_refused_again(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    file = written(tmp_path / "plan.json", {"id": "gone", "steps": [{**WRITE, "tool": "no_such_tool"}]})
+    for command in (("run", file), ("resume", "gone"), ("resume", "gone-r2", "--json")):
+        told = await plan(environ, *command)
+        assert (told.code, "UNKNOWN_TOOL" in told.out + told.err) == (2, True), (command, told)
+
+
 async def test_a_plan_is_interrupted_and_resumed_and_its_runs_are_linked(
     environ: Environ, worker: Worker, tmp_path: Path
 ) -> None:
