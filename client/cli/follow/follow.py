@@ -19,8 +19,9 @@ from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import describe, has_ended
-from plansurvive.client.runs import Summary
+from plansurvive.client.runs import BriefView, Summary
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.log import LogKind
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.progress.next_actions import next_actions
 from plansurvive.plans.views.safe_text import line
@@ -100,13 +101,18 @@ async def _print_events(here: Connected, plan: str) -> None:
         show_json(event.to_json(), on_one_line=True)
 
 
+def _before_this_run(view: BriefView) -> int:
+    """The number of the last event that a resumed plan has from the run before it; 0 if it resumes none."""
+    return max((entry.seq - 1 for entry in view.log if entry.kind == LogKind.RESUMES), default=0)
+
+
 async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:
     view = await runs.brief(here.client, plan, say)
     lines = Digest(plan_id(plan), view)
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             rows(row)
-    since = view.seq if lines.is_big else 0
+    since = view.seq if lines.is_big else _before_this_run(view)
     queue = (await describe(here.client, plan)).task_queue
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):

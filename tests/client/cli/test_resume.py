@@ -72,6 +72,18 @@ async def test_a_plan_is_interrupted_and_resumed_and_its_runs_are_linked(
     assert (rerun.code, "✓ completed   2 of 2 steps" in rerun.out) == (0, True), rerun.err
 
 
+async def test_a_resumed_plan_is_followed_from_where_it_was_resumed(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    read = {"id": "read", "tool": "read_file", "args": {"path": "late.txt"}, "dependsOn": ["write"]}
+    file = written(tmp_path / "plan.json", {"id": "late", "steps": [WRITE, read]})
+    first = await plan(environ, "run", file)
+    assert (first.code, "✓ write" in first.out) == (1, True)
+    (workspace / "late.txt").write_text("here")
+    resumed = await plan(environ, "resume", "late", "--follow")
+    assert (resumed.code, "✓ read" in resumed.out, "write" in resumed.out) == (0, True, False), resumed.out
+
+
 async def test_a_rerun_says_what_it_needs(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     file = written(tmp_path / "plan.json", {"id": "needs", "steps": [WRITE]})
     assert (await plan(environ, "run", file)).code == 0
