@@ -29,6 +29,7 @@ from plansurvive.plans.flow.closing import advance, cancel
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.views.ended import ended
+from plansurvive.plans.views.safe_text import line
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import LARGE, of_json
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 PLAN_FAILED, PLAN_PARTIAL = "PLAN_FAILED", "PLAN_PARTIAL"
 """Types of the failure that a workflow ends with."""
+REASON = 300
+"""Characters of the first failed step and its error in that failure's message."""
 
 
 def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
@@ -55,7 +58,9 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
         return None
     counted = Counter("denied" if state.is_denied else state.status.value for state in run.steps.values())
     missed = [f"{counted[name]} {name}" for name in ("failed", "denied", "skipped", "blocked") if counted[name]]
-    return _failure(f"the plan did not complete: {', '.join(missed)}", summary, PLAN_PARTIAL)
+    # Temporal's UI, alerts and schedules show this text alone.
+    first = next((line(f"; {each['stepId']}: {each['error']}")[:REASON] for each in summary["failed"]), "")
+    return _failure(f"the plan did not complete: {', '.join(missed)}{first}", summary, PLAN_PARTIAL)
 
 
 def _failure(text: str, summary: dict[str, Any], code: str) -> ApplicationError:

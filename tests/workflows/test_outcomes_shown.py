@@ -36,7 +36,7 @@ async def ends(started: Started) -> ApplicationError | None:
             [work("a"), MISSING],
             WorkflowExecutionStatus.FAILED,
             "PLAN_PARTIAL",
-            "the plan did not complete: 1 failed",
+            "the plan did not complete: 1 failed; miss: 'missing' does not exist",
         ),
         (
             [{**MISSING, "critical": True}],
