@@ -22,6 +22,7 @@ from plansurvive.features.audit.messages import of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
 from plansurvive.features.audit.signals import RECORDED, Signals
 from plansurvive.features.signing.model import NONCE, nonce_after
+from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.flow.ids import of_call
 
 MARKER, LOCAL = "marker_recorded_event_attributes", "core_local_activity"
@@ -47,6 +48,8 @@ CALLS = {
     "activity_task_timed_out_event_attributes": "timed out",
     "activity_task_canceled_event_attributes": "cancelled",
 }
+ASKED = "asked first"
+"""Outcome of a call whose tool found that a person has to approve it: nothing was done, and nothing has failed."""
 CHILDREN = {
     "start_child_workflow_execution_failed_event_attributes": "not started",
     "child_workflow_execution_completed_event_attributes": "completed",
@@ -234,9 +237,10 @@ class Reader:
         call = self._calls.pop(found.scheduled_event_id, {})
         attempt, worker = self._attempts.pop(found.scheduled_event_id, (0, ""))
         code = code_of(found.failure) if hasattr(found, "failure") else ""
+        outcome, code = (ASKED, "") if code == ASKED_BY_TOOL else (CALLS[name], code)
         return {
             "action": f"{call.get('of', 'activity')} ended", **_without_of(call),
-            "outcome": CALLS[name], "attempt": attempt, "client": worker, "code": code,
+            "outcome": outcome, "attempt": attempt, "client": worker, "code": code,
         }  # fmt: skip
 
     async def _child(self, event: HistoryEvent, found: Any) -> dict[str, Any]:

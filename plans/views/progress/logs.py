@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.activity_io import Logs, PastCall
 from plansurvive.plans.children.family import members_of
+from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.execution.messages import LogsAsked
 from plansurvive.plans.execution.tool_history import last_call
 from plansurvive.plans.flow.ids import covers
@@ -96,10 +97,15 @@ def _step(run: Run, step: Step) -> LoggedStep:
     found = LoggedStep(step_id=step.id, tool=step.tool, status=state.status, of=retry.attempts)
     if members := dict(members_of(run, step, state)):
         return found.model_copy(update={"members": members})
-    attempts = [_past(call) for call in state.past]
+    attempts = [_past(call) for call in state.past if not _asked_first(call)]
     if state.result is not None and state.result.ok and last_call(state):
         attempts.append(_last(state.result, state.calls))
     return found.model_copy(update={"attempts": attempts})
+
+
+def _asked_first(call: PastCall) -> bool:
+    """Whether the tool only found that a person has to approve the call: it did nothing, and has not failed."""
+    return call.attempt is not None and call.attempt.code == ASKED_BY_TOOL
 
 
 def _past(call: PastCall) -> LoggedAttempt:

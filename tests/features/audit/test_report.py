@@ -67,6 +67,22 @@ def lines(found: AuditReport) -> list[tuple[str, str, str, str]]:
     return [(each.action, each.step_id, each.by, each.outcome) for each in found.entries]
 
 
+async def test_a_tool_that_asked_first_has_not_failed(
+    plans: Plans, client: Client, settings: Settings, workspace: Path
+) -> None:
+    (workspace / "old.md").write_text("old")
+    step = {"id": "over", "tool": "write_file", "args": {"path": "old.md", "content": "new"}}
+    started = await plans.start([step], {"workspace": str(workspace)})
+    await started.until_asked("over")
+    digest = (await runs.show(client, started.id)).pending[0].digest
+    await runs.approve(client, started.id, Choice(step_id="over", by="bob", digest=digest))
+    assert (await started.ended())["status"] == "completed"
+    found = await audit(client, started.id, settings, verify=True)
+    assert [each.outcome for each in found.entries if each.action == "step ended"] == ["asked first", "completed"]
+    assert {each.code for each in found.entries if each.action == "step ended"} == {""}
+    assert checked(found).ok
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 async def test_the_record_says_who_did_what_and_holds_after_the_history_is_gone(

@@ -99,3 +99,14 @@ def test_a_resumed_plan_waits_for_no_request_of_a_terminated_one() -> None:
     run = begun(step("a")).run
     run.ledger = run.ledger.opened("1", 100)
     assert resumed(run, "p-r2", NOW).ledger.open == {}
+
+
+def test_a_tool_that_asked_first_has_not_failed_an_attempt() -> None:
+    """It found that a person has to approve the call, and did nothing."""
+    run = called({"path": "y"}).run
+    asked = Attempt(number=1, began=NOW, duration=1.0, code="APPROVAL_REQUIRED", error="'y' exists")
+    lost = asked.model_copy(update={"number": 2, "code": "WORKER_LOST"})
+    for attempt in (asked, lost):
+        run.steps["a"].past.append(PastCall(tool="read_file", args={}, result="", call=1, time=NOW, attempt=attempt))
+    (shown,) = logs_page(run, LogsAsked()).steps
+    assert [attempt.code for attempt in shown.attempts] == ["WORKER_LOST"]
