@@ -15,7 +15,7 @@ STEP_MOVES: Mapping[Status, Mapping[Status, str]] = {
         Status.READY: "the plan begins, none is open",
         Status.SKIPPED: "a reviewer skips it",
     },
-    Status.BLOCKED: {Status.READY: "its last dependency is done", Status.SKIPPED: "a reviewer skips it"},
+    Status.BLOCKED: {Status.READY: "its last dependency lets it start", Status.SKIPPED: "a reviewer skips it"},
     Status.READY: {
         Status.RUNNING: "started",
         Status.COMPLETED: "answered, or its event arrived",
