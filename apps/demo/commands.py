@@ -41,7 +41,6 @@ from plansurvive.runtime.settings import Settings
 
 KILLED_AFTER = 12
 """Completed steps after which the worker is killed: with three files at a time, in the middle of others."""
-READ_SECONDS = 1.0
 FAILED = 1
 
 Keep = Annotated[bool, typer.Option("--keep", help="Leave files, server, worker and the plan there; says where.")]
@@ -77,9 +76,16 @@ async def _demo(here: Connected, place: Path, keep: bool) -> bool:
         started = await started_from(here, request)
         links = [here.link(started.workflow_id), here.page(started.plan_id)]
         show("\n".join(["plan demo", *filter(None, links)]))
-        beside = asyncio.create_task(_beside(here, started))
+        asked = asyncio.Event()
+
+        def row(text: str) -> None:
+            show(text)
+            if f"plan approve {started.plan_id} " in text:
+                asked.set()
+
+        beside = asyncio.create_task(_beside(here, started, asked))
         try:
-            summary = await follow(here, started.plan_id, as_json=False)
+            summary = await follow(here, started.plan_id, as_json=False, rows=row)
             await beside
         finally:
             beside.cancel()
@@ -95,7 +101,7 @@ def _somebody_watches() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-async def _beside(here: Connected, started: Started) -> None:
+async def _beside(here: Connected, started: Started, asked: asyncio.Event) -> None:
     """Kill the worker in the middle of the plan, and approve what waits where no person is at a terminal to do it."""
     done = 0
     async for event in runs.watch(here.client, started.plan_id):
@@ -103,6 +109,7 @@ async def _beside(here: Connected, started: Started) -> None:
         if event.status == "completed" and done == KILLED_AFTER:
             await _kill(here)
         if event.awaiting == "approval" and not _somebody_watches():
+            await asked.wait()  # what is asked, with the diff, is printed first
             await _approve(here, started)
 
 
@@ -124,7 +131,6 @@ async def _kill(here: Connected) -> None:
 
 
 async def _approve(here: Connected, started: Started) -> None:
-    await asyncio.sleep(READ_SECONDS)  # what is asked, and the diff, is printed meanwhile
     for item in (await runs.show(here.client, started.plan_id)).pending:
         _tell("There is no terminal to ask at: the demo approves it.")
         choice = Choice(step_id=item.step_id, by="demo").naming(item)

@@ -19,7 +19,7 @@ async def test_without_the_link_every_page_is_refused(settings: Settings, tempor
         for url in ("/", "/plans/x", "/inbox/count", "/?key=wrong", "/?key="):
             answer = await browser.get(url)
             assert answer.status_code == 403
-            assert "Open the full link that `plan web` printed." in answer.text
+            assert "Open the full link that <code>plan web</code> printed." in answer.text
             assert "set-cookie" not in answer.headers
 
 
