@@ -22,11 +22,10 @@ from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.execution import Execution
-from plansurvive.workflows.in_steps import InSteps
+from plansurvive.workflows.in_steps import InSteps, filled
 from plansurvive.workflows.inputs import is_carried
 
 _ABANDON = workflow.HandlerUnfinishedPolicy.ABANDON
-Seam = TypeVar("Seam")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -174,14 +173,14 @@ class Collaborators:
 
     def __init__(self, made: Sequence[InRun] = ()) -> None:
         self._by_name = {each.feature: each for each in made}
-        self._write = _filled(made, InRun.write, lambda each: each.write)
-        self._turn = _filled(made, InRun.turn, lambda each: each.turn)
-        self._turned = _filled(made, InRun.turned, lambda each: each.turned)
-        self._keeps_open = _filled(made, InRun.keeps_open, lambda each: each.keeps_open)
-        self._shown = _filled(made, InRun.shown, lambda each: each.shown)
-        self._resting = _filled(made, InRun.resting, lambda each: each.resting)
-        self._cut_short = _filled(made, InRun.cut_short, lambda each: each.cut_short)
-        self._ended = _filled(made, InRun.ended, lambda each: each.ended)
+        self._write = filled(made, InRun.write, lambda each: each.write)
+        self._turn = filled(made, InRun.turn, lambda each: each.turn)
+        self._turned = filled(made, InRun.turned, lambda each: each.turned)
+        self._keeps_open = filled(made, InRun.keeps_open, lambda each: each.keeps_open)
+        self._shown = filled(made, InRun.shown, lambda each: each.shown)
+        self._resting = filled(made, InRun.resting, lambda each: each.resting)
+        self._cut_short = filled(made, InRun.cut_short, lambda each: each.cut_short)
+        self._ended = filled(made, InRun.ended, lambda each: each.ended)
 
     async def write(self) -> bool:
         """See `InRun.write`. The first that does is the last that is asked."""
@@ -277,12 +276,6 @@ class Features:
         return replace(
             self, in_run=tuple(own if isinstance(own, type) else each for each, own in kinds if own is not False)
         )
-
-
-def _filled(made: Sequence[InRun], unfilled: object, of: Callable[[InRun], Seam]) -> list[Seam]:
-    """The seams that are filled: those that are not the base class's own."""
-    seams = [of(each) for each in made]
-    return [seam for seam in seams if getattr(seam, "__func__", None) is not unfilled]
 
 
 def messages_of(kinds: Sequence[type[InRun]]) -> list[Message]:

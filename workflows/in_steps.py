@@ -16,6 +16,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.usage import Permission
 
+Made = TypeVar("Made")
 Seam = TypeVar("Seam")
 
 
@@ -85,15 +86,15 @@ class AllInSteps:
         self._of_awaited: dict[str | None, InSteps] = {name: each for each in made for name in each.awaits}
         self._news = [each for each in made if type(each).has_news is not InSteps.has_news]
         self._flying = [each for each in made if type(each).in_flight is not InSteps.in_flight]
-        self._turn = _filled(made, InSteps.turn, lambda each: each.turn)
-        self._takes = _filled(made, InSteps.takes, lambda each: each.takes)
-        self._decided = _filled(made, InSteps.decided, lambda each: each.decided)
-        self._exceeds = _filled(made, InSteps.exceeds, lambda each: each.exceeds)
-        self._before_start = _filled(made, InSteps.before_start, lambda each: each.before_start)
-        self._interrupt = _filled(made, InSteps.interrupt, lambda each: each.interrupt)
-        self._pause = _filled(made, InSteps.pause, lambda each: each.pause)
-        self._resume = _filled(made, InSteps.resume, lambda each: each.resume)
-        self._cancel = _filled(made, InSteps.cancel, lambda each: each.cancel)
+        self._turn = filled(made, InSteps.turn, lambda each: each.turn)
+        self._takes = filled(made, InSteps.takes, lambda each: each.takes)
+        self._decided = filled(made, InSteps.decided, lambda each: each.decided)
+        self._exceeds = filled(made, InSteps.exceeds, lambda each: each.exceeds)
+        self._before_start = filled(made, InSteps.before_start, lambda each: each.before_start)
+        self._interrupt = filled(made, InSteps.interrupt, lambda each: each.interrupt)
+        self._pause = filled(made, InSteps.pause, lambda each: each.pause)
+        self._resume = filled(made, InSteps.resume, lambda each: each.resume)
+        self._cancel = filled(made, InSteps.cancel, lambda each: each.cancel)
 
     def of_tool(self, name: str) -> InSteps | None:
         """What starts the steps of a tool."""
@@ -157,7 +158,7 @@ class AllInSteps:
             await seam()
 
 
-def _filled(made: Sequence[InSteps], unfilled: object, of: Callable[[InSteps], Seam]) -> list[Seam]:
+def filled(made: Sequence[Made], unfilled: object, of: Callable[[Made], Seam]) -> list[Seam]:
     """The seams that are filled: those that are not the base class's own."""
     seams = [of(each) for each in made]
     return [seam for seam in seams if getattr(seam, "__func__", None) is not unfilled]

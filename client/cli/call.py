@@ -13,17 +13,25 @@ from typing import Annotated, Any
 import typer
 
 from plansurvive.client import runs
-from plansurvive.client.cli import environment, output, session, signals
+from plansurvive.client.cli import output
 from plansurvive.client.cli.failures import ENDED_OTHERWISE
-from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson, json_object
-from plansurvive.client.cli.run import DryRun, NewId, Timeout, Workspace, foretell, started_as_json, started_from
+from plansurvive.client.cli.run import (
+    DryRun,
+    NewId,
+    Timeout,
+    Workspace,
+    foretell,
+    request_of,
+    started_as_json,
+    started_from,
+)
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.spans import seconds_of
-from plansurvive.client.feature import refresh_tools
-from plansurvive.client.plan_file import PlanFile
-from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.plan_file import STDIN, PlanFile
+from plansurvive.client.requests.plan_request import Flags, Request
 from plansurvive.client.runs import Started, Summary
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.views.models import ResultView
@@ -32,7 +40,6 @@ from plansurvive.runtime.value_store import ValueStore
 
 STEP = "call"
 """Id of the plan's only step, and the beginning of the plan's own id."""
-STDIN = "-"
 
 Tool = Annotated[str, typer.Argument(metavar="TOOL", help="Name of a tool; `plan tools` lists them.")]
 Args = Annotated[
@@ -51,24 +58,18 @@ def call(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Call a tool once, as a plan of one step. Its value is printed on standard output, and nothing else is."""
+    """Call a tool once, as a plan of one step. Standard output gets the value and nothing else."""
     limit = seconds_of(timeout, "--timeout")
     arguments = json_object(sys.stdin.read() if args == STDIN else args, "--args")
     data = {"title": f"{STEP} {tool}", "steps": [{"id": STEP, "tool": tool, "args": arguments}]}
     found = PlanFile(f"<{STEP} {tool}>", "", data, base=Path.cwd())
     flags = Flags(workspace, yes, None, review=False, inputs=(), id=plan_id, timeout=limit)
-    settings = environment.settings()
-    signals.run(refresh_tools(settings, data))
-    request = prepared(found, flags, settings)
+    request = request_of(found, flags)
     if dry_run:
         foretell(request, as_json)
         return
     begun: list[Started] = []
-    try:
-        summary = session.run(lambda here: _to_its_end(here, request, begun, as_json), starts=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
-    raise typer.Exit(exit_code(summary))
+    raise typer.Exit(exit_code(unless_ctrl_c(lambda here: _to_its_end(here, request, begun, as_json), begun)))
 
 
 async def _to_its_end(here: Connected, request: Request, begun: list[Started], as_json: bool) -> Summary:

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NoReturn
 import typer
 
 from plansurvive.client import draft, runs
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli import output
+from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.review import screen_here
@@ -72,11 +72,7 @@ def check_out(out: str | None, yes: bool) -> None:
 def follow_making(request: MakeRequest) -> NoReturn:
     """Draft the plan, show it, and run it if asked to. Exits with the command's exit code."""
     begun: list[Started] = []
-    try:
-        code = session.run(lambda here: request.make(here, begun), starts=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
-    raise typer.Exit(code)
+    raise typer.Exit(unless_ctrl_c(lambda here: request.make(here, begun), begun))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import typer
 
 from plansurvive.client import runs
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson, By, Id, complete_step
 from plansurvive.client.cli.session import Connected, who
@@ -110,10 +110,7 @@ def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_i
         _report(plan, started, here.link(started.workflow_id), as_json and not follow_it)
         return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
 
-    try:
-        summary = session.run(start_and_follow, starts=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    summary = unless_ctrl_c(start_and_follow, begun)
     if summary is not None:
         if not as_json:
             show_summary(summary)

@@ -10,7 +10,7 @@ import typer
 
 from plansurvive.client import runs
 from plansurvive.client.cli import environment, output, session, signals
-from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.more_options import NONE, Given, with_more
 from plansurvive.client.cli.options import AsJson, File
@@ -21,7 +21,7 @@ from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.draft import drafted
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import choices_of, refresh_tools
-from plansurvive.client.plan_file import load
+from plansurvive.client.plan_file import PlanFile, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.runs import Started, Summary
 from plansurvive.client.served_page import without_key
@@ -79,14 +79,18 @@ def _from_file(action: Callable[[Request, bool], None]) -> Callable[..., None]:
             workspace, yes, max_parallel, review, tuple(inputs or ()), plan_id, {}, priority, fairness, timeout=limit,
             choices=choices_of(more),
         )  # fmt: skip
-        settings = environment.settings()
-        found = load(file)
-        signals.run(refresh_tools(settings, found.data))
-        request = prepared(found, flags, settings)
+        request = request_of(load(file), flags)
         foretell(request, as_json) if dry_run else action(request, as_json)
 
     command.__doc__ = action.__doc__
     return command
+
+
+def request_of(found: PlanFile, flags: Flags) -> Request:
+    """The start request of what was read, checked against the tools of today. Raises as `prepared` does."""
+    settings = environment.settings()
+    signals.run(refresh_tools(settings, found.data))
+    return prepared(found, flags, settings)
 
 
 @_from_file
@@ -106,11 +110,7 @@ def foretell(request: Request, as_json: bool) -> None:
 def to_its_end(request: Request, as_json: bool) -> NoReturn:
     """Start a checked plan and follow it to its end. Exits with the command's exit code."""
     begun: list[Started] = []
-    try:
-        summary = session.run(lambda here: _run(here, request, begun, as_json), starts=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
-    raise typer.Exit(exit_code(summary))
+    raise typer.Exit(exit_code(unless_ctrl_c(lambda here: _run(here, request, begun, as_json), begun)))
 
 
 @_from_file

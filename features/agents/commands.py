@@ -14,7 +14,7 @@ from rich.text import Text
 
 from plansurvive.client import agents, runs
 from plansurvive.client.cli import environment, output, session, signals
-from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
+from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.make import MakeRequest, Out, check_out, follow_making
 from plansurvive.client.cli.options import AsJson
@@ -93,10 +93,7 @@ def _run(
         begun.append(started)
         return await _follow(here, started, detach, as_json)
 
-    try:
-        summary = session.run(go, starts=True)
-    except KeyboardInterrupt:
-        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
+    summary = unless_ctrl_c(go, begun)
     if summary is not None:
         raise typer.Exit(exit_code(summary))
 

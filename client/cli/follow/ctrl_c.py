@@ -6,14 +6,31 @@ The plan does not depend on the command: left alone, it continues. The exit code
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import typer
 
 from plansurvive.client import runs
 from plansurvive.client.cli import output, session
-from plansurvive.client.cli.session import who
+from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.runs import Started
 from plansurvive.plans.errors import PlanError
 
+T = TypeVar("T")
 _ANSWERS = {"i": "i", "interrupt": "i", "c": "c", "cancel": "c"}
+
+
+def unless_ctrl_c(work: Callable[[Connected], Awaitable[T]], begun: Sequence[Started]) -> T:
+    """Run what starts a plan and may follow it, and return its result. `begun` holds the plan once it has started.
+
+    After Ctrl-C, exits with the code of `after_ctrl_c`.
+    """
+    try:
+        return session.run(work, starts=True)
+    except KeyboardInterrupt:
+        raise typer.Exit(after_ctrl_c(begun[0].plan_id if begun else None)) from None
 
 
 def after_ctrl_c(plan: str | None) -> int:
