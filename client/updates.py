@@ -171,7 +171,7 @@ async def _fate(client: Client, plan: str, update_id: str, why: PlanError) -> Pl
     if not isinstance(why, NoWorker):
         return why
     name = plan_id(plan)
-    if not await _is_held(client, plan, update_id):
+    if not await is_held(client, plan, update_id):
         return _not_sent(name, why)
     fate = "The message was sent and takes effect when a worker serves the plan"
     unless = f"unless the Temporal server drops it before, as it does when it restarts; check then: plan show {name}"
@@ -189,7 +189,7 @@ def _not_sent(plan: str, why: NoWorker) -> PlanError:
     return PlanError(f"{text}; {why.message}", SERVER_REFUSED)
 
 
-async def _is_held(client: Client, plan: str, update_id: str) -> bool:
+async def is_held(client: Client, plan: str, update_id: str) -> bool:
     """Whether the server has the update: a request that ended in a timeout may have been refused all along."""
     execution = WorkflowExecution(workflow_id=workflow_id(plan))
     reference = UpdateRef(workflow_execution=execution, update_id=update_id)

@@ -43,7 +43,7 @@ KILLED_AFTER = 12
 """Completed steps after which the worker is killed: with three files at a time, in the middle of others."""
 FAILED = 1
 
-Keep = Annotated[bool, typer.Option("--keep", help="Leave files, server, worker and the plan there; says where.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Keep the files, the server and the worker; says where they are.")]
 
 
 def demo(keep: Keep = False) -> None:
@@ -66,7 +66,7 @@ def demo(keep: Keep = False) -> None:
 
 
 async def _demo(here: Connected, place: Path, keep: bool) -> bool:
-    """Run the plan, kill its worker, count, undo. Returns whether everything was as promised."""
+    """Run the plan, kill its worker, count the calls, undo the plan. Returns whether each did as promised."""
     plan, workspace = place / "plan.yaml", place / "workspace"
     prepared(place)
     before = contents(workspace)
@@ -92,7 +92,7 @@ async def _demo(here: Connected, place: Path, keep: bool) -> bool:
         went_well = await _counted(here, started, summary)
         went_well = await _undone(here, started, workspace, before) and went_well
         if _somebody_watches() and not keep:
-            say("\nServer and page are there until you press Enter; then all of it is removed.")
+            say("\nThe server and the page stay up until you press Enter; then everything is removed.")
             await asyncio.to_thread(sys.stdin.readline)
     return went_well
 
@@ -102,7 +102,7 @@ def _somebody_watches() -> bool:
 
 
 async def _beside(here: Connected, started: Started, asked: asyncio.Event) -> None:
-    """Kill the worker in the middle of the plan, and approve what waits where no person is at a terminal to do it."""
+    """Kill the worker in the middle of the plan. Without a terminal, also approve what it asks for."""
     done = 0
     async for event in runs.watch(here.client, started.plan_id):
         done += event.status == "completed"
@@ -132,7 +132,7 @@ async def _kill(here: Connected) -> None:
 
 async def _approve(here: Connected, started: Started) -> None:
     for item in (await runs.show(here.client, started.plan_id)).pending:
-        _tell("There is no terminal to ask at: the demo approves it.")
+        _tell("There is no terminal to ask, so the demo approves this call itself.")
         choice = Choice(step_id=item.step_id, by="demo").naming(item)
         await runs.decide(here.client, started.plan_id, choice, approved=True)
 
@@ -164,7 +164,7 @@ async def _undone(here: Connected, started: Started, workspace: Path, before: di
 
 @asynccontextmanager
 async def _page(here: Connected) -> AsyncIterator[None]:
-    """The web page, for somebody who watches: its link holds a key, which belongs into no pipe."""
+    """The web page, for somebody who watches: its link holds a key, which must not end up in a pipe."""
     if not _somebody_watches():
         yield
         return

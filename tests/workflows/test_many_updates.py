@@ -14,10 +14,11 @@ from plansurvive.client import runs
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.rpc import SERVER_REFUSED
-from plansurvive.client.updates import update
+from plansurvive.client.updates import is_held, update
 from plansurvive.plans.edits import SetField
 from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, statuses, work
+from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("limits updates")]
@@ -80,8 +81,13 @@ async def test_updates_that_the_server_refused_or_dropped_are_sent_again_until_a
     async with make_worker():
         plan = await asking(idle)
     kinds = [send for kind, (send, _) in KINDS.items() if kind != "regenerate"]
-    others = [asyncio.create_task(_of_another_process(plan)) for _ in range(10)]
-    await asyncio.sleep(0.5)  # the server tells nobody that it holds them
+    names = [f"other-{number}" for number in range(10)]
+    others = [asyncio.create_task(_of_another_process(plan, name)) for name in names]
+
+    async def are_held() -> bool:
+        return all([await is_held(plan.client, plan.id, name) for name in names])
+
+    await until(are_held, "the server holds the updates of the other process")
     sent = [kinds[number % len(kinds)](plan.client, plan.id, number) for number in range(MANY)]
     sending = asyncio.create_task(outcomes(sent))
     await asyncio.sleep(away)  # nothing is to be seen meanwhile: the messages are in the server's memory, or refused
@@ -92,8 +98,8 @@ async def test_updates_that_the_server_refused_or_dropped_are_sent_again_until_a
     await plan.handle.terminate()
 
 
-async def _of_another_process(plan: Started) -> None:
-    await plan.handle.execute_update("control", {"action": "clear_session"})
+async def _of_another_process(plan: Started, update_id: str) -> None:
+    await plan.handle.execute_update("control", {"action": "clear_session"}, id=update_id)
 
 
 async def test_who_gives_up_is_told_whether_the_server_has_the_message(idle: Plans, make_worker: MakeWorker) -> None:
