@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -63,6 +64,15 @@ class Visitor:
     async def view(self, plan: str) -> runs.PlanView:
         """The plan as it is."""
         return await runs.show(self.client, plan)
+
+    async def in_review(self, plan: str) -> runs.PlanView:
+        """The plan once its worker has checked it: before, it has neither inputs nor defaults."""
+        found: runs.PlanView = await until(partial(self._seen, plan, "review"), f"{plan} is in review")
+        return found
+
+    async def _seen(self, plan: str, status: str) -> runs.PlanView | None:
+        view = await self.view(plan)
+        return view if view.status == status else None
 
     async def ids(self, plan: str) -> list[str]:
         """The plan's steps in order."""

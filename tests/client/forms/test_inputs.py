@@ -131,7 +131,7 @@ async def test_a_plan_is_started_with_lists_and_objects_from_fields(
     assert 'value="high"' in wrong
     assert 'value="west"' in wrong
     name = await begun(visitor, "/start/plan", {**fields, "input.owner.level": "4", "review": "1"})
-    assert (await visitor.view(name)).inputs == {
+    assert (await visitor.in_review(name)).inputs == {
         "regions": ["west", "south"], "more": ["x y"], "owner": {"mail": "bob", "page": False, "level": 4},
         "labels": {},
     }  # fmt: skip

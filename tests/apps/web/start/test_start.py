@@ -82,7 +82,7 @@ async def test_a_pasted_plan_is_checked_with_lines_and_then_started(visitor: Vis
     assert "steps: [" in refused
     right = wrong.replace("lst_", "list_")
     name = await begun(visitor, "/start/plan", {"text": right, "do": "start", "review": "1"})
-    view = await visitor.view(name)
+    view = await visitor.in_review(name)
     assert (view.title, [step.id for step in view.steps]) == ("Pasted", ["first", "second"])
     await terminated(visitor.client, f"plan-{name}")
 
