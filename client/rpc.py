@@ -131,6 +131,11 @@ async def ask_view(
     return kind.read(answer.payload.data if isinstance(answer, RawValue) else answer)
 
 
+async def plan_file(client: Client, plan: str) -> dict[str, Any]:
+    """The current version of the plan as the data of a plan file, without statuses and results."""
+    return dict(await ask(client, plan, "file"))
+
+
 async def _answer(
     client: Client, plan: str, query: str, arguments: Sequence[Any], patience: float, kind: type | None = None
 ) -> Any:

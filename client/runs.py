@@ -31,8 +31,6 @@ from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
 from plansurvive.client.decisions import Choice
-from plansurvive.client.draft import drafted, make
-from plansurvive.client.edits import Edited, edit, plan_file, regenerate
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.history_feed import changes
 from plansurvive.client.ids import plan_id, workflow_id
@@ -44,16 +42,31 @@ from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step
 from plansurvive.client.pending import Pending, pending
 from plansurvive.client.resume import Links, interrupt, links, rerun, resume
-from plansurvive.client.rpc import LOST, RPC_TIMEOUT, about, ask, ask_view, describe, patiently, translated
+from plansurvive.client.rpc import (
+    LOST,
+    RPC_TIMEOUT,
+    about,
+    ask,
+    ask_view,
+    describe,
+    has_ended,
+    patiently,
+    plan_file,
+    translated,
+)
 from plansurvive.client.start import Started, start
 from plansurvive.client.summary import wait
 from plansurvive.client.undo.compensations import compensate, compensations
 from plansurvive.client.undo.files import file_changes, undo
+from plansurvive.features.editing.verbs import edit
+from plansurvive.features.planning.verbs import make, regenerate
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
+from plansurvive.plans.execution.revision import Edited
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.files.changes import ChangesReport
-from plansurvive.plans.run import Decision, Run
+from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
 from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
 from plansurvive.plans.views.progress import events as progress
@@ -86,6 +99,28 @@ async def show(client: Client, plan: str) -> PlanView:
 async def show_patiently(client: Client, plan: str, say: Callable[[str], None]) -> PlanView:
     """As `show`, but waits for server and worker, calling `say` once, unless the plan has ended (NoWorker)."""
     return await patiently(client, plan, say, lambda: show(client, plan))
+
+
+async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:
+    """Wait until a plan is no draft: workers have checked it, or the LLM has written it or has given up.
+
+    Returns its view; `problems` says what is wrong with it. Server and worker may be unavailable meanwhile; `say` is
+    called then. Raises InvalidPlan if the worker rejected it.
+    """
+    async for _ in changes(client, plan, say):
+        try:
+            view = await show_patiently(client, plan, say)
+        except PlanError as error:
+            # A plan that was refused at its start answers no queries: its result raises the reason.
+            if error.code != "QUERY_FAILED" or not await has_ended(client, plan):
+                raise
+            break
+        if view.status in ENDED and view.problems:
+            break  # refused: its result raises the reason
+        if view.status is not PlanStatus.DRAFT:
+            return view
+    await wait(client, plan)
+    return await show_patiently(client, plan, say)
 
 
 async def brief(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> BriefView:

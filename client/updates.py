@@ -43,10 +43,8 @@ from plansurvive.client.rpc import (
     require_worker,
     unanswered,
 )
-from plansurvive.plans.edits import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
-from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES
-from plansurvive.plans.execution.messages import check_size
+from plansurvive.plans.execution.messages import MAX_BYTES, check_size
 from plansurvive.plans.model import Problem
 
 AT_ONCE = 4
@@ -60,16 +58,17 @@ _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakValueDictionary[str, as
 
 
 async def update(
-    client: Client, plan: str, name: str, message: dict[str, Any], patience: float = PATIENCE
-) -> dict[str, Any]:
+    client: Client, plan: str, name: str, message: dict[str, Any], patience: float = PATIENCE,
+    max_bytes: int = MAX_BYTES,
+) -> dict[str, Any]:  # fmt: skip
     """Send an update and wait for its result, without a time limit once a worker has accepted it.
 
     `patience`: seconds until a worker must have accepted it; if none polls the plan's queue, it is five at most. Raises
     Refused, InvalidPlan with every problem, PlanClosed, PlanNotFound; NoWorker if no worker accepts it in time: it was
     sent, and takes effect if a worker comes before the server drops it; SERVER_REFUSED if it was not sent, because too
-    many others were. What is too large is refused without sending.
+    many others were. What is larger than `max_bytes` of JSON is refused without sending.
     """
-    check_size(message, MAX_BYTES if name == "edit" else MESSAGE_BYTES)
+    check_size(message, max_bytes)
     try:
         with about(plan):
             accepted = await _accepted(client, plan, name, message, patience)

@@ -16,6 +16,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `sealing`: `sealing(settings)`, a `runtime.sealing.Sealing`: how what is sent and stored is encrypted
 - `masked`: `masked(settings, environ)`, the secrets it knows of, which no history, view or log may show (`Seen`)
 - `tools`: `specs(settings)` and `refresh(settings, data, everything)`, the tools it adds to those of this machine
+- `verbs`: functions that are its part of `client.runs`, the API of scripts, which imports them
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
   `GROUP COMMAND` is one of a group
 - `upkeep`: `UNUSED`, a `runtime.unused.Unused`: files that `plan prune` removes once nobody has used them

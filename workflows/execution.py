@@ -20,9 +20,9 @@ from typing import Any
 from temporalio import workflow
 
 from plansurvive.plans.definition.durable_tools import SLEEP
+from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
-from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.file_tracking import note_returned
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import (

@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from plansurvive.apps.mcp.host import Host
 from plansurvive.apps.mcp.tools.views import shown
 from plansurvive.client import runs
-from plansurvive.client.edits import plan_file
+from plansurvive.client.rpc import plan_file
 from plansurvive.plans.views.markdown import Node, mermaid
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.plans.views.summary import summary_markdown

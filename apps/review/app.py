@@ -26,13 +26,13 @@ from plansurvive.apps.review.nested import why_not_edited
 from plansurvive.apps.review.step_form import EditScreen
 from plansurvive.apps.review.step_text import as_text, edits_of
 from plansurvive.apps.review.undisturbed import undisturbed
-from plansurvive.client import edits as editing
 from plansurvive.client import runs
 from plansurvive.client.differences.plan_diff import PlanDiff
 from plansurvive.client.differences.plan_rows import plan_rows
 from plansurvive.client.forms.editor import let_edit
-from plansurvive.client.forms.step_draft import Draft, new_step
-from plansurvive.plans.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
+from plansurvive.features.editing.step_draft import Draft, new_step
+from plansurvive.features.planning.verbs import regenerated
+from plansurvive.plans.editing.edits import Edit, MoveStep, RemoveStep, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
 
 Change = tuple[Edit, str] | None
@@ -85,7 +85,7 @@ class ReviewApp(Deciding):
         if step is None:
             return
         try:
-            file = await editing.plan_file(self.client, self.plan)
+            file = await runs.plan_file(self.client, self.plan)
             raw = next((each for each in file["steps"] if each["id"] == step.id), {"id": step.id, "tool": step.tool})
             raw = {**raw, "args": step.args}
             shown = self._unsaved[1] if self._unsaved and self._unsaved[0] == step.id else as_text(raw)
@@ -146,11 +146,11 @@ class ReviewApp(Deciding):
             rows = Text("\n".join(plan_rows(found[1])) or "No changes.")
             await self.push_screen_wait(Reading(f"Changes in version {found[0].version}", rows))
 
-    async def _regenerated(self, feedback: str) -> tuple[editing.Edited, PlanDiff]:
+    async def _regenerated(self, feedback: str) -> tuple[runs.Edited, PlanDiff]:
         if self.llm_check is not None:
             await self.llm_check()
         version = self.view.version
-        return await editing.regenerated(self.client, self.plan, feedback, expect_version=version, by=self.who)
+        return await regenerated(self.client, self.plan, feedback, expect_version=version, by=self.who)
 
     @work(group="begin")
     async def action_begin(self) -> None:
@@ -236,7 +236,7 @@ class ReviewApp(Deciding):
     async def _save(self, edits: list[Edit], version: int) -> list[str]:
         """Send edits of a version; returns warnings. The newest view is shown afterwards, also after a rejection."""
         try:
-            return (await editing.edit(self.client, self.plan, edits, expect_version=version, by=self.who)).warnings
+            return (await runs.edit(self.client, self.plan, edits, expect_version=version, by=self.who)).warnings
         finally:
             await self.refresh_view()
 

@@ -19,10 +19,10 @@ from textual.widgets import Select, Static
 
 from plansurvive.apps.review.rows import news
 from plansurvive.apps.review.text_field import Typing
-from plansurvive.client.forms.step_draft import Draft, Unwritable
 from plansurvive.client.forms.texts import text_of
 from plansurvive.client.forms.tree import Node
-from plansurvive.plans.edits import Edit
+from plansurvive.features.editing.step_draft import Draft, Unwritable
+from plansurvive.plans.editing.edits import Edit
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.safe_text import line, safe

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.edits import Edit, SetField
+from plansurvive.plans.editing.apply_edits import STEP_FIELDS
+from plansurvive.plans.editing.edits import Edit, SetField
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.execution.apply_edits import STEP_FIELDS
 
 
 def as_text(step: Mapping[str, Any]) -> str:

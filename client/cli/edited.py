@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from plansurvive.client.cli import output
-from plansurvive.client.edits import Edited
 from plansurvive.client.ids import plan_id
+from plansurvive.plans.execution.revision import Edited
 
 Expect = Annotated[
     int | None, typer.Option("--expect-version", metavar="N", help="Fail if the plan is at another version.")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from plansurvive.client import draft, runs
+from plansurvive.client import runs
 from plansurvive.client.cli import output
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
@@ -19,7 +19,6 @@ from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.cli.spans import seconds_of
-from plansurvive.client.edits import plan_file
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
@@ -105,7 +104,7 @@ class MakeRequest:
             timeout=self.timeout,
         )
         require_llm(here.settings, own_worker=here.keeps_worker)
-        started = await draft.make(
+        started = await runs.make(
             here.client,
             self.request,
             options=options,
@@ -118,7 +117,7 @@ class MakeRequest:
         if not self.as_json:
             output.show(f"plan {started.plan_id}" + (f"\n{link}" if link else ""))
             output.say(f"The LLM is {'writing the plan' if self.split is None else 'splitting the request'} ...")
-        view = await draft.drafted(here.client, started.plan_id, output.say)
+        view = await runs.drafted(here.client, started.plan_id, output.say)
         screen = None if self.as_json or self.out or self.yes else screen_here()
         if screen is not None:
             if await screen.show(here, started.plan_id, until_begun=True):
@@ -149,7 +148,7 @@ class MakeRequest:
         return NOT_SOUND
 
     async def _write(self, here: Connected, started: Started, file: str) -> int:
-        found = await plan_file(here.client, started.plan_id)
+        found = await runs.plan_file(here.client, started.plan_id)
         found.pop("version", None)
         Path(file).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         await runs.cancel(here.client, started.plan_id)

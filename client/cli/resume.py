@@ -16,7 +16,6 @@ from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.options import AsJson, By, Id, complete_step
 from plansurvive.client.cli.session import Connected, who
-from plansurvive.client.draft import drafted
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started, Summary
@@ -106,7 +105,7 @@ def _start(plan: str, start: Callable[[Connected], Awaitable[Started]], follow_i
         begun.append(started)
         if not follow_it and (await runs.summary(here.client, plan)).problems:
             # The plan was refused. Its new run may be as well: not to be found out later, by a second `plan resume`.
-            await drafted(here.client, started.plan_id, output.say)
+            await runs.drafted(here.client, started.plan_id, output.say)
         _report(plan, started, here.link(started.workflow_id), as_json and not follow_it)
         return await follow(here, started.plan_id, as_json=as_json) if follow_it else None
 

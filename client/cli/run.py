@@ -18,7 +18,6 @@ from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.cli.spans import seconds_of
-from plansurvive.client.draft import drafted
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import choices_of, refresh_tools
 from plansurvive.client.plan_file import PlanFile, load
@@ -132,7 +131,7 @@ async def _run(here: Connected, request: Request, begun: list[Started], as_json:
         return summary
     output.show("\n".join(filter(None, (f"plan {started.plan_id}", link, _page(here, started)))))
     if screen is not None:
-        await drafted(here.client, started.plan_id, output.say)
+        await runs.drafted(here.client, started.plan_id, output.say)
         if not await screen.show(here, started.plan_id, until_begun=True):
             _say_in_review(started.plan_id)
             raise typer.Exit(INTERRUPTED)

@@ -1,6 +1,7 @@
 """Edits of plans that are open, by people and programs: docs/plan-files.md.
 
-in_workflow: the update `edit`; all edits of a message or none, as `plans.execution.apply_edits` validates them.
+in_workflow: the update `edit`; all edits of a message or none, as `plans.editing.apply_edits` validates them. What
+edits are is of the core (`plans.editing`): recovery and resumed plans apply them as well.
 """
 
 REACHES_OUT = False

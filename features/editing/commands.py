@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client import edits as editing
 from plansurvive.client.cli import session
 from plansurvive.client.cli.edited import Expect, report
 from plansurvive.client.cli.options import AsJson, By, Comment, Id, Step, complete_step
 from plansurvive.client.cli.session import who
 from plansurvive.client.plan_file import load
+from plansurvive.features.editing import verbs
+from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS
+from plansurvive.plans.editing.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.step_places import setting_of
-from plansurvive.plans.edits import AddStep, Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.execution.apply_edits import PLAN_FIELDS, STEP_FIELDS
 
 Sets = Annotated[
     list[str],
@@ -100,7 +100,7 @@ def unskip(
 
 def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:
     found = session.run(
-        lambda here: editing.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
+        lambda here: verbs.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
     )
     report(plan, found, as_json)
 

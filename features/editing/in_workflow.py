@@ -12,10 +12,10 @@ from typing import Any
 
 from temporalio import workflow
 
+from plansurvive.features.editing.messages import MAX_BYTES, EditPlan
+from plansurvive.plans.editing.apply_edits import Revised, revise
 from plansurvive.plans.editing.edit_limits import newly_bound
-from plansurvive.plans.edits import MAX_BYTES, EditPlan
 from plansurvive.plans.errors import InvalidPlan, PlanError, UnknownQueue
-from plansurvive.plans.execution.apply_edits import Revised, revise
 from plansurvive.plans.execution.revision import answer_to
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.workflows import worker_facts

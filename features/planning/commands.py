@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client import edits as editing
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.edited import Expect, report
 from plansurvive.client.cli.options import AsJson, By, Id
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.differences.plan_diff import PlanDiff
 from plansurvive.client.differences.plan_rows import plan_rows
-from plansurvive.client.edits import Edited
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm_of
+from plansurvive.features.planning import verbs
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution.revision import Edited
 
 
 def regenerate(
@@ -32,7 +32,7 @@ def regenerate(
 
     async def ask(here: Connected) -> tuple[Edited, PlanDiff]:
         await require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
-        return await editing.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
+        return await verbs.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
 
     found, diff = session.run(ask, starts=True)
     report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])

@@ -11,13 +11,13 @@ from typing import Any
 from temporalio import workflow
 
 from plansurvive.features.planning import drafting
+from plansurvive.features.planning.messages import Regenerate
 from plansurvive.features.planning.recovering import StepRecovery
 from plansurvive.features.planning.regeneration import replaced
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.editing import edit_limits
-from plansurvive.plans.edits import Regenerate
+from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.errors import PlanError, Refused
-from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.revision import answer_to
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus

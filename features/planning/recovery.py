@@ -1,6 +1,6 @@
 """Recovery of a failed step by the LLM: whether to ask it, the prompt, and its choice as edits of the plan.
 
-The choice passes the same validation as a person's edits (`plans.execution.apply_edits`). The LLM is asked at most
+The choice passes the same validation as a person's edits (`plans.editing.apply_edits`). The LLM is asked at most
 twice per step and five times per plan, and never about a failure that another attempt could make worse
 (OUTCOME_UNKNOWN) or that a person chose (denied, cancelled). If the LLM changes arguments, a `requiresApproval: false`
 no longer applies: the tool's own approval rule does.
@@ -20,10 +20,10 @@ from plansurvive.features.planning.prompts import planning_system, recovery_prom
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import walk_step, with_bodies
 from plansurvive.plans.definition.validation import calls_of
+from plansurvive.plans.editing.apply_edits import Revised, revise
+from plansurvive.plans.editing.edits import AddStep, Edit, Edits, SetField
 from plansurvive.plans.editing.inner_edits import siblings
-from plansurvive.plans.edits import AddStep, Edit, EditPlan, SetField
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.execution.apply_edits import Revised, revise
 from plansurvive.plans.llm.answers import Recovery
 from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.model import Plan, Step, ToolSpec
@@ -142,7 +142,7 @@ def applied(run: Run, step: Step, choice: Recovery, now: datetime) -> Revised | 
     edits = edits_of(run.plan, step, choice, queue=step.queue if _of_queue(run, step) is not None else None)
     if not edits:
         return None
-    message = EditPlan(edits=edits, by=BY, comment=sentence(step.id, choice))
+    message = Edits(edits=edits, by=BY, comment=sentence(step.id, choice))
     return revise(run, message, now, recovering=step.id)
 
 

@@ -2,7 +2,7 @@
 
 Steps that have begun are never changed: `fitted` restores those that the answer omits, and reports those it would
 change. Fields of a step that an answer does not set (queue, retry, timeout, ...) retain what people set, as long as
-the step retains its id and tool. `replaced` returns the result as `plans.execution.apply_edits` does; neither changes
+the step retains its id and tool. `replaced` returns the result as `plans.editing.apply_edits` does; neither changes
 the run.
 
 Nothing starts while the LLM revises, so that its answer is about the plan as it is. Rejected: letting steps start; the
@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from plansurvive.features.planning.messages import Regenerate
 from plansurvive.plans.change_log import Revision, differences
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.scopes import bodies, with_bodies
+from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.editing.draft import has_begun
-from plansurvive.plans.edits import Regenerate
-from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plansurvive.plans.people import is_verified

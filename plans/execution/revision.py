@@ -1,7 +1,7 @@
 """Puts a revised plan into effect: the run continues with the new version.
 
 Steps whose call has changed need approval again, and what an edit adds or changes has no waiver.
-`plans.execution.apply_edits` decides whether edits may be applied, this module updates the run; the caller stops the
+`plans.editing.apply_edits` decides whether edits may be applied, this module updates the run; the caller stops the
 timers of steps that no longer wait.
 """
 
@@ -11,22 +11,35 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from pydantic import Field
+
 from plansurvive.plans.change_log import logged
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.editing.draft import has_begun
 from plansurvive.plans.editing.inner_edits import effect_of, siblings
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import Revised
 from plansurvive.plans.execution.asking import void_answer
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.step_fields import On, names
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import named
 
 _DECIDED = names(Step, On.APPROVAL)
 """Fields of a step that a decision covers."""
+
+
+class Edited(Value):
+    """What the author of a change is told."""
+
+    version: int
+    """The plan's new version."""
+    diff: list[str]
+    """What changed, one line per change, for people."""
+    warnings: list[str] = Field(default_factory=list)
+    """What follows from it that may not be meant: steps that a skip blocks permanently."""
 
 
 def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None:
@@ -76,11 +89,9 @@ def warnings_of(run: Run, revised: Revised) -> list[str]:
 
 
 def answer_to(run: Run, revised: Revised) -> dict[str, Any]:
-    """What the author of edits put into effect is told: the new version, the diff, and warnings, if there are any."""
-    warnings = warnings_of(run, revised)
-    return {
-        "version": revised.plan.version, "diff": revised.revision.diff, **({"warnings": warnings} if warnings else {})
-    }  # fmt: skip
+    """An `Edited` as data, once the edits are in effect."""
+    found = Edited(version=revised.plan.version, diff=revised.revision.diff, warnings=warnings_of(run, revised))
+    return found.model_dump(mode="json", exclude_defaults=True)
 
 
 def uses_value(step: Step, name: str) -> bool:

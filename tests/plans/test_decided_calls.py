@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Approve, Decide, read
 from plansurvive.plans.execution.next_action import Ask, Call, Skip, next_action
 from plansurvive.plans.execution.revision import put_into_effect
@@ -43,7 +43,7 @@ def go(schedule: Schedule, name: str = "g") -> Ask | Call | Skip:
 
 
 def edit(schedule: Schedule, *edits: dict[str, Any]) -> None:
-    message = EditPlan.model_validate({"edits": list(edits), "by": "eve"})
+    message = Edits.model_validate({"edits": list(edits), "by": "eve"})
     put_into_effect(schedule, revise(schedule.run, message, NOW), NOW)
 
 

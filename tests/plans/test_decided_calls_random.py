@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, Fail, Skip, after_timeout, next_action
 from plansurvive.plans.execution.revision import put_into_effect
@@ -141,7 +141,7 @@ class World:
             [{"op": "skip", "stepId": name}],
             [{"op": "unskip", "stepId": name}],
         ]
-        message = EditPlan.model_validate({"edits": self.chance.choice(changes)})
+        message = Edits.model_validate({"edits": self.chance.choice(changes)})
         put_into_effect(self.schedule, revise(self.run, message, NOW), NOW)
 
     def expire(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.apps.mcp.tools.editing import OF_THE_PLAN
 from plansurvive.plans.children.of_items import batch_run
-from plansurvive.plans.execution.apply_edits import PLAN_FIELDS
+from plansurvive.plans.editing.apply_edits import PLAN_FIELDS
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.llm.own_fields import own_fields
 from plansurvive.plans.model import Plan, Value

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.planning.messages import Regenerate
 from plansurvive.features.planning.recovery import applied
 from plansurvive.features.planning.regeneration import fitted, replaced
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.agents.resume import resumed as resumed_agent
 from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.editing.next_run import Replacement
-from plansurvive.plans.edits import EditPlan, Regenerate
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, Skip, after_timeout, next_action
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
@@ -52,7 +53,7 @@ def expire(schedule: Schedule) -> None:
 
 
 def edit(schedule: Schedule, *edits: dict[str, Any]) -> None:
-    message = EditPlan.model_validate({"edits": list(edits)})
+    message = Edits.model_validate({"edits": list(edits)})
     put_into_effect(schedule, revise(schedule.run, message, NOW), NOW)
 
 

@@ -15,7 +15,7 @@ from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.rpc import SERVER_REFUSED
 from plansurvive.client.updates import is_held, update
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, statuses, work
 from tests.waiting import until

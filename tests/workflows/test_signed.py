@@ -20,11 +20,11 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.common import RetryPolicy
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.client import decisions, edits, runs
+from plansurvive.client import decisions, runs
 from plansurvive.client.decisions import Choice
 from plansurvive.features.signing.model import NONCE
 from plansurvive.features.signing.signer import Signer, signed
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.run import Options
 from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
@@ -185,7 +185,7 @@ async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
         message = {"edits": [{"op": "set", "stepId": "gate", "path": "args.path", "value": "made-2"}]}
         edit = signed(private_key(settings), "edit", plan.id, run, message)
         await plan.handle.execute_update("edit", edit)
-        await edits.edit(owner, plan.id, [SetField(op="set", step_id="gate", path="args.path", value="made-3")])
+        await runs.edit(owner, plan.id, [SetField(op="set", step_id="gate", path="args.path", value="made-3")])
         assert await refused(plan, "edit", edit) == "REPLAYED"
         assert step(await plan.view(), "gate")["args"] == {"path": "made-3"}
         await plan.handle.terminate()

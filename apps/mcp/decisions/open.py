@@ -12,9 +12,9 @@ from plansurvive.apps.mcp.decisions.asks import Ask, ask_of, ask_to_begin
 from plansurvive.apps.mcp.decisions.replies import Replied, Replies
 from plansurvive.apps.mcp.decisions.rules import Deciding, may_ask
 from plansurvive.client.calls import with_values
-from plansurvive.client.edits import plan_file
 from plansurvive.client.ids import plan_id
 from plansurvive.client.pending import Pending, of_view
+from plansurvive.client.rpc import plan_file
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefView
 from plansurvive.runtime.settings import Settings

@@ -28,7 +28,7 @@ from plansurvive.client.ids import plan_id as id_of
 from plansurvive.client.local_tools import tools_of
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask
-from plansurvive.plans.edits import MAX_EDITS, AddStep, Edit, SetField
+from plansurvive.plans.editing.edits import MAX_EDITS, AddStep, Edit, SetField
 from plansurvive.plans.llm.own_fields import Tools, own_fields
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names

@@ -29,7 +29,7 @@ from plansurvive.apps.mcp.tools.sources import (
 )
 from plansurvive.apps.mcp.tools.views import Shown, shown, text_of
 from plansurvive.apps.mcp.tools.waiting import Wait, news
-from plansurvive.client import draft, runs
+from plansurvive.client import runs
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.priority import of_another
 from plansurvive.client.requests.connected import Connected
@@ -105,7 +105,7 @@ class Starting:
             timeout=timeout,
         )  # fmt: skip
         fields = {"defaults": {"onFailure": "ask_llm"}}
-        started = await draft.make(
+        started = await runs.make(
             here.client, request, options=options, fields=fields, plan_id=id, queue=settings.task_queue
         )
         await news(here, started.plan_id, 0 if takes_tasks(ctx.request_context) else wait)

@@ -13,12 +13,12 @@ from starlette.responses import Response
 from plansurvive.apps.web.drafts.memory import loaded
 from plansurvive.apps.web.drafts.review_page import number_of, refused
 from plansurvive.apps.web.service import service_of
-from plansurvive.client import edits as editing
+from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import Handler, needs, person_of
 from plansurvive.client.pages import done
-from plansurvive.plans.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
+from plansurvive.plans.editing.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
 
 OPS = ("remove", "move", "skip", "unskip", "set")
@@ -42,7 +42,7 @@ async def _change(request: Request, op: str) -> Response:
     client, author = await service_of(request).client(), person_of(request).author
     try:
         edit = _edit(op, form, why)
-        edited = await editing.edit(client, name, [edit], expect_version=version, why=why[:2_000], **author)
+        edited = await runs.edit(client, name, [edit], expect_version=version, why=why[:2_000], **author)
     except PlanError as error:
         return refused(request, await loaded(request), error, version)
     said = " ".join([f"Version {edited.version}: {'; '.join(edited.diff[:3])}.", *edited.warnings])

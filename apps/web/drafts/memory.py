@@ -11,7 +11,7 @@ from temporalio.client import Client
 from plansurvive.apps.web.drafts.reviewed import Reviewed, reviewed
 from plansurvive.apps.web.drafts.versions import KnownVersions
 from plansurvive.apps.web.service import service_of
-from plansurvive.client import edits
+from plansurvive.client import runs
 from plansurvive.client.access.people import Author, Person
 from plansurvive.client.ids import plan_id
 from plansurvive.client.undo.whole import Undone
@@ -74,7 +74,7 @@ class Memory:
 
     async def _ask(self, client: Client, plan: str, begun: Regeneration, version: int | None, author: Author) -> None:
         try:
-            await edits.regenerate(client, plan, begun.feedback, expect_version=version, **author)
+            await runs.regenerate(client, plan, begun.feedback, expect_version=version, **author)
         except PlanError as error:
             begun.error = error
         else:

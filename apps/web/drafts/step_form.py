@@ -13,10 +13,10 @@ from typing import Any
 import yaml
 
 from plansurvive.apps.web.drafts.reviewed import Reviewed
-from plansurvive.client.forms.step_draft import Draft, Unwritable
 from plansurvive.client.forms.texts import text_of
 from plansurvive.client.forms.tree import Node
-from plansurvive.plans.edits import AddStep, Edit, SetField
+from plansurvive.features.editing.step_draft import Draft, Unwritable
+from plansurvive.plans.editing.edits import AddStep, Edit, SetField
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases

@@ -22,14 +22,14 @@ from plansurvive.apps.web.drafts.step_form import StepForm, choices_of, form_of_
 from plansurvive.apps.web.drafts.versions import Since
 from plansurvive.apps.web.rendering import page
 from plansurvive.apps.web.service import service_of
-from plansurvive.client import edits as editing
+from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs, person_of
-from plansurvive.client.forms.step_draft import Unwritable
 from plansurvive.client.pages import done
+from plansurvive.features.editing.step_draft import Unwritable
 from plansurvive.plans.definition.parsing import Unreadable
-from plansurvive.plans.edits import AddStep, Edit
+from plansurvive.plans.editing.edits import AddStep, Edit
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.plans.model import Problem
 from plansurvive.runtime.plan_files.text import data_of
@@ -125,15 +125,15 @@ def _on_newer(request: Request, found: Reviewed, form: FormData, version: int) -
     return _step_page(request, found, merged, error=error, since=since, status=409, why=text_of(form, "why"))
 
 
-async def _send(request: Request, edits: list[Edit], version: int, why: str) -> editing.Edited:
+async def _send(request: Request, edits: list[Edit], version: int, why: str) -> runs.Edited:
     client = await service_of(request).client()
     author = person_of(request).author
-    return await editing.edit(
+    return await runs.edit(
         client, request.path_params["plan_id"], edits, expect_version=version, why=why[:2_000], **author
     )
 
 
-def _saved(request: Request, edited: editing.Edited, version: int) -> Response:
+def _saved(request: Request, edited: runs.Edited, version: int) -> Response:
     said = f"Saved as version {edited.version}."
     return done(request, f"{_draft_url(request)}?since={version}", " ".join([said, *edited.warnings]))
 

@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.rendering import page
 from plansurvive.apps.web.service import service_of
-from plansurvive.client import agents, draft, runs
+from plansurvive.client import agents, runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.local_tools import known_tools
@@ -126,7 +126,7 @@ async def _begin(client: Client, order: AgentOrder, options: Options, typed: dic
         queue = settings.task_queue
         return (await agents.start(client, order, options=options, agent_id=name, queue=queue)).plan_id
     planned = options.model_copy(update={"review": True, "approve_all": False, "split": step_args(order)})
-    started = await draft.make(client, order.request, options=planned, plan_id=name, queue=settings.task_queue)
+    started = await runs.make(client, order.request, options=planned, plan_id=name, queue=settings.task_queue)
     return started.plan_id
 
 

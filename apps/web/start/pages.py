@@ -10,7 +10,7 @@ from starlette.responses import Response
 from plansurvive.apps.web.rendering import page
 from plansurvive.apps.web.service import service_of
 from plansurvive.apps.web.start.offered import offered
-from plansurvive.client import draft, runs
+from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.apps import part
@@ -91,7 +91,7 @@ async def make(request: Request) -> Response:
             workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name,
             timeout=limit,
         )  # fmt: skip
-        started = await draft.make(
+        started = await runs.make(
             client, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
             fields={"defaults": {"onFailure": on_failure if on_failure in ON_FAILURE else "ask_llm"}},
         )  # fmt: skip

@@ -17,10 +17,9 @@ from textual.strip import Strip
 from textual.widgets import OptionList, Static
 
 from plansurvive.apps.review.app import ReviewApp
-from plansurvive.client import edits as editing
 from plansurvive.client import runs
 from plansurvive.client.local_tools import tools_of
-from plansurvive.plans.edits import Edit
+from plansurvive.plans.editing.edits import Edit
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.driving import Started, terminated
@@ -142,7 +141,7 @@ class Screen:
 
     async def by_another(self, *edits: Edit) -> None:
         """Somebody else changes the plan."""
-        await editing.edit(self.client, self.app.plan, edits, by="ann")
+        await runs.edit(self.client, self.app.plan, edits, by="ann")
 
 
 Open = Callable[..., AbstractAsyncContextManager[Screen]]

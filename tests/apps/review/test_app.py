@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.apps.review.deciding.around import OVERWRITES, Around
 from plansurvive.client.decide.shown import CHANGE, NOW
-from plansurvive.plans.edits import RemoveStep, SetField, SkipStep
+from plansurvive.plans.editing.edits import RemoveStep, SetField, SkipStep
 from plansurvive.plans.views.models import PlanView, StepView
 from tests.apps.review.conftest import LIST, REMOVE, STEPS, WRITE, Open
 

@@ -10,7 +10,7 @@ import pytest
 from plansurvive.client import runs
 from plansurvive.client.decide.shown import with_change
 from plansurvive.client.runs import Choice
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.views.card import Card
 from tests.apps.review.conftest import Open, Screen
 

@@ -10,7 +10,7 @@ import pytest
 
 from plansurvive.apps.review.step_text import as_text, edits_of
 from plansurvive.client.forms.editor import let_edit
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.errors import PlanError
 from tests.apps.review.conftest import Open
 

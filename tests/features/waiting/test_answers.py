@@ -8,10 +8,10 @@ import pytest
 
 from plansurvive.features.waiting import answers
 from plansurvive.features.waiting.messages import AnswerQuestion
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.asking import digest_of_question
 from plansurvive.plans.execution.messages import Decide, read
 from plansurvive.plans.execution.resume import rerun_from, resumed
@@ -95,7 +95,7 @@ def test_an_edit_discards_the_answer_and_the_next_one_must_say_to_which_question
     schedule = asking(ask(choices=["a", "b"]))
     answer(schedule, "a")
     edit = {"op": "set", "stepId": "ask", "path": "args.choices", "value": ["b", "c"]}
-    revised = revise(schedule.run, EditPlan.model_validate({"edits": [edit]}), NOW)
+    revised = revise(schedule.run, Edits.model_validate({"edits": [edit]}), NOW)
     revision.put_into_effect(schedule, revised, NOW)
     assert schedule.run.steps["ask"].answer is None
     assert code(schedule, "b") == "DIGEST_REQUIRED"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plansurvive.plans.edits import EditPlan
-from plansurvive.plans.execution.apply_edits import Revised, revise
+from plansurvive.plans.editing.apply_edits import Revised, revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.run import Run
 from tests.plans.building import NOW
@@ -14,7 +14,7 @@ from tests.plans.flow.player import Player, note, plan
 
 def change(played: Player, *edits: dict[str, Any], **fields: Any) -> Revised:
     """Apply edits, as the workflow does."""
-    message = EditPlan.model_validate({"edits": list(edits), "by": "ann", **fields})
+    message = Edits.model_validate({"edits": list(edits), "by": "ann", **fields})
     revised = revise(played.run, message, NOW)
     put_into_effect(played.schedule, revised, NOW)
     return revised

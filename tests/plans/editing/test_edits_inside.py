@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.revision import warnings_of
 from plansurvive.plans.run import run_of, text_of
@@ -309,7 +309,7 @@ def test_many_edits_of_single_items_cost_little_more_than_one() -> None:
 
 def _calls(played: Player, edits: list[dict[str, object]]) -> int:
     """How many functions are called to judge the edits."""
-    message, count = EditPlan.model_validate({"edits": edits}), 0
+    message, count = Edits.model_validate({"edits": edits}), 0
 
     def called(_: object, event: str, __: object) -> None:
         nonlocal count

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plansurvive.features.planning.messages import Regenerate
 from plansurvive.features.planning.regeneration import begun, fitted, replaced
-from plansurvive.plans.edits import Regenerate
 from plansurvive.plans.execution.revision import outdated
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step

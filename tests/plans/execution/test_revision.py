@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.execution.schedule import Schedule
@@ -31,7 +31,7 @@ def asking() -> Schedule:
 
 
 def edit(schedule: Schedule, *edits: dict[str, object], **more: object) -> None:
-    message = EditPlan.model_validate({"edits": list(edits), **more})
+    message = Edits.model_validate({"edits": list(edits), **more})
     put_into_effect(schedule, revise(schedule.run, message, NOW), NOW)
 
 

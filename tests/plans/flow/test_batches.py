@@ -6,9 +6,9 @@ import pytest
 
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import BadReference, Refused
-from plansurvive.plans.execution.apply_edits import revise
 from plansurvive.plans.flow.batches.split import MAX_BATCHED, batch_key, bounds, units_of, window_of
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.progress import items_of
@@ -60,9 +60,9 @@ def test_a_batch_is_not_edited_and_the_refusal_says_where_its_items_are() -> Non
     for edit in (setting("each[0..1]", "args.x", 1), {"op": "skip", "stepId": "each[0..1]"},
                  {"op": "remove", "stepId": "each[0..1]"}):  # fmt: skip
         with pytest.raises(Refused, match=r"its items run in a child plan\. Edit a step of 'each'") as refused:
-            revise(schedule.run, EditPlan.model_validate({"edits": [edit]}), NOW)
+            revise(schedule.run, Edits.model_validate({"edits": [edit]}), NOW)
         assert refused.value.code == "IN_CHILD_PLAN"
     with pytest.raises(Refused) as refused:
-        revise(schedule.run, EditPlan.model_validate({"edits": [{"op": "add", **place}]}), NOW)
+        revise(schedule.run, Edits.model_validate({"edits": [{"op": "add", **place}]}), NOW)
     assert refused.value.code == "NOT_A_BLOCK"
-    revise(schedule.run, EditPlan.model_validate({"edits": [setting("each.work", "args.text", "z")]}), NOW)
+    revise(schedule.run, Edits.model_validate({"edits": [setting("each.work", "args.text", "z")]}), NOW)

@@ -14,7 +14,7 @@ from plansurvive.features.planning.recovery import choice_problems, edits_of
 from plansurvive.features.planning.regeneration import fitted
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.edits import AddStep
+from plansurvive.plans.editing.edits import AddStep
 from plansurvive.plans.llm.answers import (
     MAX_STEPS,
     PlanAnswer,

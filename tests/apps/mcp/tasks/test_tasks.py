@@ -15,7 +15,7 @@ from plansurvive.apps.mcp.host import Host
 from plansurvive.apps.mcp.server import build
 from plansurvive.apps.mcp.tasks.capability import TASKS
 from plansurvive.client import runs
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from tests.apps.mcp.tasks.agent import accepted, agent, cancel, got, started, until_status, update
 
 WRITE = {"id": "w", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}, "requiresApproval": True}

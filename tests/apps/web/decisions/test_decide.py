@@ -99,7 +99,7 @@ async def test_a_decision_about_another_call_is_refused_and_the_present_one_is_s
 
 async def command_edit(client: Client, plan: str, content: str) -> None:
     """Change what the step would write while it asks, and wait until it asks for that."""
-    from plansurvive.plans.edits import SetField
+    from plansurvive.plans.editing.edits import SetField
 
     await runs.edit(client, plan, [SetField(op="set", step_id="save", path="args.content", value=content)], by="eve")
 

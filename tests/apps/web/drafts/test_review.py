@@ -9,9 +9,8 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import edits as editing
 from plansurvive.client import runs
-from plansurvive.plans.edits import SetField
+from plansurvive.plans.editing.edits import SetField
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing
@@ -37,7 +36,7 @@ async def test_a_waiver_that_an_edit_adds_is_not_taken_for_one(visitor: Visitor,
     plan = await start({"id": "run", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": False})
     assert "No step will ask a person" in await visitor.get(f"/plans/{plan}/draft")
     edit = SetField(op="set", step_id="run", path="args.command", value="false")
-    await editing.edit(visitor.client, plan, [edit])
+    await runs.edit(visitor.client, plan, [edit])
     assert "1 step will ask a person" in await visitor.get(f"/plans/{plan}/draft")
 
 
@@ -80,7 +79,7 @@ async def test_when_somebody_else_was_first_the_form_shows_what_changed_and_keep
     assert await visitor.saw(plan) == 1
     theirs = [SetField(op="set", step_id="write", path="args.path", value="b.txt")]
     theirs.append(SetField(op="set", step_id="write", path="args.content", value="theirs"))
-    await editing.edit(visitor.client, plan, theirs, by="bob", why="another name")
+    await runs.edit(visitor.client, plan, theirs, by="bob", why="another name")
     mine = {"version": 1, "field.args.path": "a.txt", "field.args.content": "mine"}
     text = await visitor.post(at(plan, "write"), mine, 409)
     assert "Not saved: the plan is at version 2 now" in text
@@ -125,7 +124,7 @@ async def test_steps_are_added_moved_skipped_unskipped_and_removed(visitor: Visi
 async def test_a_button_of_an_older_page_does_nothing_and_says_what_changed(visitor: Visitor, start: Start) -> None:
     plan = await start()
     await visitor.saw(plan)
-    await editing.edit(visitor.client, plan, [SetField(op="set", step_id="list", path="notes", value="x")], by="bob")
+    await runs.edit(visitor.client, plan, [SetField(op="set", step_id="list", path="notes", value="x")], by="bob")
     forms: list[tuple[str, dict[str, str]]] = [("draft/remove", {"step": "list"}), ("begin", {})]
     for path, fields in [*forms, ("regenerate", {"feedback": "keep me"})]:
         text = await visitor.post(f"/plans/{plan}/{path}", {"version": 1, **fields}, 409)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plansurvive.plans.change_log import MAX_KEPT, MAX_LINES, MAX_REVISIONS, Revision, differences, logged
-from plansurvive.plans.edits import EditPlan
+from plansurvive.plans.editing.apply_edits import Revised, revise
+from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
-from plansurvive.plans.execution.apply_edits import Revised, revise
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.model import Step
@@ -19,9 +19,9 @@ from plansurvive.plans.run import PlanStatus, Run, Status
 from tests.plans.building import NOW, completed, plan_of, run_of, statuses, step
 
 
-def message(*edits: dict[str, Any], **more: Any) -> EditPlan:
+def message(*edits: dict[str, Any], **more: Any) -> Edits:
     """The message of these edits."""
-    return EditPlan.model_validate({"edits": list(edits), **more})
+    return Edits.model_validate({"edits": list(edits), **more})
 
 
 def reviewed(*steps: Step) -> Schedule:

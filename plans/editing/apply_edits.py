@@ -18,9 +18,9 @@ from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.validation import condition_problems, errors, problems
 from plansurvive.plans.editing.draft import Draft, has_begun
 from plansurvive.plans.editing.edit_limits import check_open, check_queues, check_version
+from plansurvive.plans.editing.edits import AddStep, Edit, Edits, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.editing.inner_checks import check_inside
 from plansurvive.plans.editing.inner_edits import is_inner, override_of, siblings
-from plansurvive.plans.edits import AddStep, Edit, EditPlan, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.outline import Node, Outline
@@ -49,7 +49,7 @@ class Revised(NamedTuple):
     """The outline of the run with all this, if a block or loop has begun."""
 
 
-def revise(run: Run, message: EditPlan, now: datetime, recovering: str | None = None) -> Revised:
+def revise(run: Run, message: Edits, now: datetime, recovering: str | None = None) -> Revised:
     """Apply the edits; `run` itself is not changed. Raises Refused, or InvalidPlan with all new problems.
 
     `recovering` names the failed step of a recovery, the only step that may be edited after an attempt.

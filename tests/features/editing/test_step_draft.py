@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.forms.step_draft import Draft, Unwritable, new_step
 from plansurvive.client.local_tools import known_tools
-from plansurvive.plans.edits import AddStep, SetField
+from plansurvive.features.editing.step_draft import Draft, Unwritable, new_step
+from plansurvive.plans.editing.edits import AddStep, SetField
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.models import StepView
 from plansurvive.runtime.settings import Settings

@@ -14,7 +14,7 @@ from plansurvive.client.forms.flat import flat_fields
 from plansurvive.client.forms.kinds import Choice, Kind
 from plansurvive.client.forms.texts import ABSENT, Unreadable
 from plansurvive.client.forms.tree import Node
-from plansurvive.plans.edits import AddStep, Edit, SetField
+from plansurvive.plans.editing.edits import AddStep, Edit, SetField
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, names

@@ -1,24 +1,21 @@
-"""Edits of a plan: set, add, remove, move, skip, unskip. Sent by people; LLM recovery uses the same.
+"""Edits of a plan: set, add, remove, move, skip, unskip. People send them; choices of the LLM are edits, too.
 
     {"op": "set", "stepId": "s2", "path": "args.path", "value": "b.txt"}     without stepId: title, maxParallel, ...
     {"op": "add", "step": {"id": "s9", ...}, "after": "s2"}                  or before; else at the end
     {"op": "move", "stepId": "s3", "after": "s1"}                            without after: to the front
     {"op": "remove" | "skip" | "unskip", "stepId": "s4"}
 
-`plans.execution.apply_edits` validates and applies them.
+`plans.editing.apply_edits` validates and applies them, whoever changes the plan.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.signature import Signature
 
-MAX_BYTES = 262_144
-"""Maximum size of an edit message, in bytes of JSON."""
 MAX_EDITS = 200
 RunStepId = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
 """Of a step of the plan, of one inside a block (`resize.thumb`), or of an instance (`resize[cat.png].thumb`)."""
@@ -79,10 +76,8 @@ Via = Annotated[str, StringConstraints(pattern=r"^[a-z]{0,16}$")]
 """Where the author of a change spoke, as `plans.execution.messages.Via`; empty: by command or program."""
 
 
-class EditPlan(Value):
-    """Edits to apply atomically: all or none."""
-
-    EXAMPLE: ClassVar[str] = '{"edits": [{"op": "set", "stepId": "step_1", "path": "args.path", "value": "b.txt"}]}'
+class Edits(Value):
+    """Edits of one author, applied atomically: all or none."""
 
     expect_version: int | None = Field(
         default=None, strict=True, description="Reject if the plan has another version now."
@@ -92,17 +87,3 @@ class EditPlan(Value):
     via: Via = Field(default="", description="Where the author spoke.")
     verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     comment: str = Field(default="", max_length=2_000)
-    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")
-
-
-class Regenerate(Value):
-    """Ask the LLM to revise the plan."""
-
-    EXAMPLE: ClassVar[str] = '{"feedback": "..."}'
-
-    feedback: str = Field(min_length=1, max_length=10_000)
-    expect_version: int | None = Field(default=None, strict=True)
-    by: str = Field(default="", max_length=200)
-    via: Via = Field(default="", description="Where the author spoke.")
-    verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
-    signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

@@ -1,21 +1,26 @@
-"""Has the LLM write a plan: it is started like any other, its worker drafts it, and then it is in review."""
+"""Has the LLM write a plan, which is started like any other and then is in review; and revise one that is open.
+
+edited = await verbs.regenerate(client, "p", "write the tests first")
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from temporalio.client import Client
 
 from plansurvive.client import ids
-from plansurvive.client.history_feed import changes
+from plansurvive.client.decisions import authored
+from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff, plan_of
 from plansurvive.client.priority import priority_of
-from plansurvive.client.rpc import ask_view, has_ended, patiently
+from plansurvive.client.rpc import plan_file
 from plansurvive.client.start import Started, launch
-from plansurvive.client.summary import wait
+from plansurvive.client.updates import update
+from plansurvive.features.planning.messages import Regenerate
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.run import ENDED, Options, PlanStatus
-from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.execution.messages import Via
+from plansurvive.plans.execution.revision import Edited
+from plansurvive.plans.run import Options, PlanStatus
 from plansurvive.plans.views.safe_text import line
 from plansurvive.workflows.search_attributes import first
 
@@ -54,26 +59,24 @@ async def make(
     return await (ids.with_generated(request, begin) if plan_id is None else begin(ids.checked(plan_id)))
 
 
-async def drafted(client: Client, plan: str, say: Callable[[str], None] = lambda _: None) -> PlanView:
-    """Wait until the LLM has drafted the plan or has given up; returns its view. `problems` says what is wrong with it.
+async def regenerate(
+    client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = "", via: Via = "",
+    verified: bool = False,
+) -> Edited:  # fmt: skip
+    """Have the LLM revise the steps that have not started; the plan is in review afterwards. Waits for the LLM.
 
-    Server and worker may be unavailable meanwhile; `say` is called then. Raises InvalidPlan if the worker rejected it.
+    Raises as `edit`, and PlanErrors with LLM_ codes, which leave the plan unchanged.
     """
-    async for _ in changes(client, plan, say):
-        try:
-            view = await _view(client, plan, say)
-        except PlanError as error:
-            # A plan that was refused at its start answers no queries: its result raises the reason.
-            if error.code != "QUERY_FAILED" or not await has_ended(client, plan):
-                raise
-            break
-        if view.status in ENDED and view.problems:
-            break  # refused: its result raises the reason
-        if view.status is not PlanStatus.DRAFT:
-            return view
-    await wait(client, plan)
-    return await _view(client, plan, say)
+    message = Regenerate(feedback=feedback, expect_version=expect_version, **authored(by, via, verified=verified))
+    given = message.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    answer = await update(client, plan, "regenerate", given)
+    return Edited.model_validate(answer)
 
 
-async def _view(client: Client, plan: str, say: Callable[[str], None]) -> PlanView:
-    return await patiently(client, plan, say, lambda: ask_view(client, plan, PlanView, "plan"))
+async def regenerated(
+    client: Client, plan: str, feedback: str, *, expect_version: int | None = None, by: str = ""
+) -> tuple[Edited, PlanDiff]:
+    """As `regenerate`, and what differs between the plan before and the plan after, step by step."""
+    before = plan_of(await plan_file(client, plan))
+    edited = await regenerate(client, plan, feedback, expect_version=expect_version, by=by)
+    return edited, plan_diff(before, plan_of(await plan_file(client, plan)))
