@@ -12,8 +12,7 @@ from plansurvive.apps.importers.document import imported
 from plansurvive.apps.importers.plan_text import data_of, row, text_of
 from plansurvive.apps.importers.report import Report
 from plansurvive.client.cli import environment, output
-from plansurvive.client.cli.make import check_out
-from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, load
 from plansurvive.plans.model import Problem

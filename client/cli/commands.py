@@ -23,7 +23,6 @@ OF_CORE: dict[str, tuple[str, str]] = {
     "run": ("run:run", "Start a plan and follow it to its end."),
     "start": ("run:start", "Start a plan and return; it runs in the background."),
     "call": ("call:call", "Call a tool once, as a plan of one step."),
-    "make": ("make:make", "Have the LLM write a plan."),
     "check": ("check:check_file", "Report every problem of a plan file."),
     "list": ("list_plans:list_", "List plans, newest first."),
     "show": ("show:show", "Show a plan: its steps, results and files."),

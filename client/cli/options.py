@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -43,6 +45,14 @@ Digest = Annotated[
     typer.Option("--digest", metavar="HEX", help="Fail unless it is this call; `plan pending --json` shows digests."),
 ]
 Version = Annotated[int | None, typer.Option("--version", metavar="N", help="Fail if the plan is at another version.")]
+
+
+def check_out(out: str | None, yes: bool) -> None:
+    """Raise PlanError if --out is combined with --yes, is a directory or cannot be written."""
+    if out and (yes or Path(out).is_dir()):
+        raise PlanError("--out needs the name of a file and cannot be combined with --yes", "BAD_USAGE")
+    if out and not os.access(Path(out).absolute().parent, os.W_OK):
+        raise PlanError(f"--out: {out} cannot be written; create its directory or choose another file", "BAD_USAGE")
 
 
 def group(help: str) -> typer.Typer:

@@ -16,8 +16,7 @@ from plansurvive.client import agents, runs
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.make import MakeRequest, Out, check_out, follow_making
-from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.cli.run import Workspace, Yes
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
@@ -26,6 +25,7 @@ from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started, Summary
 from plansurvive.features.agents.history_file import history_text
 from plansurvive.features.agents.history_store import AgentHistory, history_store
+from plansurvive.features.planning.make import MakeRequest, Out, follow_making
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import PLAN_TYPE, Entry, History, Status
 from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from plansurvive.apps.review.rows import heading
 from plansurvive.client.cli.follow.board import board
-from plansurvive.client.cli.make import rows_of
+from plansurvive.features.planning.make import rows_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.models import BriefView, PlanView

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from examples.scripted_llm.server import ScriptedLlm
 from tests.client.cli.command import plan
 from tests.client.cli.follow.test_screen import Terminal, plan_file, terminal
-from tests.client.cli.test_make import llm as llm
+from tests.features.planning.test_make import llm as llm
 from tests.waiting import until
 
 QUIET = 6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -14,7 +13,7 @@ from plansurvive.client import runs
 from plansurvive.client.cli import output
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from plansurvive.client.cli.session import Connected, who
@@ -22,8 +21,9 @@ from plansurvive.client.cli.spans import seconds_of
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
+from plansurvive.client.rpc import plan_file
 from plansurvive.client.runs import Started
-from plansurvive.plans.errors import PlanError
+from plansurvive.features.planning import verbs
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.models import PlanView
@@ -58,14 +58,6 @@ def make(
     fields: dict[str, Any] = {"defaults": {"onFailure": on_failure}}
     limit = seconds_of(timeout, "--timeout")
     follow_making(MakeRequest(request, workspace, yes, out, max_parallel, fields, plan_id, as_json, timeout=limit))
-
-
-def check_out(out: str | None, yes: bool) -> None:
-    """Raise PlanError if --out is combined with --yes, is a directory or cannot be written."""
-    if out and (yes or Path(out).is_dir()):
-        raise PlanError("--out needs the name of a file and cannot be combined with --yes", "BAD_USAGE")
-    if out and not os.access(Path(out).absolute().parent, os.W_OK):
-        raise PlanError(f"--out: {out} cannot be written; create its directory or choose another file", "BAD_USAGE")
 
 
 def follow_making(request: MakeRequest) -> NoReturn:
@@ -104,7 +96,7 @@ class MakeRequest:
             timeout=self.timeout,
         )
         require_llm(here.settings, own_worker=here.keeps_worker)
-        started = await runs.make(
+        started = await verbs.make(
             here.client,
             self.request,
             options=options,
@@ -148,7 +140,7 @@ class MakeRequest:
         return NOT_SOUND
 
     async def _write(self, here: Connected, started: Started, file: str) -> int:
-        found = await runs.plan_file(here.client, started.plan_id)
+        found = await plan_file(here.client, started.plan_id)
         found.pop("version", None)
         Path(file).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
         await runs.cancel(here.client, started.plan_id)
