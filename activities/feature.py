@@ -23,12 +23,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from temporalio.client import Client
 
 from plansurvive.activities.attempt.redaction import Seen
+from plansurvive.activities.llm.composing import Composer
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.plans.activity_io import Call, CheckRequest, Return
-from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.files.changes import ChangesRequest
+from plansurvive.plans.llm.answers import AnswerKind
+from plansurvive.plans.llm.request import LlmAnswer
 from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.plan_files.library import Library
@@ -245,6 +247,10 @@ class WorkerFeatures:
     """What they know and no history, view or log may show."""
     language: Language = PLAIN
     """What they add to the language of plans."""
+    answers: Mapping[str, AnswerKind] = field(default_factory=dict)
+    """The kinds of answers that they ask the LLM for, by name."""
+    composers: Mapping[str, Composer] = field(default_factory=dict)
+    """Who composes requests to the LLM that have a part of theirs instead of messages, by feature."""
     specs: Sequence[Callable[[ToolSpec], ToolSpec]] = ()
     """What they say of a tool; the same in `plan tools`."""
 

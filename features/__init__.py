@@ -11,6 +11,8 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
 - `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`
+- `in_requests`: `ANSWERS`, the kinds of answers that it asks the LLM for (`plans.llm.answers.AnswerKind`), and
+  `COMPOSER`, an `activities.llm.composing.Composer`, or None
 - `in_process`: `IN_PROCESS`, a subclass of `activities.feature.InProcess`
 - `connection`: `interceptors(settings)` of each client, `variables(settings, environ)` that a worker runs with
 - `sealing`: `sealing(settings)`, a `runtime.sealing.Sealing`: how what is sent and stored is encrypted

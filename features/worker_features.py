@@ -11,9 +11,11 @@ from temporalio.client import Client
 
 from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import InProcess, WorkerFeatures
+from plansurvive.activities.llm.composing import Composer
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
+from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 
@@ -31,8 +33,20 @@ def features_of_worker(
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
         masked=masked(settings, names),
         language=Language.of(side.LANGUAGE for side in sides("language", names)),
+        answers=answer_kinds(names),
+        composers=composers(names),
         specs=[side.described(settings) for side in sides("tool_specs", names)],
     )
+
+
+def answer_kinds(names: tuple[str, ...] = FEATURES) -> dict[str, AnswerKind]:
+    """The kinds of answers that the features ask the LLM for, by name."""
+    return {kind.name: kind for side in sides("in_requests", names) for kind in side.ANSWERS}
+
+
+def composers(names: tuple[str, ...] = FEATURES) -> dict[str, Composer]:
+    """Who composes requests that have a part of a feature instead of messages, by feature."""
+    return {side.COMPOSER.feature: side.COMPOSER for side in sides("in_requests", names) if side.COMPOSER}
 
 
 def masked(settings: Settings, names: tuple[str, ...] = FEATURES) -> list[Seen]:

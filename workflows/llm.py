@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.llm.answers import Kind, Parsed, typed
 from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
+from plansurvive.plans.model import Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows import policies
 from plansurvive.workflows.outcomes import left_behind, log_attempts
@@ -28,6 +28,7 @@ CORRECTIONS = 3
 CORRECTABLE = frozenset(("LLM_TRUNCATED", "LLM_BAD_ANSWER"))
 """Error codes of requests that a different answer can fix. Others, such as an unreachable endpoint, are final."""
 Accepted = TypeVar("Accepted")
+Read = TypeVar("Read", bound=Value)
 
 
 class Rejected(NamedTuple):
@@ -72,11 +73,11 @@ async def accepted(
             raise Unanswered(why[:4_000], problems=rejected.problems, text=text)
 
 
-def value_of(answer: LlmAnswer, kind: Kind) -> Parsed | AnswerProblem:
-    """The value that the activity parsed, or what is wrong with the answer."""
+def value_of(answer: LlmAnswer, kind: type[Read]) -> Read | AnswerProblem:
+    """The value that the activity parsed, or what is wrong with the answer. Fields that were not set stay unset."""
     if answer.problem:
         return AnswerProblem(message=answer.problem, problems=answer.problems or [answer.problem])
-    return typed(answer.parsed or {}, kind)
+    return kind.model_validate(answer.parsed or {})
 
 
 async def call_llm(run: Run, number: int, about: str, request: LlmRequest, step_id: str = "") -> LlmAnswer:

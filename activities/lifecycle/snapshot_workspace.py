@@ -20,8 +20,8 @@ from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.activities.workspace.tree import Entry, walk
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.runtime.plan_files.library import Library
 
 HEAD_BYTES = 1_200

@@ -23,10 +23,10 @@ from typing import Any
 import httpx
 
 from plansurvive.activities.llm.errors import Complaint, LlmError, Reply
-from plansurvive.plans.agents.llm_request import BAD_ANSWER, MAX_TEXT_BYTES
 from plansurvive.plans.llm.answers import native_answer
 from plansurvive.plans.llm.endpoint import origin_of
 from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
+from plansurvive.plans.llm.request import BAD_ANSWER, MAX_TEXT_BYTES
 from plansurvive.plans.usage import Usage
 
 MAX_BYTES = 8 * 1024 * 1024

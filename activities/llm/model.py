@@ -19,8 +19,8 @@ from pydantic import SecretStr
 from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
 from plansurvive.activities.llm.errors import LlmError, Reply, failure_of
-from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest, Mode
 from plansurvive.plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
+from plansurvive.plans.llm.request import ChatMessage, LlmAnswer, LlmRequest, Mode
 
 MODES: tuple[Mode, ...] = ("json_schema", "json_object", "text")
 """Strictest first."""

@@ -24,7 +24,8 @@ from plansurvive.apps.evaluation.played import asked
 from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.stage import Reply, Stopped
 from plansurvive.client.prices import CostOf, cost, unpriced
-from plansurvive.plans.agents.llm_request import LlmRequest
+from plansurvive.plans.agents.question import AgentQuestion
+from plansurvive.plans.llm.request import LlmRequest
 from plansurvive.plans.usage import Usage, estimate
 
 TRIES = 4
@@ -127,7 +128,7 @@ class Anew:
 
 
 def _length(request: LlmRequest) -> int:
-    agent = request.agent
+    agent = request.part(AgentQuestion) if AgentQuestion.feature in request.parts else None
     stored = agent.conversation.bytes if agent and agent.conversation else 0
     new = len(agent.model_dump_json(exclude={"conversation"})) if agent else 0
     return stored + new + sum(len(message.content) for message in request.messages)

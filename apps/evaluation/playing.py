@@ -20,6 +20,7 @@ from plansurvive.apps.evaluation.report import Replayed, compared
 from plansurvive.apps.evaluation.stage import Ask, Stage, Stopped
 from plansurvive.client.ids import plan_id
 from plansurvive.client.prices import CostOf, unpriced
+from plansurvive.features.worker_features import answer_kinds, composers
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS
 from plansurvive.plans.llm.prompt_set import PromptSet
@@ -100,7 +101,10 @@ class Play:
         if found.error:
             return found
         most = len(self.record.of(ASK)) if self._was_stopped and self.record.kind == AGENT else None
-        llm = AskLlm(how.model, self._values(how), self._tools, context_tokens=how.context_tokens, prompts=how.prompts)
+        llm = AskLlm(
+            how.model, self._values(how), self._tools, context_tokens=how.context_tokens, prompts=how.prompts,
+            kinds=answer_kinds(), composers=composers(),
+        )  # fmt: skip
         ask = Anew(llm, spending, self.converter, most)
         try:
             now = await self._play(ask, is_first=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plansurvive.plans.agents.llm_request import AgentQuestion, Asked
 from plansurvive.plans.agents.order import request_text
 from plansurvive.plans.agents.prompting.conversation import UNUSABLE_CHARACTERS
+from plansurvive.plans.agents.question import AgentQuestion, Asked
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.large_value import LargeValue
 

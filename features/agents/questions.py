@@ -18,12 +18,14 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from plansurvive.features.agents.asked import corrected, question_of, sent
 from plansurvive.features.agents.reports import permitted
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.llm_request import AgentQuestion, LlmAnswer, LlmRequest
 from plansurvive.plans.agents.order import limit_reached
+from plansurvive.plans.agents.question import AgentQuestion, Continuation
+from plansurvive.plans.agents.reading import VALUES
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.json_extraction import AnswerProblem
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.usage import Usage
@@ -47,10 +49,10 @@ async def agent_answered(agent: AgentRun) -> AgentReply:
         return await _ask_agent(agent, question, session, rejected)
 
     def judge(answer: LlmAnswer) -> AgentReply | AnswerProblem:
-        value = value_of(answer, question.asked)
-        if isinstance(value, TaskList | AgentAnswer | SimpleAnswer):
-            return AgentReply(value, answer.form_problem or "")
-        return value if isinstance(value, AnswerProblem) else AnswerProblem(message="The answer is of another kind.")
+        value = value_of(answer, VALUES[question.asked])
+        if isinstance(value, AnswerProblem):
+            return value
+        return AgentReply(value, answer.part(Continuation).form_problem or "")
 
     def note(_: int, problem: str, code: str) -> None:
         text = f"answer {agent.asked} was not accepted: {problem}"
@@ -82,7 +84,7 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
     agent.usage = agent.usage.model_copy(update={"iterations": agent.usage.iterations + 1})
     about = {"tasks": "split the request into tasks", "simple": "work on the request"}.get(question.asked)
     name = {"tasks": "tasks", "simple": "simple_answer", "complex": "agent_answer"}[question.asked]
-    request = LlmRequest(purpose="agent", agent=question, schema_name=name)
+    request = LlmRequest(purpose="agent", parts={question.feature: question}, schema_name=name)
     began = _now()
     try:
         answer = await call_llm(agent.run, agent.asked, about or agent.position, request)
@@ -94,9 +96,10 @@ async def _ask_agent(agent: AgentRun, question: AgentQuestion, session: int, rej
         raise failure from error
     count(agent.run, answer.usage.model_copy(update={"calls": 1}), answer.model, answer.duration / 1000)
     agent.usage = agent.usage.model_copy(update={"tokens": agent.usage.tokens + answer.usage.total_tokens})
-    sent(agent, question, session, answer.conversation)
-    if answer.compacted:
-        agent.run.note(LogKind.AGENT, _COMPACTED.format(answer.compacted), _now())
+    more = answer.part(Continuation)
+    sent(agent, question, session, more.conversation)
+    if more.compacted:
+        agent.run.note(LogKind.AGENT, _COMPACTED.format(more.compacted), _now())
     return answer
 
 

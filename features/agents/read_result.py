@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.llm_request import Outcome, as_text
+from plansurvive.plans.agents.question import Outcome, as_text
 from plansurvive.plans.agents.run import AgentRun, outcome_of, short_args
 from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.llm.prompt_parts import READ_RESULT

@@ -24,8 +24,8 @@ from plansurvive.features.limits.claims import TOKENS, of_call, of_request
 from plansurvive.features.limits.exchanges import Exchanges, LimiterAway, claimed, given_back
 from plansurvive.features.limits.limits_file import LimitsFile
 from plansurvive.features.limits.model import LIMIT_REACHED, Answer, Ask, Claim, Ended
-from plansurvive.plans.agents.llm_request import LlmAnswer
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.llm.request import LlmAnswer
 
 SHORT = 1.0
 """Longest wait, in seconds, for which an attempt keeps its slot."""

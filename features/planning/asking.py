@@ -8,20 +8,22 @@ from typing import NamedTuple, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.llm.answers import Expected, Parsed
+from plansurvive.plans.llm.answers import Expected
 from plansurvive.plans.llm.corrections import correction_prompt
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Prompt
+from plansurvive.plans.llm.request import ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Value
 from plansurvive.plans.usage import OVERRUN_CODE, Permission, estimate
 from plansurvive.workflows.llm import Rejected, accepted, call_llm, value_of
 from plansurvive.workflows.llm_usage import count, failure_of, note_once
 from plansurvive.workflows.permission import permitted
 
 Accepted = TypeVar("Accepted")
+Read = TypeVar("Read", bound=Value)
 
 
 class Question(NamedTuple):
@@ -35,7 +37,7 @@ class Question(NamedTuple):
 
 
 async def answered(
-    schedule: Schedule, question: Question, accept: Callable[[Parsed], Accepted | AnswerProblem]
+    schedule: Schedule, question: Question, kind: type[Read], accept: Callable[[Read], Accepted | AnswerProblem]
 ) -> Accepted:
     """The first answer that `accept` accepts, as converted by it with the state of the run. Raises Unanswered."""
 
@@ -43,7 +45,7 @@ async def answered(
         return await _ask(schedule, question, rejected)
 
     def judge(answer: LlmAnswer) -> Accepted | AnswerProblem:
-        value = value_of(answer, question.expected.kind)
+        value = value_of(answer, kind)
         return value if isinstance(value, AnswerProblem) else accept(value)
 
     def note(attempt: int, problem: str, code: str) -> None:

@@ -18,7 +18,6 @@ from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.features.planning.regeneration import begun
 from plansurvive.plans.agents.as_plan import plan_of_tasks
-from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
 from plansurvive.plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
 from plansurvive.plans.agents.run import NOT_FOR_AGENTS
 from plansurvive.plans.agents.tasks import TaskList
@@ -26,9 +25,10 @@ from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.llm.answers import Expected, Parsed, PlanAnswer
+from plansurvive.plans.llm.answers import Expected, PlanAnswer
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Prompt, joined
+from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import Run, as_it_stands
@@ -55,7 +55,7 @@ async def draft(schedule: Schedule) -> Drafted:
     rejected: list[Draft] = []
     question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=run.request), "write the plan")
     try:
-        return Drafted(await answered(schedule, question, _judge(run, run.plan, rejected)), [])
+        return Drafted(await answered(schedule, question, PlanAnswer, _judge(run, run.plan, rejected)), [])
     except Unanswered as error:
         unanswered = [Problem(code=error.code, message=error.message)]
         best = next((each for each in reversed(rejected) if each.can_be_repaired), None)
@@ -76,7 +76,7 @@ async def _split(schedule: Schedule, args: dict[str, Any]) -> Drafted:
     prompt = Prompt(system=decomposition_system(tools, about=run.request), user=user)
     question = Question("plan_actions", prompt, Expected(kind="tasks"), "split the request into tasks")
     try:
-        tasks = await answered(schedule, question, _tasks)
+        tasks = await answered(schedule, question, TaskList, lambda tasks: tasks)
     except Unanswered as error:
         return Drafted(run.plan, [Problem(code=error.code, message=error.message)], error.text[:20_000])
     plan = plan_of_tasks(tasks, run.plan, run.request, args)
@@ -93,15 +93,13 @@ async def redraft(schedule: Schedule, feedback: str) -> Plan:
     templates = _templates(run, snapshot)
     prompt = regenerate_prompt(system, goal, snapshot.text, plan, feedback, statuses, history(run), templates)
     question = Question("plan", prompt, Expected(kind="plan", tools=tools, about=goal), "revise the plan")
-    return await answered(schedule, question, _judge(run, plan, []))
+    return await answered(schedule, question, PlanAnswer, _judge(run, plan, []))
 
 
-def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[Parsed], Plan | AnswerProblem]:
+def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[PlanAnswer], Plan | AnswerProblem]:
     """A function that accepts a valid plan based on `base`; invalid drafts are added to `rejected`."""
 
-    def accept(answer: Parsed) -> Plan | AnswerProblem:
-        if not isinstance(answer, PlanAnswer):
-            return AnswerProblem(message="The answer must be a plan.")
+    def accept(answer: PlanAnswer) -> Plan | AnswerProblem:
         drafted = draft_of(run, base, answer)
         if isinstance(drafted, AnswerProblem):
             return drafted
@@ -113,10 +111,6 @@ def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[Parsed], Pl
         return drafted.plan
 
     return accept
-
-
-def _tasks(answer: Parsed) -> TaskList | AnswerProblem:
-    return answer if isinstance(answer, TaskList) else AnswerProblem(message="The answer must be a task list.")
 
 
 def _templates(run: Run, snapshot: Snapshot) -> str:

@@ -19,7 +19,7 @@ from plansurvive.features.planning.asking import Question, answered
 from plansurvive.plans.change_log import Revision, logged
 from plansurvive.plans.errors import PlanError, Unanswered
 from plansurvive.plans.execution import approvals
-from plansurvive.plans.llm.answers import Expected, Parsed, Recovery
+from plansurvive.plans.llm.answers import Expected, Recovery
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Budget, Step
@@ -144,7 +144,7 @@ class StepRecovery(InSteps):
         expected = Expected(kind="recovery", tools=recovery.tools(run, step), failed=step.tool, about=goal)
         question = Question("recovery", prompt, expected, about, step_id)
         try:
-            choice: Recovery | PlanError = await answered(self._schedule, question, self._judge(step))
+            choice: Recovery | PlanError = await answered(self._schedule, question, Recovery, self._judge(step))
         except PlanError as error:
             choice = error
         self._answers.append((step_id, choice))
@@ -156,10 +156,8 @@ class StepRecovery(InSteps):
         if trouble:
             self._run.note(LogKind.WARNING, trouble, workflow.now(), step.id)
 
-    def _judge(self, step: Step) -> Callable[[Parsed], Recovery | AnswerProblem]:
-        def accept(choice: Parsed) -> Recovery | AnswerProblem:
-            if not isinstance(choice, Recovery):
-                return AnswerProblem(message="The answer must be a recovery.")
+    def _judge(self, step: Step) -> Callable[[Recovery], Recovery | AnswerProblem]:
+        def accept(choice: Recovery) -> Recovery | AnswerProblem:
             problems = recovery.choice_problems(self._run, step, choice, workflow.now())
             return AnswerProblem.of(problems) if problems else choice
 

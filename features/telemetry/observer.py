@@ -32,8 +32,8 @@ from plansurvive.features.telemetry.spans import Attribute, Span, cut, plan_span
 from plansurvive.features.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
 from plansurvive.plans.activity_io import WORKER_LOST, Call
 from plansurvive.plans.agents.history import AgentEvent
-from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
 from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.run import DONE, Run, run_of
 from plansurvive.runtime.settings import Settings
 

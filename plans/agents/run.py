@@ -15,8 +15,8 @@ from pydantic import Field
 
 from plansurvive.plans.activity_io import WORKER_LOST, Facts
 from plansurvive.plans.agents.answers import Confidence, ToolUse
-from plansurvive.plans.agents.llm_request import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plansurvive.plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
+from plansurvive.plans.agents.question import TEXT_CHARACTERS, CallEnd, Outcome, as_text
 from plansurvive.plans.agents.tasks import Decision, TaskList, TaskStatus
 from plansurvive.plans.definition.output_schema import value_of
 from plansurvive.plans.execution import schedule

@@ -20,60 +20,15 @@ from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import asked, offered
 
 Schema = dict[str, Any]
-
-SIMPLE_FIELDS: Mapping[str, tuple[str, str]] = {
-    "tool_calls": ("Tools to call", "List the tools you need to call. Leave this empty when you answer."),
-    "answer": (
-        "Your answer",
-        "Provide your answer ONLY when you have completed the task. If you still need to call tools, leave this empty.",
-    ),
-    "confidence": ("Confidence level", "Rate your confidence: high, medium, or low"),
-}
-"""Fields of an answer in simple mode, with description and instruction (seed 002)."""
-
-COMPLEX_FIELDS: Mapping[str, tuple[str, str]] = {
-    "reasoning": ("Your reasoning", "Explain what you are doing and why"),
-    "tool_calls": ("Tools to call", "List the tools you need to call. Can be combined with task_completed."),
-    "task_completed": (
-        "Summary of completed task",
-        "Fill this ONLY when you have finished the CURRENT TASK. Brief summary of what was done.",
-    ),
-    "final_answer": (
-        "Final response",
-        "Fill this ONLY when ALL tasks in the TASK LIST are complete. This stops the agent.",
-    ),
-}
-"""Fields of an answer in complex mode, with description and instruction (seed 002)."""
-
-
+NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
 Tools = Offered | Iterable[ToolSpec]
-
-
-def simple_schema(tools: Tools) -> Schema:
-    """The schema of an answer in simple mode."""
-    confidence = {"type": ["string", "null"], "enum": ["high", "medium", "low", None]}
-    shapes = {"tool_calls": _calls(tools), "answer": _NULLABLE_TEXT, "confidence": confidence}
-    return _object({name: shapes[name] | {"description": instruction(SIMPLE_FIELDS, name)} for name in SIMPLE_FIELDS})
-
-
-def complex_schema(tools: Tools) -> Schema:
-    """The schema of an answer in complex mode."""
-    calls = _calls(tools)
-    shapes = {name: calls if name == "tool_calls" else _NULLABLE_TEXT for name in COMPLEX_FIELDS}
-    return _object({name: shapes[name] | {"description": instruction(COMPLEX_FIELDS, name)} for name in COMPLEX_FIELDS})
-
-
-def decomposition_schema() -> Schema:
-    """The schema of a task list."""
-    text = "One objective per task, in the order of execution"
-    return _object({"tasks": {"type": "array", "items": {"type": "string"}, "description": text}})
 
 
 def plan_schema(tools: Tools) -> Schema:
     """The schema of a plan."""
-    return _object(
+    return object_schema(
         {
-            "title": _NULLABLE_TEXT | {"description": "Title of the plan, in one line"},
+            "title": NULLABLE_TEXT | {"description": "Title of the plan, in one line"},
             "steps": _steps(tools),
             "estimatedDuration": {
                 "type": ["number", "null"],
@@ -91,7 +46,7 @@ def recovery_schema(tools: Tools, failed: ToolSpec | None) -> Schema:
         "anyOf": [_steps(tools), {"type": "null"}],
         "description": "With insert: the steps to run before the failed step is retried",
     }
-    return _object(
+    return object_schema(
         {
             "action": actions,
             "args": args | {"description": "With retry: the complete new arguments"},
@@ -99,6 +54,25 @@ def recovery_schema(tools: Tools, failed: ToolSpec | None) -> Schema:
             "reason": {"type": "string", "description": "The reason, in one sentence"},
         }
     )
+
+
+def object_schema(properties: Mapping[str, Schema]) -> Schema:
+    """An object that has exactly these fields."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def calls_schema(tools: Tools) -> Schema:
+    """A list of calls of these tools."""
+    chosen = tools if isinstance(tools, Offered) else Offered.of(tools, "")
+    variants = [object_schema({"tool": _one_of([spec]), "args": _args(spec, False)}) for spec in chosen.whole]
+    if chosen.named:
+        variants.append(object_schema({"tool": _one_of(chosen.named), "args": _json_text(_ARGS)}))
+    return {"type": "array", "items": {"anyOf": variants} if variants else object_schema({})}
 
 
 def instruction(fields: Mapping[str, tuple[str, str]], name: str) -> str:
@@ -121,7 +95,6 @@ _Patternless: Any = extend(  # type: ignore[no-untyped-call]
 """What may take long with a hostile schema is left to `argument_problems`, which has a limit."""
 
 
-_NULLABLE_TEXT: Schema = {"type": ["string", "null"]}
 _ASKED = tuple(asked(Step).items())
 _OFFERED = offered(Step)
 _STEP: Schema = Step.model_json_schema()["$defs"]["Step"]["properties"]
@@ -133,41 +106,24 @@ MAX_WORD = 64
 _PLAIN = frozenset({"string", "integer", "number", "boolean", "null"})
 
 
-def _object(properties: Mapping[str, Schema]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _calls(tools: Tools) -> Schema:
-    chosen = tools if isinstance(tools, Offered) else Offered.of(tools, "")
-    variants = [_object({"tool": _one_of([spec]), "args": _args(spec, False)}) for spec in chosen.whole]
-    if chosen.named:
-        variants.append(_object({"tool": _one_of(chosen.named), "args": _json_text(_ARGS)}))
-    return {"type": "array", "items": {"anyOf": variants} if variants else _object({})}
-
-
 def _steps(tools: Tools) -> Schema:
     chosen = tools if isinstance(tools, Offered) else Offered.of(tools, "")
     variants = [_step(_one_of([spec]), _args(spec, True)) for spec in chosen.whole]
     variants += [_step(_one_of(chosen.named), _json_text(_ARGS))] if chosen.named else []
-    items = {"anyOf": [*variants, _block()]} if variants else _object({})
+    items = {"anyOf": [*variants, _block()]} if variants else object_schema({})
     return {"type": "array", "items": items, "description": "The steps"}
 
 
 def _step(tool: Schema, args: Schema) -> Schema:
     own = {"tool": tool, "args": args}
     fields = {name: own.get(name) or _field(name) | {"description": field.about} for name, field in _ASKED}
-    return _object(fields | _texts(of_blocks=False))
+    return object_schema(fields | _texts(of_blocks=False))
 
 
 def _block() -> Schema:
     """A step without a tool. What it contains is text: not all strict endpoints take a schema that contains itself."""
     fields = {name: _field(name) | {"description": field.about} for name, field in _ASKED if name not in _CALL}
-    return _object(fields | _texts(of_blocks=True) | _texts(of_blocks=False))
+    return object_schema(fields | _texts(of_blocks=True) | _texts(of_blocks=False))
 
 
 def _one_of(tools: Sequence[ToolSpec]) -> Schema:
@@ -176,7 +132,7 @@ def _one_of(tools: Sequence[ToolSpec]) -> Schema:
 
 def _texts(*, of_blocks: bool) -> dict[str, Schema]:
     chosen = {name: field for name, field in _OFFERED.items() if field.of_blocks == of_blocks}
-    return {name: _NULLABLE_TEXT | {"description": field.about} for name, field in chosen.items()}
+    return {name: NULLABLE_TEXT | {"description": field.about} for name, field in chosen.items()}
 
 
 def _field(name: str) -> Schema:
@@ -236,7 +192,7 @@ def _strict(schema: Any, references: bool) -> Schema:
 def _strict_object(schema: Mapping[str, Any], references: bool) -> Schema:
     required = set(schema.get("required", []))
     fields = {name: _strict(field, references) for name, field in schema["properties"].items()}
-    return _object({name: field if name in required else _nullable(field) for name, field in fields.items()})
+    return object_schema({name: field if name in required else _nullable(field) for name, field in fields.items()})
 
 
 def _nullable(schema: Schema) -> Schema:

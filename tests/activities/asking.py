@@ -16,7 +16,8 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
-from plansurvive.plans.agents.llm_request import ChatMessage, LlmAnswer, LlmRequest
+from plansurvive.features.worker_features import answer_kinds, composers
+from plansurvive.plans.llm.request import ChatMessage, LlmAnswer, LlmRequest
 from plansurvive.plans.model import Retry, ToolSpec
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
@@ -94,4 +95,5 @@ def asking(
     with ScriptedLlm(Script.of(exchanges)) as llm:
         language = LanguageModel(base_url or llm.url, SecretStr(key) if key else None, model, timeout)
         specs = {spec.name: spec for spec in tools}
-        yield Asking(llm, AskLlm(language, ValueStore(LocalDirectory(directory)), specs, retry))
+        values = ValueStore(LocalDirectory(directory))
+        yield Asking(llm, AskLlm(language, values, specs, retry, kinds=answer_kinds(), composers=composers()))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest, Snapshot, SnapshotRequest
+    from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
+    from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
     from plansurvive.workflows import policies
 
 

@@ -24,7 +24,7 @@ MUTATIONS = {
         "    async def _check(self) -> None:\n",
         "    async def _check(self) -> None:\n        await workflow.sleep(1)\n",
     ),
-    "no reading of answers": ("llm.py", "typed(answer.parsed or {}, kind)", 'AnswerProblem(message="unread")'),
+    "no reading of answers": ("llm.py", "kind.model_validate(answer.parsed or {})", 'AnswerProblem(message="unread")'),
     "no record of an agent's end": ("../features/agents/workflow.py", "        await reports.ended(agent)\n", ""),
     "no record of a plan's end": (
         "plan.py",

@@ -11,7 +11,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import resume
-from plansurvive.plans.agents.llm_request import Outcome
+from plansurvive.plans.agents.question import Outcome
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import WAITS, Plans, Started, View, step

@@ -8,7 +8,8 @@ from typing import Any
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.agents.llm_request import LlmRequest, Outcome
+from plansurvive.plans.agents.question import AgentQuestion, Outcome
+from plansurvive.plans.llm.request import LlmRequest
 from tests.driving import Started
 from tests.workflows.agents import Agents
 
@@ -29,8 +30,7 @@ async def told(runs: Sequence[Started]) -> dict[int, list[Outcome]]:
         requests = [each for each in scheduled.values() if each.activity_type.name == "ask_llm"]
         for each in sorted(requests, key=lambda each: int(each.activity_id.partition("-")[2])):
             (sent,) = await run.client.data_converter.decode(each.input.payloads)
-            question = LlmRequest.model_validate(sent).agent
-            for outcome in question.outcomes if question else ():
+            for outcome in LlmRequest.model_validate(sent).part(AgentQuestion).outcomes:
                 if outcome.call is not None:
                     found.setdefault(outcome.call, []).append(outcome)
     return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from plansurvive.plans.agents.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS
 from plansurvive.plans.agents.tasks import PLAN_ACTIONS, Task, TaskList, TaskStatus
 from plansurvive.plans.llm.prompt_parts import (
     DATA_RULE,
@@ -24,7 +25,7 @@ from plansurvive.plans.llm.prompt_parts import (
     section,
     tools_text,
 )
-from plansurvive.plans.llm.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS, instruction
+from plansurvive.plans.llm.schemas import instruction
 from plansurvive.plans.model import ToolSpec
 
 PLAN_ACTIONS_TOOL = ToolSpec(

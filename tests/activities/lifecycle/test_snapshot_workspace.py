@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
-from plansurvive.plans.agents.llm_request import Snapshot, SnapshotRequest
+from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.runtime.plan_files.library import Library
 
 

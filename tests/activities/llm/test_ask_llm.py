@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plansurvive.activities.llm.model import is_strict
-from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.model import Retry
 from tests.activities.asking import CANARY, SCHEMA, asking, request
 from tests.activities.llm_answers import CASES, Case

@@ -14,7 +14,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest, SnapshotRequest
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
+from plansurvive.plans.llm.snapshot import SnapshotRequest
 from plansurvive.runtime.settings import Settings
 from tests.activities.asking import CANARY, asking, request
 from tests.activities.asking_workflows import AskOnce, LookOnce

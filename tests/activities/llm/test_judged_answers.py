@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
-from plansurvive.activities.llm.ask_llm import JUDGE_SECONDS, Composed, judged
+from plansurvive.activities.llm.composing import Site
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.plans.agents.llm_request import LlmAnswer, LlmRequest
-from plansurvive.plans.llm.answers import Expected, PlanAnswer, typed
+from plansurvive.features.agents.in_requests import JUDGE_SECONDS, Talk
+from plansurvive.plans.agents.answers import SimpleAnswer
+from plansurvive.plans.agents.prompting.conversation import Conversation
+from plansurvive.plans.agents.question import Continuation
+from plansurvive.plans.llm.answers import Expected, PlanAnswer
+from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS
+from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.llm.schemas import plan_schema
+from plansurvive.runtime.storage import LocalDirectory
+from plansurvive.runtime.value_store import ValueStore
 from tests.activities.asking import asking, request
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS
 
@@ -26,8 +33,7 @@ async def test_an_answer_comes_back_typed(tmp_path: Path) -> None:
     given = {"title": "Read", "steps": [STEP | {"requiresApproval": False}]}
     with asking([{"reply": {"json": given}}], tmp_path) as scene:
         answer = await scene.once(request(expected=Expected(kind="plan", tools=SPECS)))
-        found = typed(answer.parsed or {}, "plan")
-        assert isinstance(found, PlanAnswer)
+        found = PlanAnswer.model_validate(answer.parsed)
         assert (found.plan.title, [step.tool for step in found.plan.steps]) == ("Read", ["read_json"])
         assert "only a person can waive an approval" in found.notes[0]
         assert json.loads(answer.text) == given  # the workflow may still send it back
@@ -46,7 +52,7 @@ async def test_an_answer_of_the_wrong_kind_comes_back_with_all_its_problems(tmp_
 def agent(**fields: Any) -> LlmRequest:
     """The first question of an agent that has all tools."""
     question = {"asked": "simple", "tools": [spec.name for spec in SPECS], "request": "Do it.", **fields}
-    return LlmRequest.model_validate({"purpose": "agent", "agent": question, "schemaName": "simple_answer"})
+    return LlmRequest.model_validate({"purpose": "agent", "parts": {"agents": question}, "schemaName": "simple_answer"})
 
 
 async def test_an_agent_is_judged_by_the_tools_it_was_shown(tmp_path: Path) -> None:
@@ -64,21 +70,28 @@ async def test_a_final_answer_is_held_against_its_schema_where_it_was_asked_for(
     replies = [{"reply": {"json": {"answer": text}}} for text in ('{"n": 1}', "{}", "{}")]
     with asking(replies, tmp_path, tools=SPECS) as scene:
         good = await scene.once(agent(outputSchema=schema))
-        assert (good.form_problem, (good.parsed or {})["answer"]) == ("", '{"n": 1}')
-        later = agent(conversation=good.conversation, request="")
-        assert "'n' is a required property" in str((await scene.once(later)).form_problem)
-        assert (await scene.once(agent())).form_problem is None
+        more = good.part(Continuation)
+        assert (more.form_problem, (good.parsed or {})["answer"]) == ("", '{"n": 1}')
+        later = agent(conversation=more.conversation, request="")
+        assert "'n' is a required property" in str(form_problem(await scene.once(later)))
+        assert form_problem(await scene.once(agent())) is None
+
+
+def form_problem(answer: LlmAnswer) -> str | None:
+    """How a final answer violates its schema."""
+    return answer.part(Continuation).form_problem
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_hostile_schema_holds_no_worker(name: str) -> None:
+def test_a_hostile_schema_holds_no_worker(name: str, tmp_path: Path) -> None:
     schema, value = ENDLESS[name]
-    answer = LlmAnswer(text=json.dumps({"answer": json.dumps(value)}), model="demo", mode="text")
-    asked = Composed(LlmRequest(purpose="agent", expected=Expected(kind="simple")), schema)
+    answer = LlmAnswer(text="", model="demo", mode="text")
+    said = Conversation(request="Do it.", output_schema=schema)
+    talk = Talk(agent(), said, Site(ValueStore(LocalDirectory(tmp_path)), {}, CONTEXT_TOKENS))
     started = time.thread_time()
-    found = judged(answer, asked, seconds=0.3)
+    found = form_problem(talk.judged(answer, SimpleAnswer(answer=json.dumps(value), tool_calls=[]), seconds=0.3))
     assert time.thread_time() - started < 3
-    assert "takes too long" in str(found.form_problem) or (name in HARMLESS and found.form_problem == "")
+    assert "takes too long" in str(found) or (name in HARMLESS and found == "")
 
 
 @pytest.mark.slow
@@ -99,5 +112,5 @@ async def test_a_worker_goes_on_while_a_hostile_schema_is_judged(tmp_path: Path)
         answer = await scene.once(agent(outputSchema=schema))
         await asyncio.sleep(0.1)
         watching.cancel()
-    assert "takes too long" in str(answer.form_problem)
+    assert "takes too long" in str(form_problem(answer))
     assert max(gaps) < JUDGE_SECONDS * 0.75

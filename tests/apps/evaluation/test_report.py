@@ -15,9 +15,9 @@ from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.report import MANY_CALLS, compared
 from plansurvive.apps.evaluation.stage import Stopped
 from plansurvive.client.prices import unpriced
-from plansurvive.plans.agents.llm_request import ChatMessage, LlmRequest
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.llm.prompt_set import prompt_set
+from plansurvive.plans.llm.request import ChatMessage, LlmRequest
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.usage import Usage
 

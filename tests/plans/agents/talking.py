@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.llm_request import AgentQuestion, Outcome, messages_of, repeated
 from plansurvive.plans.agents.prompting.compaction import Fit, fitted
 from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
+from plansurvive.plans.agents.question import AgentQuestion, Outcome, messages_of, repeated
 from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.llm.prompt_parts import Guide
 from tests.plans.building import TOOLS

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.llm_request import AgentQuestion, Outcome, expected_of, messages_of
 from plansurvive.plans.agents.prompting.conversation import Conversation, bounded
+from plansurvive.plans.agents.question import AgentQuestion, Outcome, expected_of, messages_of
+from plansurvive.plans.agents.reading import KINDS, parse_simple
 from plansurvive.plans.agents.tasks import PLAN_ACTIONS, TaskList
-from plansurvive.plans.llm.answers import parse_simple, schema_of
 from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome
 from plansurvive.plans.llm.shortened import ANSWER_CHARACTERS, answer_line, args_line, json_line
 from tests.plans.agents.talking import Talk, begins_like, calls, read
@@ -49,7 +49,7 @@ def test_a_prompt_has_request_guidance_results_and_the_fields_of_its_mode() -> N
     assert "Go on." in user
     assert system.index("top") < system.index("deep")
     question = AgentQuestion(asked="complex", tools=["note"], tasks=talk.tasks)
-    assert set(schema_of(expected_of(question, TOOLS))["properties"]) == {
+    assert set(KINDS[question.asked].schema_of(expected_of(question, TOOLS))["properties"]) == {
         "reasoning", "tool_calls", "task_completed", "final_answer",
     }  # fmt: skip
 

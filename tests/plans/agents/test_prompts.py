@@ -26,19 +26,17 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plansurvive.plans.agents.tasks import TaskList
-from plansurvive.plans.llm.corrections import correction_prompt
-from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
-from plansurvive.plans.llm.schemas import (
+from plansurvive.plans.agents.schemas import (
     COMPLEX_FIELDS,
     SIMPLE_FIELDS,
     complex_schema,
     decomposition_schema,
-    loosened,
-    plan_schema,
-    recovery_schema,
     simple_schema,
 )
+from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.plans.llm.corrections import correction_prompt
+from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
+from plansurvive.plans.llm.schemas import loosened, plan_schema, recovery_schema
 from plansurvive.plans.llm.shortened import args_line
 from plansurvive.plans.model import Plan, Step, ToolSpec
 

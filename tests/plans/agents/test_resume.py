@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from plansurvive.features.agents.start import problem_of as agent_problem_of
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.llm_request import Outcome
 from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.plans.agents.question import Outcome
 from plansurvive.plans.agents.resume import resumed, take_outcomes
 from plansurvive.plans.agents.run import AgentRun, conclude, lightened, ran_args, steps_of
 from plansurvive.plans.errors import IllegalMove

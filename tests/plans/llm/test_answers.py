@@ -8,22 +8,18 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.worker_features import answer_kinds
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
+from plansurvive.plans.agents.reading import parse_complex, parse_simple, parse_tasks
 from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.llm.answers import (
     Expected,
-    Kind,
     PlanAnswer,
     Recovery,
     as_json,
     native_answer,
-    parse_complex,
     parse_plan_answer,
     parse_recovery,
-    parse_simple,
-    parse_tasks,
-    parsed,
-    typed,
 )
 from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
 from plansurvive.plans.model import ToolSpec
@@ -290,7 +286,7 @@ def test_a_bad_recovery_is_told(data: dict[str, Any], told: str) -> None:
     assert told in message(parse_recovery(json.dumps(data), READ, TOOLS))
 
 
-ANSWERS: list[tuple[Kind, dict[str, Any]]] = [
+ANSWERS: list[tuple[str, dict[str, Any]]] = [
     ("simple", {"tool_calls": [{"tool": "read_file", "args": '{"path": "a"}'}]}),
     ("simple", {"answer": " 42 ", "confidence": "HIGH", "tool_calls": None}),
     ("complex", {"reasoning": "why", "toolCalls": [], "finalAnswer": {"n": 1}}),
@@ -302,10 +298,10 @@ ANSWERS: list[tuple[Kind, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "answer"), ANSWERS, ids=str)
-def test_an_answer_is_the_same_after_its_way_through_json(kind: Kind, answer: dict[str, Any]) -> None:
-    found = parsed(json.dumps(answer), Expected(kind=kind, tools=[READ], failed="read_file"))
+def test_an_answer_is_the_same_after_its_way_through_json(kind: str, answer: dict[str, Any]) -> None:
+    found = answer_kinds()[kind].read(json.dumps(answer), Expected(kind=kind, tools=[READ], failed="read_file"))
     assert not isinstance(found, AnswerProblem)
-    again = typed(json.loads(json.dumps(as_json(found))), kind)
+    again = type(found).model_validate(json.loads(json.dumps(as_json(found))))
     assert again == found
     assert as_json(again) == as_json(found)
     if isinstance(found, PlanAnswer):

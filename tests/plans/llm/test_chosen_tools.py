@@ -8,7 +8,8 @@ from typing import Any
 
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.tool_servers.listed_tools import listing_of
-from plansurvive.plans.llm.answers import Expected, PlanAnswer, parsed, schema_of
+from plansurvive.features.worker_features import answer_kinds
+from plansurvive.plans.llm.answers import Expected, PlanAnswer
 from plansurvive.plans.llm.prompt_parts import tools_text
 from plansurvive.plans.model import ToolSpec
 from tests.plans.building import spec
@@ -46,7 +47,7 @@ def test_what_a_server_says_is_marked_as_data_in_prompts_and_nowhere_else() -> N
     assert "srv.read" in outside_of_data(system)
     for kind in ("plan", "simple", "complex", "recovery"):
         expected = Expected.model_validate({"kind": kind, "tools": [tool], "failed": "srv.read"})
-        assert ATTACK not in json.dumps(schema_of(expected))
+        assert ATTACK not in json.dumps(answer_kinds()[kind].schema_of(expected))
 
 
 def test_of_too_many_tools_the_relevant_ones_are_shown_in_full_and_others_by_name() -> None:
@@ -68,11 +69,13 @@ def test_a_tool_that_is_shown_by_name_can_be_used_in_a_plan() -> None:
     one = of_server("action", "", schema | {"required": ["field_1"]})
     many = [one.model_copy(update={"name": f"srv.action_{n}"}) for n in range(60)]
     expected = Expected(kind="plan", tools=many, about="anything")
-    shapes = schema_of(expected)["properties"]["steps"]["items"]["anyOf"]
+    shapes = answer_kinds()["plan"].schema_of(expected)["properties"]["steps"]["items"]["anyOf"]
     by_name = next(each for each in shapes if len(each["properties"].get("tool", {}).get("enum", ())) > 1)
     name = by_name["properties"]["tool"]["enum"][0]
     step = {"id": "a", "description": "x", "tool": name, "args": '{"field_1": "b"}', "dependsOn": []}
-    answer = parsed(json.dumps({"title": None, "steps": [step], "estimatedDuration": None}), expected)
+    answer = answer_kinds()["plan"].read(
+        json.dumps({"title": None, "steps": [step], "estimatedDuration": None}), expected
+    )
     assert isinstance(answer, PlanAnswer)
     assert answer.plan.steps[0].args == {"field_1": "b"}
 

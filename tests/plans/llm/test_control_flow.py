@@ -12,6 +12,7 @@ from plansurvive.features.planning.control_flow import AGENT_EXAMPLE, EXAMPLE
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.planning.recovery import choice_problems, edits_of
 from plansurvive.features.planning.regeneration import fitted
+from plansurvive.plans.agents.reading import parse_complex
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.editing.edits import AddStep
@@ -19,7 +20,6 @@ from plansurvive.plans.llm.answers import (
     MAX_STEPS,
     PlanAnswer,
     Recovery,
-    parse_complex,
     parse_plan_answer,
     parse_recovery,
 )

@@ -6,7 +6,7 @@ import codecs
 
 from plansurvive.activities.outputs.stored_output import Number, output
 from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
-from plansurvive.plans.agents.llm_request import Outcome
+from plansurvive.plans.agents.question import Outcome
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.llm.prompt_parts import RESULT_CHARACTERS, ToolOutcome
 from plansurvive.plans.views.progress.logs import LoggedAttempt

@@ -1,31 +1,19 @@
-"""Input and output types of the `ask_llm` activity.
-
-It takes an `LlmRequest` and returns an `LlmAnswer` with the typed answer. An unusable answer is a result, not an
-error: `problem` and `problems` describe it in words the model understands, and the caller sends it back for
-correction. Both types are read from recorded histories, so unknown fields (such as one removed since) are ignored.
+"""One request to an agent's model, what follows from its answer, and the messages it is composed of.
 
 An agent's request is incremental, because its prompt is long and most of it was sent before: the `Conversation`
 (request, agents.md, tool results) is stored outside history, an `AgentQuestion` references it and adds only what is
-new, and the activity composes the prompt.
-
-Failures are application errors with one of these codes; LLM_UNAVAILABLE and LLM_BAD_ANSWER may have been retried.
-
-    LLM_NO_KEY        no key is set, but the endpoint needs one      LLM_REFUSED      the model or a filter declined
-    LLM_KEY           the endpoint rejected the key                  LLM_TRUNCATED    the answer was cut off
-    LLM_MODEL         the model is not set, or is unknown            LLM_BAD_ANSWER   the response breaks the protocol
-    LLM_REQUEST       the endpoint rejected the request              LLM_UNAVAILABLE  overloaded, down or timed out
-    LLM_QUOTA         the account's quota is used up                 LLM_TOO_LONG     the context window is exceeded
+new, and the worker composes the prompt (`features.agents.composing`). Read from recorded histories.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plansurvive.plans.activity_io import Attempt, Logs, Note
+from plansurvive.plans.activity_io import Logs, Note
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
 from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
 from plansurvive.plans.agents.prompting.prompts import (
@@ -39,27 +27,17 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_system,
 )
 from plansurvive.plans.agents.tasks import TaskList
-from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.llm.answers import Expected, Parsed
+from plansurvive.plans.llm.answers import Expected
 from plansurvive.plans.llm.corrections import correction_section
 from plansurvive.plans.llm.json_extraction import json_object
 from plansurvive.plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
 from plansurvive.plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plansurvive.plans.model import ToolSpec, Value
-from plansurvive.plans.usage import Usage
+from plansurvive.plans.parts import Part
 
-BAD_ANSWER = "LLM_BAD_ANSWER"
-TRUNCATED = "LLM_TRUNCATED"
-TOO_LONG = "LLM_TOO_LONG"
 TEXT_CHARACTERS = 16_000
 """Characters of a value that its outcome has; a model that reads on gets the rest."""
-MAX_TEXT_BYTES = 1024 * 1024
-"""Maximum length of an answer, in bytes."""
-
-Mode = Literal["json_schema", "json_object", "text"]
-
-
 Asked = Literal["simple", "tasks", "complex"]
 """The kind of answer expected from an agent's model."""
 
@@ -120,11 +98,14 @@ class Outcome(Value):
         )
 
 
-class AgentQuestion(Value):
-    """One request to an agent's model: what is new since the last one."""
+class AgentQuestion(Part):
+    """One request to an agent's model, as a part of the `LlmRequest`: what is new since the last one."""
 
-    asked: Asked
-    tools: list[str] = Field(description="Names of the tools it may call.")
+    model_config = ConfigDict(frozen=True)
+    feature: ClassVar[str] = "agents"
+
+    asked: Asked = "simple"
+    tools: list[str] = Field(default_factory=list, description="Names of the tools it may call.")
     conversation: LargeValue | None = Field(default=None, description="Reference to the stored Conversation.")
     request: str = Field(default="", description="The user's request; only in the first question.")
     output_schema: dict[str, Any] | None = Field(
@@ -142,76 +123,17 @@ class AgentQuestion(Value):
     left: int = Field(default=0, description="Attempts left to correct it.")
 
 
-class ChatMessage(Value):
-    """One message of the conversation."""
+class Continuation(Part):
+    """What comes back with the answer of an agent's model: how the conversation goes on, as a part of it."""
 
-    role: Literal["system", "user", "assistant"]
-    content: str
+    model_config = ConfigDict(frozen=True)
+    feature: ClassVar[str] = "agents"
 
-
-class LlmRequest(Value):
-    """Input of `ask_llm`: one request, answered with one JSON object."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    purpose: str = Field(description="Purpose, for people: plan, correction, recovery, agent, ...")
-    messages: list[ChatMessage] = Field(default_factory=list, description="The messages to send.")
-    agent: AgentQuestion | None = Field(default=None, description="If set, the messages are composed from this.")
-    expected: Expected | None = Field(
-        default=None, description="What the answer must be; for an agent, it follows from `agent`."
-    )
-    schema_name: str = Field(default="answer", pattern=r"^[A-Za-z0-9_-]{1,64}$", description="Name of the schema.")
-    json_schema: dict[str, Any] = Field(
-        default_factory=dict, description="JSON Schema of the object; derived from `expected` if set."
-    )
-    key: str = Field(
-        default="", description="Idempotency key: the same for all attempts of this request, unique to it."
-    )
-
-
-class LlmAnswer(Value):
-    """Output of `ask_llm`: the answer and its cost."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    text: str = Field(description="The unusable answer as received, or JSON text; empty if `parsed` is set.")
-    problem: str = Field(default="", description="Why the answer is not usable; empty if it is.")
-    problems: list[str] = Field(default_factory=list, description="Each problem, starting with its location.")
-    parsed: dict[str, Any] | None = Field(
-        default=None, description="The answer as JSON data; None if it was not parsed or has a problem."
-    )
     form_problem: str | None = Field(
-        default=None, description="How an agent's final answer violates its schema; None if not checked."
+        default=None, description="How a final answer violates its schema; None if not checked."
     )
-    usage: Usage = Field(default_factory=Usage, description="Tokens of the successful attempt.")
-    model: str = Field(description="Name of the model, from the endpoint's response.")
-    finish_reason: str = Field(default="stop", description="From the endpoint's response.")
-    mode: Mode = Field(description="Response format that was requested.")
-    duration: float = Field(default=0.0, description="Duration of the successful attempt, in milliseconds.")
-    conversation: LargeValue | None = Field(
-        default=None, description="For an agent: reference to the stored Conversation."
-    )
-    compacted: int = Field(default=0, description="For an agent: results compacted in its prompt this time.")
-    attempt: int = Field(default=1, description="Number of the successful attempt; only endpoint errors count.")
-    attempts: list[Attempt] = Field(default_factory=list, description="The attempts before, oldest first.")
-
-
-class SnapshotRequest(Value):
-    """Input of `snapshot_workspace`: the workspace to describe to the LLM."""
-
-    workspace: str = Field(description="Absolute directory.")
-    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is, of `plan_id`.")
-    plan_id: str = ""
-    max_bytes: int = Field(default=24_000, ge=1_000, le=200_000, description="Maximum length of the text, in bytes.")
-
-
-class Snapshot(Value):
-    """A workspace as text for the LLM: file names, and the beginnings of small text files."""
-
-    text: str
-    files: int = Field(description="Number of files and directories listed.")
-    complete: bool = Field(description="Every file that is not ignored is listed.")
-    templates: str = Field(default="", description="The templates that a plan here may run, one per line.")
+    conversation: LargeValue | None = Field(default=None, description="Reference to the stored Conversation.")
+    compacted: int = Field(default=0, description="Results compacted in its prompt this time.")
 
 
 def offered(names: Iterable[str], tools: Mapping[str, ToolSpec], asked: Asked) -> list[ToolSpec]:
@@ -234,11 +156,10 @@ def messages_of(question: AgentQuestion, said: Conversation, tools: Mapping[str,
     return said.messages(system, joined([end, correction]))
 
 
-def repeated(answer: Parsed, text: str) -> str:
+def repeated(answer: TaskList | AgentAnswer | SimpleAnswer, text: str) -> str:
     """A usable answer as the model will see it again: its fields, with its reasoning whatever the mode."""
-    if not isinstance(answer, AgentAnswer | SimpleAnswer):
-        tasks = [task.objective for task in answer.tasks] if isinstance(answer, TaskList) else []
-        return answer_line({"tasks": tasks})
+    if isinstance(answer, TaskList):
+        return answer_line({"tasks": [task.objective for task in answer.tasks]})
     fields = answer.model_dump(mode="json", by_alias=False)
     given = json_object(text)
     reasoning = given.get("reasoning") if isinstance(given, dict) else None
