@@ -47,10 +47,13 @@ check: $(INSTALLED)
 	$(BIN)/mypy
 	@echo $(BIN)/lint-imports; said=$$($(BIN)/lint-imports --no-cache 2>&1) || { echo "$$said"; exit 1; }
 	$(BIN)/python -m scripts.shape --check
+	$(BIN)/python -m scripts.known_features --check
 
-# The tree in figures: sizes, comments, imports, names. ARGS="--beside REV" adds those of a git revision.
+# The tree in figures: sizes, comments, imports, names; what it knows of each feature. ARGS="--beside REV" adds those of
+# a git revision.
 shape:
 	$(PYTHON) -m scripts.shape $(ARGS)
+	@$(PYTHON) -m scripts.known_features
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
