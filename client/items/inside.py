@@ -15,14 +15,16 @@ PAGE = 500
 
 
 async def inside(
-    client: Client, plan: str, step_id: str, *, since: int = 0, limit: int = 200, direct: bool = False
-) -> InsidePage:
+    client: Client, plan: str, step_id: str, *, since: int = 0, limit: int = 200, direct: bool = False,
+    unfinished: bool = False,
+) -> InsidePage:  # fmt: skip
     """The steps inside a block or loop, or those that fit a pattern such as `resize[*].thumb`, with their values.
 
-    `since`: the number to begin with (`InsidePage.next`); `direct`: only the items, not the steps inside them. Raises
-    PlanError UNKNOWN_STEP if the plan has no such step, or it has not begun.
+    `since`: the number to begin with (`InsidePage.next`); `direct`: only the items, not the steps inside them;
+    `unfinished`: without those that are completed or skipped (`InsidePage.done`). Raises PlanError UNKNOWN_STEP if the
+    plan has no such step, or it has not begun.
     """
-    asked = {"stepId": step_id, "since": since, "limit": limit, "direct": direct}
+    asked = {"stepId": step_id, "since": since, "limit": limit, "direct": direct, "unfinished": unfinished}
     try:
         return await ask_view(client, plan, InsidePage, "inside", asked)
     except ValueError:  # an empty answer

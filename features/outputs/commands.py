@@ -24,10 +24,10 @@ from plansurvive.client.cli.session import Connected
 from plansurvive.client.cli.signals import INTERRUPTED
 from plansurvive.client.ids import plan_id
 from plansurvive.features.outputs.attempts import Shown
-from plansurvive.features.outputs.feed import Began, Ended, Event, Wrote, feed, raw
+from plansurvive.features.outputs.feed import Began, Ended, Event, LeftOut, Wrote, feed, raw
 from plansurvive.plans.activity_io import STDERR, STDOUT, WORKER_LOST
 from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import json_text, line, safe
+from plansurvive.plans.views.safe_text import json_text, line, quoted, safe
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 
@@ -50,7 +50,7 @@ def logs(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what commands write, attempt by attempt."""
+    """Show what commands write, attempt by attempt. Of long loops without STEP: what has not completed."""
     if out or err:
         _check_raw(step, both=out and err, other=follow or as_json)
         session.look(plan, "logs", lambda here: _write_raw(here, plan, step or "", STDOUT if out else STDERR, attempt))
@@ -61,8 +61,14 @@ def logs(
 
     async def show(here: Connected) -> None:
         store = ValueStore(storage(here.settings))
-        async for event in feed(here.client, store, plan, step or "", follow=follow, say=output.say):
-            shown.show(event)
+        fold = step is None and not as_json
+        async for event in feed(here.client, store, plan, step or "", follow=follow, fold=fold, say=output.say):
+            if isinstance(event, LeftOut):
+                shown.has_shown = True
+                rest = f"{line(event.loop)}: what {event.steps:,} completed steps wrote"
+                output.show(f"{rest} is not shown; see: plan logs {plan_id(plan)} {quoted(event.loop)}")
+            else:
+                shown.show(event)
 
     try:
         session.look(plan, "logs", show)

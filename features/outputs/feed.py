@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from plansurvive.client.rpc import has_ended
 from plansurvive.features.outputs.attempts import Attempts, Known, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.flow.ids import lineage
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.value_store import ValueStore
 
@@ -49,6 +51,18 @@ class Ended:
 Event = Began | Wrote | Ended
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Steps that completed inside a long loop, and whose output is not shown."""
+
+    loop: str
+    steps: int
+
+
+FOLDED = 10
+"""Items of a loop beyond which the output of those that completed is left out, where that is asked for."""
+
+
 @dataclass
 class _State:
     shown: Shown
@@ -64,9 +78,12 @@ async def feed(
     step: str = "",
     *,
     follow: bool = False,
+    fold: bool = False,
     say: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[Event]:
+) -> AsyncIterator[Event | LeftOut]:
     """The attempts of a plan's steps, or of one step, with their output. `follow`: until the plan has ended.
+
+    `fold`: without what completed inside long loops; not with `follow`, where it is shown as it is written.
 
     Of all steps, those are left out that neither wrote anything nor failed. While the server or the worker of a plan
     that is followed are away, `say` is called once; otherwise raises as `Attempts.known`.
@@ -83,14 +100,43 @@ async def feed(
             is_away = True
             await asyncio.sleep(2 * POLL_SECONDS)
             continue
-        async for event in _news(known, states, store, is_one_step=bool(step)):
+        left_out = _folded(known.attempts) if fold and not follow else {}
+        shown = known._replace(attempts=[each for each in known.attempts if each.label not in left_out])
+        async for event in _news(shown, states, store, is_one_step=bool(step)):
             yield event
+        for loop, steps in Counter(left_out.values()).items():
+            yield LeftOut(loop, steps)
         if known.has_ended or not follow:
             break
         await asyncio.sleep(POLL_SECONDS)
     for state in states.values():  # cancelled, or taken from a worker that does not record output
         if follow and state.has_begun and not state.has_ended:
             yield Ended(state.shown)
+
+
+def _folded(attempts: Sequence[Shown]) -> dict[str, str]:
+    """The steps to leave out: those that wrote something inside a long loop and completed, each with the loop."""
+    last = {each.label: each for each in attempts}
+    items: dict[str, set[str]] = {}
+    for label in last:
+        for item in _items(label):
+            items.setdefault(_loop(item), set()).add(item)
+    found = {}
+    for label, shown in last.items():
+        long = [_loop(item) for item in _items(label) if len(items[_loop(item)]) > FOLDED]
+        logs = shown.attempt.logs
+        if long and not shown.runs and shown.attempt.code is None and logs and logs.stdout + logs.stderr:
+            found[label] = long[-1]  # the outermost
+    return found
+
+
+def _items(label: str) -> list[str]:
+    """The items of loops that a step is in, innermost first."""
+    return [name for name in lineage(label) if name.endswith("]")]
+
+
+def _loop(item: str) -> str:
+    return item.rpartition("[")[0]
 
 
 async def _news(

@@ -15,7 +15,7 @@ from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Number
 from plansurvive.client.watchers.stream import message
-from plansurvive.features.outputs.feed import Began, Event, Wrote, feed
+from plansurvive.features.outputs.feed import Began, Event, LeftOut, Wrote, feed
 from plansurvive.plans.activity_io import STDERR
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.live import numbered
@@ -82,7 +82,7 @@ class Output:
     async def _follow(self, client: Client, store: ValueStore, plan: str, step: str) -> None:
         try:
             async for event in feed(client, store, plan, step, follow=True, say=self._say):
-                if text := self._html(event):
+                if not isinstance(event, LeftOut) and (text := self._html(event)):
                     self._add(text)
         except PlanError as error:
             self._add(f"<p class='notice bad'>{html.escape(safe(error.message))}</p>")

@@ -135,6 +135,7 @@ class InsideAsked(Value):
     since: int = Field(default=0, ge=0)
     limit: int = Field(default=200, ge=1, le=500)
     direct: bool = Field(default=False, strict=True, description="Only the items, not the steps inside them.")
+    unfinished: bool = Field(default=False, strict=True, description="Without those completed or skipped: counted.")
 
 
 class AgentProgress(Value):

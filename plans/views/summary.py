@@ -15,6 +15,7 @@ from pydantic import Field
 from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.definition.scopes import FINALLY
 from plansurvive.plans.execution.approvals import DENIED
+from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.flow.undone import outcomes, shown_steps
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
@@ -23,7 +24,7 @@ from plansurvive.plans.views.models import TokensView, View
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import is_cause
-from plansurvive.plans.views.nested.words import folded_line
+from plansurvive.plans.views.nested.words import folded_line, inside_line
 from plansurvive.plans.views.pending import ASKING
 from plansurvive.plans.views.views import counts, created, duration, tokens
 
@@ -238,6 +239,13 @@ def _denial(run: Run, step: Step) -> Denial:
     return Denial(step_id=step.id, by=decision.by, comment=decision.comment[:200])
 
 
+def why_failed(summary: Summary, failure: Failure) -> str:
+    """Its error, once: of a block or loop, if the failures inside it are listed as well, only how many they are."""
+    inside = summary.inside.get(failure.step_id)
+    causes = (name for each in summary.failed for name in lineage(each.step_id) if name != each.step_id)
+    return inside_line(inside) if inside is not None and failure.step_id in causes else failure.error
+
+
 def why_denied(denial: Denial) -> str:
     """Who denied a step and why, in words; the texts are a person's own."""
     who = f"{denial.reason} by {denial.by}" if denial.by else denial.reason
@@ -260,7 +268,7 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
         f"- Ended: {shown['endedAt'] or '-'}",
     ]
     rows += _section("Blocks and loops", [md(folded_line(name, each)) for name, each in summary.inside.items()])
-    rows += _section("Failed", [f"`{each.step_id}`: {md(each.error)}" for each in summary.failed])
+    rows += _section("Failed", [f"`{each.step_id}`: {md(why_failed(summary, each))}" for each in summary.failed])
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])

@@ -27,7 +27,7 @@ from plansurvive.plans.views.agent_progress import tasks_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
 from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.nested.counting import Census
-from plansurvive.plans.views.nested.listing import troubled
+from plansurvive.plans.views.nested.listing import is_cause, troubled
 from plansurvive.plans.views.nested.rows import files_rows, folded, nested_rows
 from plansurvive.plans.views.pending import ASKING, card
 from plansurvive.plans.views.progress.closing import undo_text
@@ -111,6 +111,8 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         rows = [head + (f" (depends on: {told})" if needs else "") + end]
         return rows + ([f"      Notes: {notes}"] if notes else []) + _asked(run, step, why=detailed) + more
     if run.opened and (inside := folded(census := Census(run), step.id)):
+        if stands.error and not is_cause(census, run, step.id):
+            notes = ""  # the rows of the steps inside it that failed have it
         said = [f"      Notes: {notes}"] if notes else []
         tools_rows = _tools_inside(run, census, step.id)
         return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]

@@ -18,7 +18,7 @@ from plansurvive.client.requests.connected import Connected
 from plansurvive.client.summary import wait
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.run import ENDED, Result
-from plansurvive.plans.views.summary import Summary
+from plansurvive.plans.views.summary import Summary, why_failed
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 
@@ -64,7 +64,7 @@ async def _value(here: Connected, plan: str) -> Result | None:
 def _why(summary: Summary, value: Result | None, here: Connected) -> TextContent:
     """Why a plan that has ended has no outputs."""
     rows = [f"Plan {summary.plan_id}: {summary.status.value}. {summary.stopped}".strip()]
-    rows += [f"{each.step_id}: {each.code or 'failed'}: {each.error}" for each in summary.failed[:10]]
+    rows += [f"{each.step_id}: {each.code or 'failed'}: {why_failed(summary, each)}" for each in summary.failed[:10]]
     rows += [f"{each.step_id} was denied{f': {each.comment}' if each.comment else ''}" for each in summary.denied[:10]]
     rows += [f"{value.code}: {value.error}"] if value and not value.ok else []
     return TextContent(text=bounded("\n".join([*rows, where(here, summary.plan_id).text])))

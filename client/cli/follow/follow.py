@@ -25,7 +25,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.progress.next_actions import next_actions
 from plansurvive.plans.views.safe_text import line
-from plansurvive.plans.views.summary import why_denied
+from plansurvive.plans.views.summary import why_denied, why_failed
 
 SHOWN = 10
 """How many steps of one status a summary lists."""
@@ -62,7 +62,8 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
     head.append(f"   {seconds(summary.duration)}" if summary.ended_at else "")
     rows = [head]
     rows += [Text(f"  {line(summary.stopped)}")] if summary.stopped else []
-    rows += _reasons("failed", "red", [(each.step_id, each.error) for each in summary.failed], summary)
+    failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
+    rows += _reasons("failed", "red", [(each.step_id, why_failed(summary, each)) for each in failed], summary)
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
@@ -87,7 +88,7 @@ def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Sum
         Text.assemble((f"  {status:<7}  ", style), f"{name}: {line(why)}" if why else name)
         for name, why in steps[:SHOWN]
     ]
-    more = summary.counts.get(status, 0) - SHOWN
+    more = max(len(steps), summary.counts.get(status, 0)) - SHOWN  # items of loops are in the list alone
     return rows + ([Text(f"           and {more} more", style="dim")] if more > 0 else [])
 
 

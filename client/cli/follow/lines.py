@@ -1,34 +1,40 @@
 """Progress as plain lines, one per event, for logs and pipes.
 
-A step gets a line when it starts, awaits approval or ends, but not while it waits for other steps. The only state is
-what the plan's brief view says of the steps.
+A step gets a line when it starts, awaits approval or ends, but not while it waits for other steps. Of a long loop only
+the items that fail or ask get lines; the others are counted. An error is printed once, where it happened: not again for
+each block and loop around it. The only state is what the plan's brief view and the events so far say of the steps.
 """
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from datetime import datetime
 
 from plansurvive.client.live.feed import PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.runs import BriefView, EventView
-from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import QUESTION, Card
 from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.nested.words import numbers
 from plansurvive.plans.views.pending import ASKING
-from plansurvive.plans.views.row import row
+from plansurvive.plans.views.row import Row, row
 from plansurvive.plans.views.safe_text import line
 
 SHARE = 10
 """Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
-_INSIDE = re.compile(r"[\[.#]")
-"""Where an id goes on to what is inside the step: `resize[cat.png].thumb`, `poll#3`."""
+FOLDED = 10
+"""Items of a loop beyond which only those that fail or ask get lines."""
+COUNTS = 5
+"""How many lines count the items of such a loop."""
+ENDED = ("completed", "failed", "skipped")
+"""Status of an event after which the step does not run again, unless it is recovered."""
 
 
 class Lines:
@@ -40,6 +46,10 @@ class Lines:
         self._attempts: set[tuple[str, datetime]] = set()
         self.compared: dict[str, Card] = {}
         """By digest, cards with the diff of a file."""
+        self._items: dict[str, Counter[str]] = {}
+        """By loop, how many of its items have ended, by status."""
+        self._explained: set[str] = set()
+        """What failed because of a step inside it whose failure has been printed."""
         self.learn(view)
 
     def learn(self, view: BriefView) -> None:
@@ -89,23 +99,59 @@ class Lines:
         self.take(event)
         if event.logs:
             return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry.kind)]
-        return [*self._attempted(event), *self._moved(event, asks)]
+        return [*self._attempted(event), *self._moved(event, asks), *self._counted(event)]
 
     def _moved(self, event: EventView, asks: bool) -> list[str]:
         """Lines about a change of a step's status."""
         step = self._known(event.step_id) or BriefStep(id=event.step_id, tool="")
         if event.status == "ready":
             return self._question(event, step) if asks else []
+        is_folded = any(self._total(name) > FOLDED for name in lineage(event.step_id) if name != event.step_id)
+        if event.status == "failed":
+            return self._failed(event, is_folded)
+        if is_folded:
+            return []
         if event.status == "running":
             return [self._row(event, MARKS["running"][0], self._what(step))]
-        if event.status in ("completed", "failed", "skipped"):
+        if event.status in ("completed", "skipped"):
             return [self._row(event, MARKS[event.status][0], self._how(event)), *_details(event)]
         return []
 
+    def _failed(self, event: EventView, is_folded: bool) -> list[str]:
+        """Lines about a failure; without the error that the line of a step inside it has."""
+        is_explained = event.step_id in self._explained
+        self._explained |= {name for name in lineage(event.step_id) if name != event.step_id}
+        if not is_explained:
+            return [self._row(event, MARKS["failed"][0], self._how(event)), *_details(event)]
+        return [] if is_folded else [self._row(event, MARKS["failed"][0], line(_stands(event).how))]
+
+    def _counted(self, event: EventView) -> list[str]:
+        """How many items of a long loop have ended: `COUNTS` lines in all."""
+        if event.status not in ENDED or not event.step_id.endswith("]"):
+            return []
+        loop = next(name for name in lineage(event.step_id) if name != event.step_id)
+        ended, total = self._items[loop], self._total(loop)
+        done = ended.total()
+        if total <= FOLDED or done * COUNTS // total == (done - 1) * COUNTS // total:
+            return []
+        then = event.model_copy(update={"step_id": loop})
+        return [self._row(then, " ", f"{done:,} items ended: {', '.join(numbers(ended))}")]
+
+    def _total(self, step_id: str) -> int:
+        """How many items a loop has; 0 for any other step, and while that is not known."""
+        step = self._steps.get(step_id)
+        return (step.inside.total or 0) if step and step.inside and step.inside.kind == "each" else 0
+
     def take(self, event: EventView) -> None:
         """Update the state with an event, whether it is printed or not."""
-        if event.status in ("running", "ready") and not event.logs:
+        if event.logs:
+            return
+        if event.status in ("running", "ready"):
             self._shares.pop(event.step_id, None)
+            self._explained.discard(event.step_id)
+        if event.status in ENDED and event.step_id.endswith("]"):
+            loop = next(name for name in lineage(event.step_id) if name != event.step_id)
+            self._items.setdefault(loop, Counter())[event.status] += 1
 
     def _is_due(self, event: EventView, kind: str) -> bool:
         """Whether a log line is printed: of progress, one per ten percent, and of each attempt, one."""
@@ -144,17 +190,22 @@ class Lines:
         return [self._row(event, MARK[0], f"awaiting {item.wanted}:"), *call, ways]
 
     def _what(self, step: BriefStep) -> str:
-        kind = step.kind if not step.tool and step.kind != "call" else ""
-        return line(" · ".join(part for part in (step.tool or kind, step.description) if part))
+        what = step.tool or (step.kind if step.kind not in ("call", "each") else "")
+        times = f"x {self._total(step.id):,}" if self._total(step.id) else ""
+        return line(" · ".join(filter(None, (f"{what} {times}".strip(), step.description))))
 
     def _how(self, event: EventView) -> str:
-        stands = row(BriefStep(id="", tool="", status=Status(event.status), result=event.result))
+        stands = _stands(event)
         reason = line(next(iter(_reason(event)), ""))[:300]
         return line(stands.how) if stands.sign == "completed" else f"{line(stands.how)}: {reason}"
 
     def _row(self, event: EventView, mark: str, text: str) -> str:
         name = line(event.step_id or "plan")
         return f"{self.clock(event)}  {mark} {name:<{self._width}}  {text}".rstrip()
+
+
+def _stands(event: EventView) -> Row:
+    return row(BriefStep(id="", tool="", status=Status(event.status), result=event.result))
 
 
 def _reason(event: EventView) -> list[str]:

@@ -19,22 +19,39 @@ from plansurvive.plans.views.safe_text import line, quoted
 
 SHOWN = 100
 """Steps that are listed unless all of them are asked for."""
+SMALL = 20
+"""Up to this many steps inside another one, those that are done are listed too."""
 VALUE = 300
 """Characters of a value that are shown; `--json` has the rest."""
 
 
 async def inside_text(here: Connected, plan: str, step: str, *, everything: bool) -> str:
-    """The step as text, with the first steps inside it, or all of them; `step` may name one of a child plan."""
+    """The step as text, with what is inside it; `step` may name one of a child plan.
+
+    Of many steps only those that are not done are listed: failed and waiting ones first.
+    """
     plan, step = await located(here.client, plan, step)
     page = await runs.inside(here.client, plan, step, limit=SHOWN)
     rows = [*_head(plan_id(plan), page.step)] if page.step is not None else []
-    steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else page.steps
-    if page.step is None and not steps:
+    if not everything and len(page.steps) > SMALL:
+        page = await runs.inside(here.client, plan, step, limit=SHOWN, unfinished=True)
+    listed = sorted(page.steps, key=_urgency) if page.done else page.steps
+    steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else listed
+    if page.step is None and not steps and not page.done:
         return f"No step that fits '{line(step)}' has begun; see: plan show {plan_id(plan)}"
     rows += [row for each in steps for row in _row(each)]
-    if page.next is not None and not everything:
-        rows.append(f"  … and more: plan show {plan_id(plan)} {quoted(step)} --all")
+    if (page.next is not None or page.done) and not everything:
+        more = ["others"] if page.next is not None else []
+        more += [f"{page.done:,} that are done"] if page.done else []
+        rows.append(f"  … and {' and '.join(more)}: plan show {plan_id(plan)} {quoted(step)} --all")
     return "\n".join(rows)
+
+
+def _urgency(step: InnerStep) -> int:
+    """The order of what is not done: what awaits something, what failed, what runs, the rest."""
+    if step.awaiting:
+        return 0
+    return {"failed": 1, "running": 2}.get(step.status, 3)
 
 
 async def inside_json(here: Connected, plan: str, step: str, *, everything: bool) -> dict[str, Any]:
@@ -54,7 +71,7 @@ def _head(plan: str, step: InnerStep) -> Iterator[str]:
     if step.tool:
         found += [("Tool", step.tool), ("Args", _text(step.args))]
     result = step.result
-    found += [("Error", stands.error), ("Reason", stands.reason)]
+    found += [("Error", "" if _is_explained(step) else stands.error), ("Reason", stands.reason)]
     if result is not None and result.ok:
         found.append(("Value", "put together from those of its steps" if result.cut else _text(result.value)))
     found += [("Depends on", ", ".join(step.needs))]
@@ -99,11 +116,16 @@ def _clock(time: datetime) -> str:
 def _row(step: InnerStep) -> Iterator[str]:
     stands, result = row(step), step.result
     inside = inside_line(step.inside) if step.inside is not None else ""
-    what = stands.error or stands.reason
+    what = "" if _is_explained(step) else stands.error or stands.reason
     if result is not None and result.ok and step.inside is None:
         what = _text(result.value)
     parts = [line(stands.how), inside, line(what)[:VALUE]]
     yield f"  [{stands.mark}] {line(step.id)} · " + " · ".join(part for part in parts if part)
+
+
+def _is_explained(step: InnerStep) -> bool:
+    """Whether the row of a step inside it has the error."""
+    return step.inside is not None and step.inside.counts.get("failed", 0) > 0
 
 
 def _text(value: Any) -> str:

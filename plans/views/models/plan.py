@@ -173,6 +173,7 @@ class InsidePage(View):
     step: InnerStep | None = Field(default=None, description="The step that was asked for; none for a pattern.")
     steps: list[InnerStep] = Field(description="The steps inside it, or those that fit the pattern.")
     next: int | None = Field(default=None, description="`since` of the query for the others.")
+    done: int = Field(default=0, description="How many were left out, completed or skipped, if that was asked for.")
 
 
 class HostView(View):

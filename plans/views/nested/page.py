@@ -19,6 +19,7 @@ from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.values import result_with_value
 from plansurvive.plans.views.nested.views import BriefOf, instance_view
 from plansurvive.plans.views.progress.events import result_view
+from plansurvive.plans.views.text import is_done
 from plansurvive.plans.views.views import calls_view, decision_view
 
 CALLS = 20
@@ -35,7 +36,7 @@ def inside_page(run: Run, asked: InsideAsked, brief: BriefOf) -> dict[str, Any]:
     census, found, size = Census(run), list[dict[str, Any]](), 0
     if not is_pattern(asked.step_id) and run.step_of(asked.step_id) is None:
         return {}
-    names, place = list(islice(_names(census, run, asked), asked.since, asked.since + asked.limit + 1)), asked.since
+    names, place = list(islice(_wanted(census, run, asked), asked.since, asked.since + asked.limit + 1)), asked.since
     for name in names[: asked.limit]:
         view = _whole(census, run, name, brief)
         size += len(json.dumps(view, default=str))
@@ -49,10 +50,17 @@ def inside_page(run: Run, asked: InsideAsked, brief: BriefOf) -> dict[str, Any]:
 def _page(
     census: Census, run: Run, asked: InsideAsked, found: list[dict[str, Any]], brief: BriefOf, after: int | None
 ) -> dict[str, Any]:
-    head = {}
+    head: dict[str, Any] = {}
     if not is_pattern(asked.step_id):
         head = {"step": _whole(census, run, asked.step_id, brief) | _in_full(run, asked.step_id)}
+    if asked.unfinished and (done := sum(is_done(run.steps[name]) for name in _names(census, run, asked))):
+        head["done"] = done
     return {**head, "steps": found, **({} if after is None else {"next": after})}
+
+
+def _wanted(census: Census, run: Run, asked: InsideAsked) -> Iterator[str]:
+    names = _names(census, run, asked)
+    return (name for name in names if not is_done(run.steps[name])) if asked.unfinished else names
 
 
 def _names(census: Census, run: Run, asked: InsideAsked) -> Iterator[str]:

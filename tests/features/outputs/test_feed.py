@@ -13,7 +13,7 @@ from plansurvive.activities.outputs.stored_output import Number, Position, outpu
 from plansurvive.activities.outputs.transcript import NUMBERS, Transcript
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import runs
-from plansurvive.features.outputs.feed import Event, Wrote, feed
+from plansurvive.features.outputs.feed import Event, LeftOut, Wrote, feed
 from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.progress.logs import LoggedAttempt
@@ -36,7 +36,7 @@ async def test_output_is_followed_across_a_restart_of_the_server(
 ) -> None:
     driver = LocalDirectory(tmp_path / "values")
     client = await connected(mortal.address, data_converter=converter(driver))
-    said, seen = list[str](), list[Event]()
+    said, seen = list[str](), list[Event | LeftOut]()
 
     async def followed(plan: str) -> None:
         async for event in feed(client, ValueStore(driver), plan, follow=True, say=said.append):

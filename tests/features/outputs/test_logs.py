@@ -70,6 +70,18 @@ async def test_every_attempt_is_shown_with_its_output_its_end_and_why_the_next_o
     assert "silent" not in ended.out
 
 
+async def test_of_a_long_loop_the_items_that_completed_are_counted(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    loop = {"items": list(range(12)), "tolerate": 1}
+    say = command("say", "echo item {{item}}; [ {{item}} != 7 ]", forEach=loop, retry={"attempts": 1})
+    name = await ran(environ, tmp_path, say)
+    rows = (await plan(environ, "logs", name)).out.splitlines()
+    assert rows[1] == "say[7] | item 7"
+    assert rows[3:] == [f"say: what 11 completed steps wrote is not shown; see: plan logs {name} say"]
+    assert len((await plan(environ, "logs", name, "say")).out.splitlines()) == 12 * 3
+
+
 async def test_a_step_that_fails_for_good_keeps_all_it_wrote(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     name = await ran(environ, tmp_path, command("fails", "seq 1 50000; exit 3", retry={"attempts": 1}))
     rows = (await plan(environ, "logs", name, "fails")).out.splitlines()

@@ -126,6 +126,12 @@ def test_a_loop_unfolds_in_pages_with_the_values_of_its_items() -> None:
     assert queries.inside(run, [{"stepId": "nobody"}]) == {}
 
 
+def test_what_is_done_can_be_left_out_of_the_pages_and_is_counted() -> None:
+    page = InsidePage.read(queries.inside(troubled().run, [{"stepId": "resize", "unfinished": True}]))
+    names = ["resize[dog]", "resize[dog].thumb", "resize[dog].clean", "resize[cow]", "resize[cow].clean"]
+    assert ([each.id for each in page.steps], page.done) == (names, 4)
+
+
 @pytest.mark.slow
 def test_views_of_20_000_items_stay_small() -> None:
     check_size(20_000)

@@ -12,11 +12,13 @@ from plansurvive.apps.review.rows import detail, rows
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.catch_up import past
+from plansurvive.client.cli.follow.lines import COUNTS
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.models import BriefView, PlanView
 from plansurvive.plans.views.progress.events import EventView, events
+from plansurvive.plans.views.summary import summary_of, why_failed
 from tests.plans.building import NOW
-from tests.plans.flow.player import Player, broken
+from tests.plans.flow.player import Player, broken, note, plan
 from tests.plans.views.test_nested import big, troubled
 
 
@@ -112,3 +114,25 @@ def test_a_plan_whose_catch_runs_is_followed_without_queries() -> None:
     assert digest.knows(EventView.read(head | {"stepId": "resize[dog].catch"}))
     assert digest.knows(EventView.read(head | {"stepId": "resize[new]"}))
     assert not digest.knows(EventView.read(head | {"stepId": "resize"}))
+
+
+def test_of_a_long_loop_only_what_failed_has_lines_and_each_error_is_there_once() -> None:
+    loop = {"id": "resize", "forEach": {"items": list(range(20))}, "steps": [note("thumb", "{{item}}"), note("last")]}
+    player = Player(plan(loop), broken("resize[7].thumb")).play()
+    view = brief(player)
+    found, _ = lines(player, view.model_copy(update={"seq": 0}))
+    rows = [" ".join(row.split()[1:]) for row in found]
+    assert rows[0] == "▸ resize x 20"
+    failures = [row for row in rows if row.startswith("✗")]
+    assert failures == ["✗ resize[7].thumb failed (BROKEN): failed", "✗ resize failed (ITEMS_FAILED)"]
+    assert rows[-2] == "resize 20 items ended: 19 done, 1 failed"
+    assert len(rows) == 1 + 2 + COUNTS
+
+
+def test_the_line_of_a_block_leaves_the_error_to_the_step_inside_it() -> None:
+    player = Player(plan({"id": "outer", "steps": [note("inner")]}), broken("outer.inner")).play()
+    found, _ = lines(player, before_it_begins(player))
+    assert [row.partition("  failed ")[2] for row in found if "✗" in row] == ["(BROKEN): failed", "(BROKEN)"]
+    summary = summary_of(player.run)
+    assert why_failed(summary, summary.failed[0]) == "failed"
+    assert why_failed(summary, summary.failed[1]) == "0 of 1 steps, 1 failed"
