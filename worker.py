@@ -28,7 +28,7 @@ from temporalio.worker import PollerBehaviorAutoscaling, Worker
 
 from plansurvive.activities.attempt.compact import Compacting
 from plansurvive.activities.feature import WorkerFeatures
-from plansurvive.activities.offered import make_storage, offered
+from plansurvive.activities.lifecycle.offered import make_storage, offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
 from plansurvive.features.worker_features import features_of_worker, pool_features, process_features
@@ -38,12 +38,12 @@ from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime import gc_tuning, namespaces, search_attributes
 from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.errors import NotConnected
-from plansurvive.runtime.service.presence import Presence
+from plansurvive.runtime.joining import joined, next_step
+from plansurvive.runtime.presence import Presence
 from plansurvive.runtime.service.stop_signals import stop_on_signals, stop_with_parent
 from plansurvive.runtime.service.worker_arguments import parser
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, Neighbours
-from plansurvive.runtime.versions.joining import joined, next_step
 from plansurvive.runtime.versions.version import deployment_of
 from plansurvive.runtime.worker_pool import Processes
 from plansurvive.runtime.workflow_runner import runner_for, stores_here, with_patience

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporalio.client import Client
 
-from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.llm.composing import Composer
 from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.values.redaction import Seen
 from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError

@@ -29,7 +29,7 @@ from benchmarks.stand import KINDS, Kind, Stand
 from benchmarks.tables import Table
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
-from plansurvive.activities.offered import offered
+from plansurvive.activities.lifecycle.offered import offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.activities.workspace.effect_log import Effects

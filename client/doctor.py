@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.activities.sandbox import landlock
+from plansurvive.activities.sandbox.probe import is_traced
 from plansurvive.activities.sandbox.sandbox import describe, missing
-from plansurvive.activities.tracing.probe import is_traced
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.atomic_swap import is_supported
 from plansurvive.activities.workspace.effect_log import EFFECTS, EffectLog

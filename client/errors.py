@@ -22,9 +22,9 @@ PlanError                 plans/errors.py
 ├── BadRecord             the file of an audit record is none; features/audit/files.py
 ├── PruneRefused          nothing was removed; features/upkeep/sweep.py
 ├── Forbidden             somebody on the web page may not do this; client/access/people.py
-├── Forbidden             an agent, or the person it speaks for, may not do this; apps/mcp/host.py
+├── Forbidden             an agent, or the person it speaks for, may not do this; apps/mcp/common/host.py
 ├── SlowBody              a request of the web page that does not arrive in time; client/access/guard.py
-├── LoginFailed           a login on the web page that did not end in a person; client/access/oidc/provider.py
+├── LoginFailed           a login on the web page that did not end in a person; client/access/provider.py
 ├── BadForm               a form of the web page that is not accepted; client/access/forms.py
 ├── OutsideRoots          a path that the web page, or an agent, may not use; client/requests/roots.py
 ├── WorkerFailed          the background worker did not start; exit code 3; runtime/errors.py

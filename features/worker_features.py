@@ -9,10 +9,10 @@ from functools import partial
 
 from temporalio.client import Client
 
-from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import InProcess, WorkerFeatures
 from plansurvive.activities.llm.composing import Composer
 from plansurvive.activities.tools.tool import no_fault
+from plansurvive.activities.values.redaction import Seen
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.llm.answers import AnswerKind

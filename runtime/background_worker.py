@@ -24,14 +24,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plansurvive.runtime import daemon
-from plansurvive.runtime.code_place import CODE, IMPORTED_FROM, IS_CHECKOUT
+from plansurvive.runtime.base.code_place import CODE, IMPORTED_FROM, IS_CHECKOUT
+from plansurvive.runtime.base.wait import locked_async, until
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.errors import WorkerFailed
 from plansurvive.runtime.feature import variables_of_worker
-from plansurvive.runtime.service.presence import AWAY_SECONDS
+from plansurvive.runtime.presence import AWAY_SECONDS
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, listeners
-from plansurvive.runtime.wait import locked_async, until
 
 START_SECONDS = 60.0
 DRAIN_SECONDS = 86_400

@@ -26,15 +26,15 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode, ServiceClient
 
 from plansurvive.runtime import server as embedded
+from plansurvive.runtime.base.wait import until
 from plansurvive.runtime.buckets import gcs_driver, s3_driver
+from plansurvive.runtime.connection import KEEP_ALIVE, Following, Revive
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.feature import interceptors_of, sealing_of
-from plansurvive.runtime.service.connection import KEEP_ALIVE, Following, Revive
 from plansurvive.runtime.setting_groups.web import is_loopback
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.versions.layout import check as check_layout
-from plansurvive.runtime.wait import until
 
 DEFAULT_NAMESPACE = "default"
 LOCAL = f"localhost:{embedded.PORT}"

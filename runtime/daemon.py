@@ -17,8 +17,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.wait import until
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import until
 
 TAIL_BYTES = 4_000
 

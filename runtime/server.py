@@ -26,7 +26,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from plansurvive.runtime import browser_guard, daemon
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked_async, try_lock, until
 from plansurvive.runtime.browser_guard import BLOCKED_PORTS
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.private_files import make_private
@@ -34,7 +35,6 @@ from plansurvive.runtime.service.fair_queues import fair
 from plansurvive.runtime.service.start_lock import start_lock
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import PINNED, find_temporal, server_version
-from plansurvive.runtime.wait import locked_async, try_lock, until
 
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233

@@ -33,7 +33,7 @@ from temporalio.converter import (
 from temporalio.worker._command_aware_visitor import current_command_info
 
 from plansurvive.plans.errors import PlanError, Undecodable
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.conversion.payloads import UNDECODABLE, OnePayloadConverter, strict
 from plansurvive.runtime.conversion.query_failures import EncryptedFailures
 from plansurvive.runtime.errors import KeyMissing, PlainRefused, Unauthentic

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 ROOT = Path(__file__).resolve().parent.parent
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from plansurvive.runtime.base.wait import locked
 from plansurvive.runtime.server import free_ports, listens
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.wait import locked
 
 MODULE, VERSION = "github.com/fsouza/fake-gcs-server", "v1.56.1"
 

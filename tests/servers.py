@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from plansurvive.runtime import daemon
+from plansurvive.runtime.base.wait import locked_async
 from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.temporal_binary import Release, install
-from plansurvive.runtime.wait import locked_async
 from tests.go_programs import cached
 from tests.waiting import connected, until
 

@@ -65,7 +65,7 @@ USED = {
         "tells a message from the result of a command, which must never be replaced",
         "tests/workflows/test_undecodable.py",
     ),
-    ("runtime/service/connection.py", "_rpc_call"): (
+    ("runtime/connection.py", "_rpc_call"): (
         "the one method of a connection that the SDK leaves to a subclass; it has no public name",
         "tests/runtime/service/test_connection.py",
     ),

@@ -168,7 +168,7 @@ def test_a_users_packages_are_beside_an_installed_wheel(wheel: Path, environ: di
     python = _environment(tmp_path / "env", shared=True)
     packages = _installed(wheel, python)
     assert beside(python, environ, tmp_path / "user") == [str(packages / "plansurvive"), *BESIDE]
-    asked = "from plansurvive.runtime.code_place import IMPORTED_FROM; print(IMPORTED_FROM)"
+    asked = "from plansurvive.runtime.base.code_place import IMPORTED_FROM; print(IMPORTED_FROM)"
     assert _run(python, "-P", "-c", asked) == f"{packages}\n", "what a command may not change, and a service starts in"
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.redaction import Secrets, Seen, guard_logs
 from plansurvive.activities.attempt.waiting import Lift, lift_attempts
 from plansurvive.activities.feature import Layer
 from plansurvive.activities.network.address_policy import AddressPolicy
@@ -22,6 +21,7 @@ from plansurvive.activities.network.own_servers import own_servers
 from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.sandbox.sandbox import Limits, Sandbox, choose
 from plansurvive.activities.tools.tool import Tool, ToolContext, no_fault
+from plansurvive.activities.values.redaction import Secrets, Seen, guard_logs
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.identity import check_path

@@ -27,8 +27,8 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from plansurvive.activities.attempt.errors import bounded, one_line
 from plansurvive.activities.feature import Waits
+from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Retry

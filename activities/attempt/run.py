@@ -17,10 +17,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.errors import masked_error, tool_error
 from plansurvive.activities.attempt.heartbeat import Heartbeat
-from plansurvive.activities.attempt.redaction import Secrets
-from plansurvive.activities.attempt.results import keep
 from plansurvive.activities.attempt.run_once import once
 from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
@@ -28,6 +25,9 @@ from plansurvive.activities.attempt.waiting import waiting
 from plansurvive.activities.feature import Attempt, Waits, around_attempt, around_call, layers_of_arguments
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.values.errors import masked_error, tool_error
+from plansurvive.activities.values.redaction import Secrets
+from plansurvive.activities.values.results import keep
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.plans.activity_io import Call, Note, Return
 from plansurvive.plans.definition.arguments import argument_problems

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from plansurvive.activities.attempt.errors import tool_error
 from plansurvive.activities.feature import Waits
 from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.values.errors import tool_error
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.errors import ToolError

@@ -19,8 +19,8 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.results import keep
 from plansurvive.activities.attempt.stored_arguments import whole_value
+from plansurvive.activities.values.results import keep
 from plansurvive.activities.workspace.contents import read_head
 from plansurvive.plans.children.outputs import evaluated
 from plansurvive.plans.children.state import LoadedPlan, LoadRequest, OutputsRequest

@@ -20,7 +20,7 @@ from temporalio.common import RawValue
 from plansurvive.plans.activity_io import EndRecord, SummaryFile
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime import scratch
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.value_store import ValueStore
 

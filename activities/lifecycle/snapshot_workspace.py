@@ -16,7 +16,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.activities.workspace.tree import Entry, walk
 from plansurvive.activities.workspace.workspace import Workspace

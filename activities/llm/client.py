@@ -14,15 +14,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import httpx
 
 from plansurvive.activities.llm.errors import Complaint, LlmError, Reply
+from plansurvive.activities.network.tls import tls_context
 from plansurvive.plans.llm.answers import native_answer
 from plansurvive.plans.llm.endpoint import origin_of
 from plansurvive.plans.llm.json_extraction import AnswerProblem, json_object
@@ -124,12 +123,6 @@ class _BoundedStream(httpx.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-
-@cache
-def tls_context() -> ssl.SSLContext:
-    """TLS with the CA certificates of httpx, whatever the environment says. Cached, because loading them is slow."""
-    return httpx.create_ssl_context(trust_env=False)
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,13 @@ response, because servers repeat parts of the key in it.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any
 
-from plansurvive.activities.attempt.errors import one_line
+from plansurvive.activities.network.retry_after import retry_after
+from plansurvive.activities.values.errors import one_line
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.usage import Usage
 
@@ -141,30 +139,6 @@ def _by_retry(reply: Reply, message: str) -> LlmError:
             f"{message}; it asks to wait {_seconds(wait)}, more than the maximum of {longest}; try again later",
         )
     return LlmError("LLM_UNAVAILABLE", message, retryable=True, retry_after=wait)
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds to wait according to the headers, may be infinite; None if they do not say."""
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    given = headers.get("retry-after", "")
-    seconds = _number(given)
-    if seconds is not None or not given:
-        return seconds
-    try:
-        moment = parsedate_to_datetime(given)
-        return max((moment.astimezone(UTC) - (now or datetime.now(UTC))).total_seconds(), 0.0)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return None if math.isnan(number) else max(number, 0.0)
 
 
 def _seconds(wait: float) -> str:

@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.llm.client import KEPT_CHARACTERS, checked, post, read_completion
 from plansurvive.activities.llm.errors import LlmError, Reply, failure_of
+from plansurvive.activities.values.redaction import Secrets, Seen
 from plansurvive.plans.llm.endpoint import OPENAI, endpoint_problem, is_loopback, origin_of
 from plansurvive.plans.llm.request import ChatMessage, LlmAnswer, LlmRequest, Mode
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.outputs.transcript import CHUNK_BYTES, NUMBERS, Number, Transcript, shortened, unfinished
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.plans.activity_io import STDERR, STDOUT, Logs, Turns
 from plansurvive.plans.errors import ToolError
 from plansurvive.runtime.value_store import Stream, ValueStore

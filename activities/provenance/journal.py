@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.files.changes import CallChanges
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 UNDONE = "undone.json"
 CHANGES = "changes"

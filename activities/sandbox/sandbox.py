@@ -25,7 +25,7 @@ from plansurvive.activities.sandbox import bubblewrap, landlock, seccomp
 from plansurvive.activities.sandbox.process import Order, environment, tried
 from plansurvive.activities.sandbox.root_view import is_below, root_view
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime.code_place import IMPORTED_FROM
+from plansurvive.runtime.base.code_place import IMPORTED_FROM
 from plansurvive.runtime.scratch import FOLDER as SCRATCH
 from plansurvive.runtime.scratch import scratch_of
 

@@ -11,11 +11,11 @@ from typing import Annotated, Any, TypedDict, cast
 
 from pydantic import Field
 
-from plansurvive.activities.attempt.results import json_value
 from plansurvive.activities.tools.agents_md import collect
 from plansurvive.activities.tools.file_change import Change, NewContent, changing
 from plansurvive.activities.tools.text_edit import Edit, find_edit
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.values.results import json_value
 from plansurvive.activities.workspace.contents import check_replaceable, read_bytes, read_lines, text_of
 from plansurvive.activities.workspace.effect_log import Effect
 from plansurvive.activities.workspace.paths import shown

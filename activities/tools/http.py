@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
-from plansurvive.activities.attempt.results import json_value
-from plansurvive.activities.llm.errors import retry_after
+from plansurvive.activities.network.retry_after import retry_after
 from plansurvive.activities.tools.outgoing import OUTGOING
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.values.results import json_value
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import ToolError
 
@@ -165,8 +165,8 @@ async def _send(request: httpx.Request, timeout: float, context: ToolContext) ->
 def _client(url: httpx.URL, policy: AddressPolicy) -> httpx.AsyncClient:
     import httpx
 
-    from plansurvive.activities.llm.client import tls_context
     from plansurvive.activities.network.pinned_connections import PinnedTransport
+    from plansurvive.activities.network.tls import tls_context
 
     transport = PinnedTransport(policy, tls_context() if url.scheme == "https" else None)
     return httpx.AsyncClient(transport=transport, trust_env=False, follow_redirects=False, timeout=MAX_SECONDS)

@@ -29,11 +29,11 @@ from typing import Any, Literal, overload
 
 from pydantic import BaseModel
 
-from plansurvive.activities.attempt.errors import bounded, one_line
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.outputs.recorder import Outputs, Recorder
 from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool_schema import bad_tool, describe
+from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.activities.workspace.contents import stamp_at
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible

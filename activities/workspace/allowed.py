@@ -27,7 +27,7 @@ from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames
 from plansurvive.plans.files.protected_names import CATEGORIES
-from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.base.code_place import CODE
 from plansurvive.runtime.settings import Settings
 
 REFUSED = "WORKSPACE_REFUSED"

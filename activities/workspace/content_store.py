@@ -12,7 +12,7 @@ from pathlib import Path
 
 import xxhash
 
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.errors import Unauthentic
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 

@@ -15,7 +15,7 @@ import xxhash
 
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import ToolError
-from plansurvive.runtime import wait
+from plansurvive.runtime.base import wait
 
 LOCK_SECONDS = 30.0
 TREE_SECONDS = 600.0

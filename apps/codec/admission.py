@@ -19,7 +19,7 @@ from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
     from plansurvive.client.access.access import Access
-    from plansurvive.client.access.oidc.login import OidcAccess
+    from plansurvive.client.access.login import OidcAccess
 
 MAX_TOKEN = 16_384
 AUDIENCE = "PLANS_CODEC_AUDIENCE"
@@ -101,7 +101,7 @@ def login_of(settings: Settings, environ: Mapping[str, str]) -> Login | None:
         raise SettingError({AUDIENCE: text})
     try:  # lazily: without a login, no library of the web page is needed
         from plansurvive.client.access.choose import access_for
-        from plansurvive.client.access.oidc.login import OidcAccess
+        from plansurvive.client.access.login import OidcAccess
     except ModuleNotFoundError as error:
         text = f"logins need the library {error.name}; run: pip install 'plansurvive[web]'"
         raise AppMissing(text) from None

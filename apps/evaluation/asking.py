@@ -18,7 +18,7 @@ from temporalio.api.failure.v1 import Failure
 from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.apps.evaluation.answers import ASK, data_of
 from plansurvive.apps.evaluation.played import asked
 from plansurvive.apps.evaluation.record import Done, Record

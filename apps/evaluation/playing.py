@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from temporalio.converter import DataConverter
 
-from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.apps.evaluation.agents import BY_ITSELF, AgentPart
 from plansurvive.apps.evaluation.answers import ASK, Answers, Decisions, data_of, facts_of

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
+from plansurvive.apps.importers.common.plan_text import data_of, row, text_of
+from plansurvive.apps.importers.common.report import Report
 from plansurvive.apps.importers.document import imported
-from plansurvive.apps.importers.plan_text import data_of, row, text_of
-from plansurvive.apps.importers.report import Report
 from plansurvive.client.cli import environment, output
 from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.local_tools import known_tools

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import yaml
 
+from plansurvive.apps.importers.common.report import Imported, Place, Report
 from plansurvive.apps.importers.github_actions import workflow as github
-from plansurvive.apps.importers.report import Imported, Place, Report
 from plansurvive.apps.importers.serverless import workflow as serverless
 from plansurvive.client.plan_file import PlanFile
 from plansurvive.plans.errors import PlanError

@@ -47,7 +47,9 @@ def _group(
 
 def _serve(may_approve: bool, templates: str, decide: Literal["here", "questions", "elsewhere"]) -> None:
     """Serve plans to agents over MCP, on standard input/output."""
-    from plansurvive.apps.mcp.host import Host  # the library is slow to import, which `plan mcp --help` does without
+    from plansurvive.apps.mcp.common.host import (
+        Host,  # the library is slow to import, which `plan mcp --help` does without
+    )
     from plansurvive.apps.mcp.server import build
     from plansurvive.apps.mcp.stdio import serve
 

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from plansurvive.apps.mcp.http.callers import PATH, audience, token
-from plansurvive.apps.mcp.http.endpoint import endpoint
+from plansurvive.apps.mcp.callers import PATH, audience, token
+from plansurvive.apps.mcp.endpoint import endpoint
 from plansurvive.client.access import Role, SecretLink, needs
 from plansurvive.client.access.forms import form_of
-from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.login import OidcAccess
 from plansurvive.client.pages import Link, done, page, site_of
 
 NAV = "agents"

@@ -8,7 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts.base import Message, UserMessage
 from pydantic import Field
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.llm.prompt_parts import clean, section

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp.server.mcpserver import MCPServer
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.tools.views import shown
 from plansurvive.client import runs
 from plansurvive.client.rpc import plan_file

@@ -18,10 +18,11 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp.types import CallToolResult, InputRequiredResult, Tool
 from pydantic import AnyUrl
 
-from plansurvive.apps.mcp import errors, prompts, resources
+from plansurvive.apps.mcp import prompts, resources
+from plansurvive.apps.mcp.common import errors
+from plansurvive.apps.mcp.common.host import Forbidden, Host
+from plansurvive.apps.mcp.common.rounds import sealing
 from plansurvive.apps.mcp.decisions import asking
-from plansurvive.apps.mcp.host import Forbidden, Host
-from plansurvive.apps.mcp.rounds import sealing
 from plansurvive.apps.mcp.tasks.extension import Tasks
 from plansurvive.apps.mcp.tasks.listen import TaskNotifications
 from plansurvive.apps.mcp.template_tools.calling import Templates

@@ -19,7 +19,7 @@ from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList
 
-from plansurvive.apps.review.deciding.decide import Deciding, refusal_text
+from plansurvive.apps.review.decide import Deciding, refusal_text
 from plansurvive.apps.review.dialogs import AskText, Confirm, PickTool, Reading
 from plansurvive.apps.review.keys import HELP
 from plansurvive.apps.review.nested import why_not_edited

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from plansurvive.apps.review.deciding.around import NOTHING, Around
+from plansurvive.apps.review.around import NOTHING, Around
 from plansurvive.apps.review.keys import ENDED_KEYS, REVIEW_KEYS, RUNNING_KEYS
 from plansurvive.apps.review.nested import shown_steps
 from plansurvive.apps.review.rows import change_log, cut, detail, heading, rows

@@ -14,7 +14,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.apps.review.deciding.around import NOTHING, Around
+from plansurvive.apps.review.around import NOTHING, Around
 from plansurvive.apps.review.nested import UNTOUCHED, inside_text, is_inside, shown_steps
 from plansurvive.client.decide.shown import NOW, coloured
 from plansurvive.client.live.marks import ASKING, MARKS

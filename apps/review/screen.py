@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plansurvive.apps.review.app import ReviewApp
-from plansurvive.apps.review.deciding.around import Around
+from plansurvive.apps.review.around import Around
 from plansurvive.client import runs
 from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.session import Connected, who

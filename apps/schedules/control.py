@@ -23,7 +23,7 @@ from plansurvive.apps.schedules.spec import BadSchedule, moment, overlap_of, zon
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT
 from plansurvive.plans.model import Value
-from plansurvive.runtime.wait import until
+from plansurvive.runtime.base.wait import until
 
 MAX_BACKFILL = 1_000
 """Runs of one backfill: Temporal buffers no more."""

@@ -29,10 +29,10 @@ from plansurvive.apps.service.unit import (
     variables_of,
     variables_text,
 )
-from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.code_place import IMPORTED_FROM
+from plansurvive.runtime import up
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.code_place import IMPORTED_FROM
 from plansurvive.runtime.private_files import make_private
-from plansurvive.runtime.service import up
 from plansurvive.runtime.settings import Settings
 
 SYSTEMD = "plans.service"

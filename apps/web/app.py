@@ -14,20 +14,21 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from plansurvive.apps.web import assets, one_time
 from plansurvive.apps.web import login_pages as login
+from plansurvive.apps.web import one_time
+from plansurvive.apps.web.common import assets
+from plansurvive.apps.web.common.rendering import error_page
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions import routes as decisions
 from plansurvive.apps.web.drafts import routes as drafts
 from plansurvive.apps.web.graph import routes as graph
 from plansurvive.apps.web.library import routes as library
 from plansurvive.apps.web.plans import plan, plans, record, step
-from plansurvive.apps.web.rendering import error_page
-from plansurvive.apps.web.service import Service
 from plansurvive.apps.web.start import routes as start
 from plansurvive.client.access import Guard
 from plansurvive.client.access.guard import SlowBody
-from plansurvive.client.access.oidc.provider import LoginFailed
 from plansurvive.client.access.people import Forbidden, unguarded
+from plansurvive.client.access.provider import LoginFailed
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
 from plansurvive.client.pages import Mounted, all_pages, mounted
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused

@@ -7,10 +7,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.client.access.forms import form_of
-from plansurvive.client.access.oidc.login import CALLBACK, OidcAccess
+from plansurvive.client.access.login import CALLBACK, OidcAccess
 from plansurvive.client.access.people import Role, needs
 
 

@@ -18,11 +18,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.decisions.asked import asked_now, cards_of
 from plansurvive.apps.web.decisions.cards import Shown
 from plansurvive.apps.web.decisions.inbox import outcome
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import public
 from plansurvive.client.access.forms import BadForm, form_of, text_of
@@ -31,8 +31,8 @@ from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.rpc import describe
 from plansurvive.plans.errors import Refused
+from plansurvive.runtime.base.wait import until
 from plansurvive.runtime.links import Link, LinkRefused, Links
-from plansurvive.runtime.wait import until
 
 MAX_COMMENT = 2_000
 PATIENCE = 10.0

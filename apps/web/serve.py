@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import uvicorn
 
 from plansurvive.apps.web.app import application
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.limits import server_options
-from plansurvive.apps.web.service import Service
 from plansurvive.client.access import Access, access_for
 from plansurvive.client.access.choose import check
 from plansurvive.plans.errors import PlanError

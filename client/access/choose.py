@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plansurvive.client.access.access import Access
 from plansurvive.client.access.link import SecretLink, fresh_secret
-from plansurvive.client.access.oidc.login import OidcAccess
-from plansurvive.client.access.oidc.provider import Provider
+from plansurvive.client.access.login import OidcAccess
+from plansurvive.client.access.provider import Provider
 from plansurvive.client.access.proxy import ProxyAccess
 from plansurvive.client.access.roles import RoleSource
 from plansurvive.client.access.sessions import Sessions

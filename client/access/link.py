@@ -19,7 +19,7 @@ from plansurvive.client.access.access import Access, Known, Unknown, is_use
 from plansurvive.client.access.browser import REFERRER, SAFE_METHODS, own_path
 from plansurvive.client.access.people import Person, Role
 from plansurvive.client.access.sessions import Sessions
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 KEY_FILE = "web.key"
 """File in the state directory with the secret of the page that started last."""

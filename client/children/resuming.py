@@ -14,7 +14,7 @@ from plansurvive.client.undo.latest import undone_since
 from plansurvive.plans.children.family import present
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.run import Run, Status
-from plansurvive.runtime.wait import until
+from plansurvive.runtime.base.wait import until
 
 ENDING_SECONDS = 20.0
 """Seconds to wait for the children of a cancelled plan to end."""

@@ -21,9 +21,9 @@ from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime import server as embedded
+from plansurvive.runtime import up as foreground
 from plansurvive.runtime.background_worker import stop_workers, worker_command
 from plansurvive.runtime.connect import Connection
-from plansurvive.runtime.service import up as foreground
 from plansurvive.runtime.settings import Settings
 
 _VERDICTS = {Verdict.GOOD: ("✓", "green"), Verdict.WARNING: ("!", "yellow"), Verdict.BAD: ("✗", "red")}

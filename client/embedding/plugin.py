@@ -23,7 +23,7 @@ from temporalio.worker import Worker, WorkerConfig, WorkflowRunner
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
 
 from plansurvive.activities.attempt.compact import Compacting
-from plansurvive.activities.offered import make_storage, offered
+from plansurvive.activities.lifecycle.offered import make_storage, offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import Tool, no_fault
 from plansurvive.features.worker_features import features_of_worker

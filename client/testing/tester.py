@@ -26,10 +26,10 @@ from plansurvive.client.testing.fakes import Fake
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import ENDED, Options
 from plansurvive.runtime import daemon
+from plansurvive.runtime.base.wait import until
 from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
-from plansurvive.runtime.wait import until
 
 Rule = Callable[[Pending], Any]
 """What is decided: True approves, False denies, None leaves it; of a question, the answer."""

@@ -34,7 +34,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.models import AgentView
 from plansurvive.plans.views.safe_text import line, safe
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.connect import find
 
 Request = Annotated[str, typer.Argument(metavar="REQUEST", help="The goal, in your own words.")]

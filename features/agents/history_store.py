@@ -33,12 +33,12 @@ from plansurvive.plans.agents import history as agents
 from plansurvive.plans.agents.history import PLAN_TYPE, AgentEvent, Entry, History, Status
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked
 from plansurvive.runtime.errors import KeyMissing, Unauthentic
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.wait import locked
 
 TRIES = 3
 LOCK_SECONDS = 30.0

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from plansurvive.activities.attempt.results import json_text
 from plansurvive.activities.llm.composing import Composed, Composer, Site
 from plansurvive.activities.llm.errors import LlmError
+from plansurvive.activities.values.results import json_text
 from plansurvive.features.agents.results import shown
 from plansurvive.plans.activity_io import Note
 from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer

@@ -24,7 +24,7 @@ from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
 from plansurvive.plans.signature import Signature
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 

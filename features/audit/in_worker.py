@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from temporalio import activity
 
-from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import InWorker
+from plansurvive.activities.values.redaction import Seen
 from plansurvive.features.audit.keeper import Keeper
 from plansurvive.features.audit.ledger import Ledger
 from plansurvive.plans.activity_io import CheckRequest

@@ -26,9 +26,9 @@ from plansurvive.features.audit.entries import digest_of
 from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.signature import Signature
+from plansurvive.runtime.base.wait import locked
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
-from plansurvive.runtime.wait import locked
 
 FILE = "audit-ledger.jsonl"
 KIND = "ledger"

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from plansurvive.activities.workspace.content_store import ContentStore
 from plansurvive.features.cache.entries import Entry
 from plansurvive.features.cache.keys import digest
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.errors import KeyMissing, Unauthentic
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 

@@ -36,7 +36,7 @@ from plansurvive.features.hosts.packing import MAX_PACKS, Claim, Packer, Row, pl
 from plansurvive.features.hosts.unpacking import Unpacker, rows_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.hosts.host import Checkpoint
-from plansurvive.runtime import wait
+from plansurvive.runtime.base import wait
 from plansurvive.runtime.value_store import ValueStore
 
 FORM, THREADS = 1, 4

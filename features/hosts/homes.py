@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from plansurvive.plans.hosts.host import Checkpoint
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 RECORDS = "hosts"
 """Name of the directory of the records in the state directory."""

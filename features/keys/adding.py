@@ -7,8 +7,8 @@ from pathlib import Path
 
 from plansurvive.features.keys.ring import Key, new_key, parse, written
 from plansurvive.features.keys.source import FileSource
-from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.wait import locked
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked
 
 AHEAD = timedelta(seconds=60)
 """How long every process has to notice a new key before the first one encrypts with it."""

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plansurvive.features.signing.model import LATE, SCHEDULE_DAYS
-from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.wait import locked
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked
 
 BOOK, USED = "schedules.json", "schedule-runs"
 KEPT_SECONDS = (LATE + timedelta(days=SCHEDULE_DAYS + 1)).total_seconds()

@@ -16,8 +16,8 @@ from pydantic import SecretStr
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.feature import InProcess
+from plansurvive.activities.values.redaction import Secrets, Seen
 from plansurvive.features.telemetry.settings import TelemetrySettings
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from plansurvive.features.telemetry.settings import TelemetrySettings
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.setting_groups.web import split_address
 from plansurvive.runtime.settings import SettingError, Settings
 

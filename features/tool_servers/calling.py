@@ -11,8 +11,8 @@ import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
-from plansurvive.activities.attempt.errors import bounded, one_line
 from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.features.tool_servers.flow import GONE, NOT_SENT, TOO_MUCH
 from plansurvive.features.tool_servers.program import unavailable
 from plansurvive.features.tool_servers.results import failed, too_large, value_of

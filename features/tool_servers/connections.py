@@ -18,9 +18,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from plansurvive.activities.attempt.errors import bounded, one_line
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.values.errors import bounded, one_line
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.features.tool_servers.calling import called
 from plansurvive.features.tool_servers.flow import flooded, most_of_message
 from plansurvive.features.tool_servers.log import ServerLog

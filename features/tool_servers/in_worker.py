@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.attempt.redaction import Seen
 from plansurvive.activities.feature import InWorker, MoreTools
+from plansurvive.activities.values.redaction import Seen
 from plansurvive.features.tool_servers.server_tools import START_SECONDS, ServerTools, tool_servers
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.plans.activity_io import CheckRequest

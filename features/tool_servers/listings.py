@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from plansurvive.features.tool_servers.listed_tools import Listing, Terms
 from plansurvive.features.tool_servers.tool_server import ToolServer
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 FOLDER = "tool-servers"
 """Directory of the listings, in the state directory."""

@@ -11,8 +11,8 @@ import os
 import time
 from pathlib import Path
 
-from plansurvive.activities.attempt.errors import one_line
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.values.errors import one_line
+from plansurvive.activities.values.redaction import Secrets
 
 MAX_FILE = 1024 * 1024
 """Bytes of the file; it then becomes `NAME.log.1`, and the one before it is deleted."""

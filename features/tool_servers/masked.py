@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from plansurvive.activities.attempt.redaction import Fixed
+from plansurvive.activities.values.redaction import Fixed
 from plansurvive.features.tool_servers.servers import file_of, read_servers, secrets_in
 from plansurvive.runtime.settings import Settings
 

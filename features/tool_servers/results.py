@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plansurvive.activities.attempt.errors import bounded, one_line
-from plansurvive.activities.attempt.results import json_text
+from plansurvive.activities.values.errors import bounded, one_line
+from plansurvive.activities.values.results import json_text
 from plansurvive.plans.errors import ToolError
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from plansurvive.activities.attempt.environment import sandbox_of
-from plansurvive.activities.attempt.redaction import Secrets, Seen
 from plansurvive.activities.feature import MoreTools
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.network.own_servers import own_servers
 from plansurvive.activities.tools.tool import Tool, ToolContext
+from plansurvive.activities.values.redaction import Secrets, Seen
 from plansurvive.features.tool_servers.connections import ToolServers
 from plansurvive.features.tool_servers.listed_tools import Listing, listing_of
 from plansurvive.features.tool_servers.listings import config_of, read_listings, terms_of, write_listing

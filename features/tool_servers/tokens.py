@@ -18,7 +18,7 @@ from plansurvive.features.tool_servers.references import secret_of
 from plansurvive.features.tool_servers.tool_server import REDIRECT, OAuth, ToolServer
 from plansurvive.features.tool_servers.web import Bearer
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.runtime.atomic_file import write_whole
+from plansurvive.runtime.base.atomic_file import write_whole
 
 if TYPE_CHECKING:
     from httpx2 import Auth

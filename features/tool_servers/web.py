@@ -23,10 +23,10 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from plansurvive.activities.attempt.errors import one_line
-from plansurvive.activities.llm.client import tls_context
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.network.pinned_connections import PinnedTransport
+from plansurvive.activities.network.tls import tls_context
+from plansurvive.activities.values.errors import one_line
 from plansurvive.features.tool_servers.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
 from plansurvive.features.tool_servers.sieve import Sieve
 from plansurvive.features.tool_servers.tool_server import ToolServer

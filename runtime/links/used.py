@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from plansurvive.runtime.base.wait import try_lock
 from plansurvive.runtime.links.token import Link, LinkRefused
 from plansurvive.runtime.settings import SettingError
-from plansurvive.runtime.wait import try_lock
 
 KEPT = timedelta(days=30)
 """How long it is remembered what was decided with a link, after it has expired."""

@@ -1,5 +1,4 @@
-"""What keeps the server and workers of a machine running, and what ends them.
+"""Parts of a server and of workers that run by themselves: locks of a start, signals that stop, arguments, queues.
 
-`connection.py` finds a server again that was started on other ports; `presence.py` ends background workers that nothing
-needs any more; `apps/service` makes a user service of `plan up`.
+`runtime.up` and `runtime.presence` put them together; `apps/service` makes a user service of `plan up`.
 """

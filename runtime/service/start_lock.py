@@ -11,7 +11,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from plansurvive.runtime.wait import until
+from plansurvive.runtime.base.wait import until
 
 STARTING = "\0plans-embedded-server-starts"
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.runtime.atomic_file import write_whole
-from plansurvive.runtime.wait import locked
+from plansurvive.runtime.base.atomic_file import write_whole
+from plansurvive.runtime.base.wait import locked
 
 MARKER = "layout.json"
 LOCK_SECONDS = 60.0

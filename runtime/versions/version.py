@@ -20,7 +20,7 @@ from pathlib import Path
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.worker import WorkerDeploymentConfig
 
-from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.base.code_place import CODE
 
 PACKAGES = ("plans", "runtime", "activities", "workflows", "features")
 LIBRARIES = ("temporalio", "pydantic", "jmespath", "jsonschema")

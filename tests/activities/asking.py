@@ -14,7 +14,7 @@ from temporalio.testing import ActivityEnvironment
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.activities.llm.ask_llm import AskLlm
+from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.features.worker_features import answer_kinds, composers
 from plansurvive.plans.llm.request import ChatMessage, LlmAnswer, LlmRequest

@@ -19,14 +19,14 @@ from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 from starlette.types import ASGIApp, Receive, Scope, Send
 from temporalio.client import Client, Interceptor, OutboundInterceptor, StartWorkflowInput, WorkflowHandle
 
-from plansurvive.apps.mcp.host import Host
-from plansurvive.apps.mcp.http.callers import callers, token
-from plansurvive.apps.mcp.http.endpoint import McpEndpoint, caller
-from plansurvive.apps.mcp.http.entrance import McpEntrance
+from plansurvive.apps.mcp.callers import callers, token
+from plansurvive.apps.mcp.common.host import Host
+from plansurvive.apps.mcp.endpoint import McpEndpoint, caller
+from plansurvive.apps.mcp.entrance import McpEntrance
 from plansurvive.apps.mcp.server import build
 from plansurvive.apps.mcp.template_tools.calling import Templates
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client import runs
 from plansurvive.client.access import access_for
 from plansurvive.features.templates.find import project_store

@@ -15,7 +15,7 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from plansurvive.activities.offered import offered
+from plansurvive.activities.lifecycle.offered import offered
 from plansurvive.activities.tools.registry import load_tools, reserved_names
 from plansurvive.activities.tools.tool import no_fault
 from plansurvive.features import FEATURES, packages

@@ -16,7 +16,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.runtime.background_worker import ensure_worker, recorded, stop_workers, worker_code
-from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.base.code_place import CODE
 from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.errors import WorkerFailed
 from plansurvive.runtime.settings import Settings

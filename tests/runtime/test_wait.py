@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.wait import locked, locked_async, try_lock, until
+from plansurvive.runtime.base.wait import locked, locked_async, try_lock, until
 
-HOLD = "import sys; from pathlib import Path; from plansurvive.runtime.wait import locked\n"
+HOLD = "import sys; from pathlib import Path; from plansurvive.runtime.base.wait import locked\n"
 HOLD += "with locked(Path(sys.argv[1]), 5): print('held', flush=True); sys.stdin.read()"
 
 

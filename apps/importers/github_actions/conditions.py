@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from plansurvive.apps.importers.expressions import Call, Const, Node, NotCarried, Op, joined
+from plansurvive.apps.importers.common.expressions import Call, Const, Node, NotCarried, Op, joined
 
 MAX_DEPTH = 30
 MAX_TOKENS = 300

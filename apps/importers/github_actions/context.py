@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Const, Node, NotCarried, Op, Path, text_of
+from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, Op, Path, text_of
+from plansurvive.apps.importers.common.names import id_of
+from plansurvive.apps.importers.common.report import Place, Report
 from plansurvive.apps.importers.github_actions.conditions import texts_in
-from plansurvive.apps.importers.names import id_of
-from plansurvive.apps.importers.report import Place, Report
 
 _FIXED = {
     ("runner", "os"): "Linux",

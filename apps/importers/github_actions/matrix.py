@@ -10,8 +10,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Call, Const, Listed, Path, jmespath_of
-from plansurvive.apps.importers.report import Place, Report
+from plansurvive.apps.importers.common.expressions import Call, Const, Listed, Path, jmespath_of
+from plansurvive.apps.importers.common.report import Place, Report
 
 MAX_COMBINATIONS = 256
 """GitHub's own limit per workflow run."""

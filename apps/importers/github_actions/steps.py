@@ -10,9 +10,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Const, Node, NotCarried, Path, Text, joined, shown, text_of
+from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, Path, Text, joined, shown, text_of
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.github_actions.context import Scope
-from plansurvive.apps.importers.report import Place
 from plansurvive.plans.errors import BadReference
 from plansurvive.plans.expressions.references import check_code
 

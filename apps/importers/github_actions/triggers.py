@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from plansurvive.apps.importers.expressions import NotCarried, jmespath_of
+from plansurvive.apps.importers.common.expressions import NotCarried, jmespath_of
+from plansurvive.apps.importers.common.names import id_of
+from plansurvive.apps.importers.common.report import Report
 from plansurvive.apps.importers.github_actions.context import Scope
-from plansurvive.apps.importers.names import id_of
-from plansurvive.apps.importers.report import Report
 
 
 def report_triggers(triggers: Any, report: Report) -> None:

@@ -13,15 +13,15 @@ import json
 import re
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Const, Node, NotCarried, jmespath_of, roots_of
+from plansurvive.apps.importers.common.expressions import Const, Node, NotCarried, jmespath_of, roots_of
+from plansurvive.apps.importers.common.names import Names, id_of
+from plansurvive.apps.importers.common.plan_text import NOTE
+from plansurvive.apps.importers.common.report import Place, Report
 from plansurvive.apps.importers.github_actions.conditions import STATUS, condition
 from plansurvive.apps.importers.github_actions.context import Job, Scope, declared_inputs
 from plansurvive.apps.importers.github_actions.matrix import for_each_of
 from plansurvive.apps.importers.github_actions.steps import NOTHING, Defaults, action_step, command_step
 from plansurvive.apps.importers.github_actions.triggers import outputs_of, report_triggers
-from plansurvive.apps.importers.names import Names, id_of
-from plansurvive.apps.importers.plan_text import NOTE
-from plansurvive.apps.importers.report import Place, Report
 
 MAX_STEPS = 2_000
 """Most steps of one document."""

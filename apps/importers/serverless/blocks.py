@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from plansurvive.apps.importers.expressions import (
+from plansurvive.apps.importers.common.expressions import (
     Listed,
     Node,
     NotCarried,
@@ -16,8 +16,8 @@ from plansurvive.apps.importers.expressions import (
     roots_of,
     value_of,
 )
-from plansurvive.apps.importers.names import id_of
-from plansurvive.apps.importers.report import Place
+from plansurvive.apps.importers.common.names import id_of
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.serverless.flow import Flow, Made, listed, marked, within
 from plansurvive.apps.importers.serverless.leaves import Leaf
 from plansurvive.apps.importers.serverless.state import ERROR, State

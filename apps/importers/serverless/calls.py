@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from plansurvive.apps.importers.expressions import (
+from plansurvive.apps.importers.common.expressions import (
     Const,
     Made,
     Node,
@@ -18,8 +18,8 @@ from plansurvive.apps.importers.expressions import (
     joined,
     selected,
 )
-from plansurvive.apps.importers.expressions import text_of as to_text
-from plansurvive.apps.importers.report import Place
+from plansurvive.apps.importers.common.expressions import text_of as to_text
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.serverless.leaves import ASK, Leaf, asks
 from plansurvive.apps.importers.serverless.state import State
 

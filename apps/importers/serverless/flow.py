@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from plansurvive.apps.importers.expressions import Node, Op, Path, Unknown, roots_of
-from plansurvive.apps.importers.names import Names
-from plansurvive.apps.importers.plan_text import NOTE
-from plansurvive.apps.importers.report import Place
+from plansurvive.apps.importers.common.expressions import Node, Op, Path, Unknown, roots_of
+from plansurvive.apps.importers.common.names import Names
+from plansurvive.apps.importers.common.plan_text import NOTE
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.serverless.state import State
 
 MAX_TASKS = 2_000

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plansurvive.apps.importers.expressions import (
+from plansurvive.apps.importers.common.expressions import (
     Call,
     Const,
     Listed,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from plansurvive.apps.importers.expressions import (
+from plansurvive.apps.importers.common.expressions import (
     Call,
     Const,
     Listed,

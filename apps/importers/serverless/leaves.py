@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plansurvive.apps.importers.expressions import Node
-from plansurvive.apps.importers.report import Place
+from plansurvive.apps.importers.common.expressions import Node
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.serverless.state import State
 
 MAX_ROWS = 100

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Const, Listed, Made, Node, NotCarried, Path, Unknown
-from plansurvive.apps.importers.expressions import jmespath_of as to_jmespath
-from plansurvive.apps.importers.expressions import text_of as to_text
-from plansurvive.apps.importers.expressions import value_of as to_value
-from plansurvive.apps.importers.report import Place, Report
+from plansurvive.apps.importers.common.expressions import Const, Listed, Made, Node, NotCarried, Path, Unknown
+from plansurvive.apps.importers.common.expressions import jmespath_of as to_jmespath
+from plansurvive.apps.importers.common.expressions import text_of as to_text
+from plansurvive.apps.importers.common.expressions import value_of as to_value
+from plansurvive.apps.importers.common.report import Place, Report
 from plansurvive.apps.importers.serverless.jq import Data, embedded, evaluated
 
 INPUTS = Path("inputs")

@@ -10,10 +10,10 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Const, Listed, Path
-from plansurvive.apps.importers.expressions import text_of as to_text
-from plansurvive.apps.importers.names import id_of
-from plansurvive.apps.importers.report import Place
+from plansurvive.apps.importers.common.expressions import Const, Listed, Path
+from plansurvive.apps.importers.common.expressions import text_of as to_text
+from plansurvive.apps.importers.common.names import id_of
+from plansurvive.apps.importers.common.report import Place
 from plansurvive.apps.importers.serverless.calls import call_of
 from plansurvive.apps.importers.serverless.leaves import ASK, Leaf, asks
 from plansurvive.apps.importers.serverless.processes import run_of

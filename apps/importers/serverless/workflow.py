@@ -9,9 +9,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from plansurvive.apps.importers.expressions import Made, Node, NotCarried, Path, Unknown, jmespath_of
-from plansurvive.apps.importers.names import Names, id_of
-from plansurvive.apps.importers.report import Report
+from plansurvive.apps.importers.common.expressions import Made, Node, NotCarried, Path, Unknown, jmespath_of
+from plansurvive.apps.importers.common.names import Names, id_of
+from plansurvive.apps.importers.common.report import Report
 from plansurvive.apps.importers.serverless.blocks import steps_of
 from plansurvive.apps.importers.serverless.flow import Flow
 from plansurvive.apps.importers.serverless.state import LOST, State

@@ -11,6 +11,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from plansurvive.apps.mcp.common.host import Author
 from plansurvive.apps.mcp.decisions.asks import (
     ALWAYS,
     BEGIN,
@@ -25,7 +26,6 @@ from plansurvive.apps.mcp.decisions.asks import (
 from plansurvive.apps.mcp.decisions.forms import AnswerForm
 from plansurvive.apps.mcp.decisions.open import Open
 from plansurvive.apps.mcp.decisions.replies import Replied, Replies
-from plansurvive.apps.mcp.host import Author
 from plansurvive.client import runs
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker, PlanClosed

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, InputRequiredResult, TextContent
 
+from plansurvive.apps.mcp.common.host import Host, Request
+from plansurvive.apps.mcp.common.replies import bounded, reply
 from plansurvive.apps.mcp.decisions.flow import ask_person
-from plansurvive.apps.mcp.host import Host, Request
-from plansurvive.apps.mcp.replies import bounded, reply
 from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.views import PlanId, Shown, shown
 

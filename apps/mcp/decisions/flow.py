@@ -17,11 +17,11 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitRequest, InputRequiredResult
 from temporalio.client import WorkflowExecutionStatus
 
+from plansurvive.apps.mcp.common.host import Author, Host
+from plansurvive.apps.mcp.common.rounds import asked_keys, asked_state, round_key
+from plansurvive.apps.mcp.common.rules import Deciding, can_ask
 from plansurvive.apps.mcp.decisions.answers import settle
 from plansurvive.apps.mcp.decisions.open import Waiting, waiting
-from plansurvive.apps.mcp.decisions.rules import Deciding, can_ask
-from plansurvive.apps.mcp.host import Author, Host
-from plansurvive.apps.mcp.rounds import asked_keys, asked_state, round_key
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask_view, describe
 from plansurvive.plans.views.models import BriefView

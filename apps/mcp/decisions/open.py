@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
+from plansurvive.apps.mcp.common.rules import Deciding, may_ask
 from plansurvive.apps.mcp.decisions.asks import Ask, ask_of, ask_to_begin
 from plansurvive.apps.mcp.decisions.replies import Replied, Replies
-from plansurvive.apps.mcp.decisions.rules import Deciding, may_ask
 from plansurvive.client.calls import with_values
 from plansurvive.client.ids import plan_id
 from plansurvive.client.pending import Pending, of_view

@@ -17,8 +17,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from plansurvive.plans.model import Value
+from plansurvive.runtime.base.wait import try_lock
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.wait import try_lock
 
 KEPT_SECONDS = 400 * 24 * 3600
 """How long a reply is remembered."""

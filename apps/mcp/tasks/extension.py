@@ -17,9 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, CallToolResult, RequestParams
 from pydantic import Field
 
+from plansurvive.apps.mcp.common.capability import TASKS, VERSIONS, Request, check_header, takes_tasks
+from plansurvive.apps.mcp.common.host import Forbidden, Host
 from plansurvive.apps.mcp.decisions.flow import deciding_of, person_of, replied
-from plansurvive.apps.mcp.host import Forbidden, Host
-from plansurvive.apps.mcp.tasks.capability import TASKS, VERSIONS, Request, check_header, takes_tasks
 from plansurvive.apps.mcp.tasks.looking import task_of
 from plansurvive.client import runs
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanNotFound

@@ -20,10 +20,10 @@ from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, Notification, NotificationParams, SubscriptionsAcknowledgedNotification
 
+from plansurvive.apps.mcp.common.capability import TASKS, Request
+from plansurvive.apps.mcp.common.host import Host
+from plansurvive.apps.mcp.common.rules import Deciding
 from plansurvive.apps.mcp.decisions.flow import deciding_of
-from plansurvive.apps.mcp.decisions.rules import Deciding
-from plansurvive.apps.mcp.host import Host
-from plansurvive.apps.mcp.tasks.capability import TASKS, Request
 from plansurvive.apps.mcp.tasks.extension import as_protocol_errors
 from plansurvive.apps.mcp.tasks.looking import task_of
 from plansurvive.apps.mcp.tasks.wire import Task

@@ -17,14 +17,14 @@ from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
+from plansurvive.apps.mcp.common.errors import told
+from plansurvive.apps.mcp.common.replies import reply
+from plansurvive.apps.mcp.common.rules import Deciding
+from plansurvive.apps.mcp.common.where import where
 from plansurvive.apps.mcp.decisions.open import PATIENCE, Waiting, waiting
-from plansurvive.apps.mcp.decisions.rules import Deciding
-from plansurvive.apps.mcp.errors import told
-from plansurvive.apps.mcp.replies import reply
 from plansurvive.apps.mcp.tasks.wire import Task, TaskStatus, Times, changed, progress
 from plansurvive.apps.mcp.template_tools.answers import answered
 from plansurvive.apps.mcp.tools.views import shown
-from plansurvive.apps.mcp.where import where
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.connected import Connected

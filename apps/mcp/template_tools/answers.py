@@ -6,12 +6,12 @@ import asyncio
 
 from mcp.types import CallToolResult, ContentBlock, TextContent
 
-from plansurvive.apps.mcp.replies import bounded, reply
+from plansurvive.apps.mcp.common.replies import bounded, reply
+from plansurvive.apps.mcp.common.where import where
 from plansurvive.apps.mcp.template_tools.contents import as_text, contents
 from plansurvive.apps.mcp.template_tools.files import Written
 from plansurvive.apps.mcp.template_tools.offers import CONTENT
 from plansurvive.apps.mcp.tools.views import shown
-from plansurvive.apps.mcp.where import where
 from plansurvive.client import runs
 from plansurvive.client.end_records import run_of_ended
 from plansurvive.client.requests.connected import Connected

@@ -17,8 +17,8 @@ from typing import Any
 
 from mcp.types import CallToolResult, Tool
 
-from plansurvive.apps.mcp.host import Caller, Host, Request
-from plansurvive.apps.mcp.tasks.capability import takes_tasks
+from plansurvive.apps.mcp.common.capability import takes_tasks
+from plansurvive.apps.mcp.common.host import Caller, Host, Request
 from plansurvive.apps.mcp.template_tools.answers import answered
 from plansurvive.apps.mcp.template_tools.offers import Offer, offers
 from plansurvive.apps.mcp.tools.starting import UNWAIVED

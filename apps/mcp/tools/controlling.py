@@ -13,8 +13,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from plansurvive.apps.mcp.host import Host, Request
-from plansurvive.apps.mcp.replies import reply
+from plansurvive.apps.mcp.common.host import Host, Request
+from plansurvive.apps.mcp.common.replies import reply
 from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.views import PlanId, Shown, StepId, shown
 from plansurvive.apps.mcp.tools.waiting import Wait, news

@@ -10,12 +10,12 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from plansurvive.apps.mcp.host import Host, Request
-from plansurvive.apps.mcp.replies import reply
+from plansurvive.apps.mcp.common.host import Host, Request
+from plansurvive.apps.mcp.common.replies import reply
+from plansurvive.apps.mcp.common.where import Where, where
 from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.views import PlanId, StepId
 from plansurvive.apps.mcp.tools.waiting import MAX_WAIT
-from plansurvive.apps.mcp.where import Where, where
 from plansurvive.client import runs
 from plansurvive.client.ids import plan_id as id_of
 from plansurvive.client.requests.connected import Connected

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plansurvive.apps.mcp.host import Forbidden
+from plansurvive.apps.mcp.common.host import Forbidden
 from plansurvive.client.plan_file import PlanFile, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.requests.roots import Roots

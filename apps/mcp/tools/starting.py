@@ -13,9 +13,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from plansurvive.apps.mcp.host import Caller, Host, Request
-from plansurvive.apps.mcp.replies import reply
-from plansurvive.apps.mcp.tasks.capability import takes_tasks
+from plansurvive.apps.mcp.common.capability import takes_tasks
+from plansurvive.apps.mcp.common.host import Caller, Host, Request
+from plansurvive.apps.mcp.common.replies import reply
 from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.sources import (
     Chosen,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plansurvive.apps.mcp.where import Where, where
+from plansurvive.apps.mcp.common.where import Where, where
 from plansurvive.client import runs
 from plansurvive.client.children.naming import asking
 from plansurvive.client.pending import Pending

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.cards import Shown, answer_form
 from plansurvive.apps.web.decisions.inbox import outcome
-from plansurvive.apps.web.service import Service
 from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
 from plansurvive.client.forms.schema_form import Field

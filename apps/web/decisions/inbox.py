@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from temporalio.client import Client
 
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.pending import Pending, number_of, pending
 from plansurvive.client.rpc import ask_view

@@ -14,9 +14,9 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.decisions.asked import cards_of
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client.access.forms import text_of
 from plansurvive.client.calls import with_values
 from plansurvive.client.decide.changed_call import with_args

@@ -15,13 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.decisions.asked import asked_now, cards_of, news, schema_of_args
 from plansurvive.apps.web.decisions.cards import answer_form, args_form, groups
 from plansurvive.apps.web.decisions.inbox import Inbox, outcome
 from plansurvive.apps.web.decisions.live import events
 from plansurvive.apps.web.decisions.other_args import final_args, shown_once_more
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of

@@ -10,9 +10,9 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.memory import loaded
 from plansurvive.apps.web.drafts.review_page import number_of, refused
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.reviewed import Reviewed, reviewed
 from plansurvive.apps.web.drafts.versions import KnownVersions
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access.people import Author, Person
 from plansurvive.client.ids import plan_id

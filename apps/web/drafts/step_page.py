@@ -14,14 +14,14 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.memory import loaded, memory_of
 from plansurvive.apps.web.drafts.review_page import number_of
 from plansurvive.apps.web.drafts.reviewed import Reviewed
 from plansurvive.apps.web.drafts.rows import Row, rows_of, why_not_edited
 from plansurvive.apps.web.drafts.step_form import StepForm, choices_of, form_of_new, form_of_step, unused_id
 from plansurvive.apps.web.drafts.versions import Since
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of

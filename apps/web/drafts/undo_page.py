@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.drafts.memory import Undo, memory_of
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.graph.document import document, tag
 from plansurvive.apps.web.graph.gantt import time_line
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client.access import Role, needs
 from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.plans.views.models import PlanView

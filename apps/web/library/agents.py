@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.client import agents, runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of

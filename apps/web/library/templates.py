@@ -7,8 +7,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.client.access import Role, needs
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff

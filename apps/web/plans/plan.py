@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from plansurvive.apps.web.common.rendering import page, render, url_of
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.decisions.asked import cards_of
 from plansurvive.apps.web.decisions.cards import groups
 from plansurvive.apps.web.plans.rows import ON_A_PAGE, Listed, done_of, key_of, listed
-from plansurvive.apps.web.rendering import page, render, url_of
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of

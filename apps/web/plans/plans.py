@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from temporalio.client import Client
 
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.run import PlanStatus

@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from plansurvive.apps.web.rendering import page, url_of
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page, url_of
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.ids import plan_id
 from plansurvive.plans.files.changes import one_of

@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.plans.rows import Listed, listed
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.feature import remarks_of
 from plansurvive.client.ids import plan_id

@@ -7,8 +7,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from plansurvive.apps.web.rendering import page
-from plansurvive.apps.web.service import service_of
+from plansurvive.apps.web.common.rendering import page
+from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.start.offered import offered
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
@@ -107,7 +107,7 @@ async def import_(request: Request) -> Response:
     text = text_of(form, "document").replace("\r\n", "\n")
     try:
         file = pasted(text, Roots.of(service.settings).paths[0])
-        made, texts = part("importers", "document").imported(file), part("importers", "plan_text")
+        made, texts = part("importers", "document").imported(file), part("importers", "common.plan_text")
     except PlanError as error:
         return _choose(request, {"document": text}, error)
     rows = [texts.row(each) for each in made.report.entries]

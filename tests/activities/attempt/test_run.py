@@ -14,10 +14,10 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.errors import MAX_MESSAGE_BYTES
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.values.errors import MAX_MESSAGE_BYTES
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Retry

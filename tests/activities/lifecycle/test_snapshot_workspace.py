@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.runtime.plan_files.library import Library
 

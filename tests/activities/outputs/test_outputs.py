@@ -19,11 +19,11 @@ from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverClaim, StorageDriverStoreContext
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.outputs.recorder import ROOM_BYTES
 from plansurvive.activities.outputs.stored_output import output
 from plansurvive.activities.outputs.transcript import NUMBERS
 from plansurvive.activities.tools.shell import run_command
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Retry

@@ -13,9 +13,9 @@ from plansurvive.activities.provenance.protected_files import guarded, out_of_si
 from plansurvive.activities.provenance.scan import look
 from plansurvive.activities.provenance.watcher import Watcher
 from plansurvive.activities.sandbox.bubblewrap import arguments
+from plansurvive.activities.sandbox.probe import is_traced
 from plansurvive.activities.sandbox.root_view import root_view
 from plansurvive.activities.sandbox.sandbox import choose
-from plansurvive.activities.tracing.probe import is_traced
 from plansurvive.plans.files.name_patterns import DEFAULT
 from tests.activities.attempts import Attempts
 

@@ -23,7 +23,7 @@ from plansurvive.activities.sandbox.sandbox import Level
 
 PROJECT = Path(__file__).parents[3]
 NEEDED = (
-    *("plansurvive", "activities/sandbox", "activities/tracing", "plans/errors.py", "runtime/code_place.py"),
+    *("plansurvive", "activities/sandbox", "activities/tracing", "plans/errors.py", "runtime/base/code_place.py"),
     "runtime/scratch.py",
     "tests/activities/sandbox/worker_program.py",
 )

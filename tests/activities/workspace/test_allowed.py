@@ -24,7 +24,7 @@ from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.files.file_check import FilesSeen
 from plansurvive.plans.files.name_patterns import ProtectedNames
 from plansurvive.plans.llm.snapshot import SnapshotRequest
-from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.base.code_place import CODE
 from plansurvive.runtime.settings import SettingError, Settings
 from tests.activities.attempts import Attempts
 

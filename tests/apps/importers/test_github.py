@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from plansurvive.apps.importers.expressions import NotCarried, jmespath_of, text_of
+from plansurvive.apps.importers.common.expressions import NotCarried, jmespath_of, text_of
+from plansurvive.apps.importers.common.report import Report
 from plansurvive.apps.importers.github_actions.conditions import MAX_TOKENS, condition, texts_in
 from plansurvive.apps.importers.github_actions.context import Scope
-from plansurvive.apps.importers.report import Report
 from tests.apps.importers.importing import losses, plan_of, steps_of
 
 ONE_JOB = """\
@@ -354,7 +354,7 @@ def test_literal_braces_and_dollar_signs_stay_what_they_are() -> None:
     ],
 )  # fmt: skip
 def test_expressions(written: str, carried: str) -> None:
-    from plansurvive.apps.importers.expressions import Path
+    from plansurvive.apps.importers.common.expressions import Path
 
     assert jmespath_of(condition(written, lambda parts: Path("inputs", parts[1:])).node) == carried
 
@@ -365,7 +365,7 @@ def test_expressions(written: str, carried: str) -> None:
      " && ".join(["a"] * MAX_TOKENS), "'open", "a b"],
 )  # fmt: skip
 def test_an_expression_that_cannot_be_carried_over_is_said_so(written: str) -> None:
-    from plansurvive.apps.importers.expressions import Path
+    from plansurvive.apps.importers.common.expressions import Path
 
     with pytest.raises(NotCarried):
         condition(written, lambda parts: Path("inputs", parts[1:]))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.apps.importers.expressions import Made, NotCarried, Path, jmespath_of
+from plansurvive.apps.importers.common.expressions import Made, NotCarried, Path, jmespath_of
 from plansurvive.apps.importers.serverless.flow import MAX_TASKS
 from plansurvive.apps.importers.serverless.jq import Data, evaluated
 from plansurvive.apps.importers.serverless.tasks import seconds_of

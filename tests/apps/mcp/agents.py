@@ -6,7 +6,7 @@ from typing import Any
 
 from mcp import Client as Agent
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
 
 __all__ = ["Agent", "agent_of", "called", "refused"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from plansurvive.apps.mcp.host import Caller, Host
+from plansurvive.apps.mcp.common.host import Caller, Host
+from plansurvive.apps.mcp.common.where import Where
 from plansurvive.apps.mcp.tools.adding import Kind
 from plansurvive.apps.mcp.tools.deciding import DECIDING
 from plansurvive.apps.mcp.tools.sources import Chosen, Source, requested
 from plansurvive.apps.mcp.tools.views import MAX_VALUE, Awaited, Shown, text_of
-from plansurvive.apps.mcp.where import Where
 from plansurvive.client.cli.commands import COMMANDS
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.pending import Pending

@@ -9,8 +9,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
-from plansurvive.apps.mcp.where import where
+from plansurvive.apps.mcp.common.host import Host
+from plansurvive.apps.mcp.common.where import where
 from plansurvive.client import runs
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask

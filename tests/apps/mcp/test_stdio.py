@@ -16,7 +16,7 @@ from mcp import Client as Agent
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from tests.apps.mcp.agents import agent_of, called, refused
 from tests.waiting import PATIENCE, until
 

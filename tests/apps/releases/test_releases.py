@@ -19,9 +19,9 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.apps.releases.all_queues import with_all_queues
 from plansurvive.apps.releases.at_versions import AtVersion, all_versions
 from plansurvive.apps.releases.control import Drain, ramp, rollback
+from plansurvive.runtime.joining import joined
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import Neighbours
-from plansurvive.runtime.versions.joining import joined
 from plansurvive.runtime.versions.routing import BadVersion, NoVersions, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version
 from plansurvive.worker import build, identity

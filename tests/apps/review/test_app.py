@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.apps.review.deciding.around import OVERWRITES, Around
+from plansurvive.apps.review.around import OVERWRITES, Around
 from plansurvive.client.decide.shown import CHANGE, NOW
 from plansurvive.plans.editing.edits import RemoveStep, SetField, SkipStep
 from plansurvive.plans.views.models import PlanView, StepView

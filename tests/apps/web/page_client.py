@@ -9,7 +9,7 @@ import httpx
 from temporalio.client import Client
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings

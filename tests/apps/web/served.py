@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from tests.apps.web.page_client import SECRET
 from tests.waiting import PATIENCE, until

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from plansurvive.apps.web.assets import STATIC, files
-from plansurvive.apps.web.rendering import TEMPLATES, environment
+from plansurvive.apps.web.common.assets import STATIC, files
+from plansurvive.apps.web.common.rendering import TEMPLATES, environment
 from scripts import vendor
 
 

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access.forms import MAX_BYTES, BadForm, form_of, text_of
 from plansurvive.client.pages import done
 from plansurvive.runtime.settings import Settings

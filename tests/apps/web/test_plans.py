@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.apps.web.rendering import coded
+from plansurvive.apps.web.common.rendering import coded
 from plansurvive.client import runs
 from plansurvive.client.listing import list_plans
 from plansurvive.client.runs import Started

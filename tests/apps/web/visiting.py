@@ -18,7 +18,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client import runs
 from plansurvive.plans.run import Options
 from plansurvive.runtime.connect import Connection, Origin

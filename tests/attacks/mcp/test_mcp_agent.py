@@ -24,9 +24,9 @@ from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
+from plansurvive.apps.mcp.callers import token
+from plansurvive.apps.mcp.common.rounds import KEY_FILE, round_key
 from plansurvive.apps.mcp.decisions.open import waiting
-from plansurvive.apps.mcp.http.callers import token
-from plansurvive.apps.mcp.rounds import KEY_FILE, round_key
 from plansurvive.apps.mcp.tools.deciding import DECIDING
 from plansurvive.apps.mcp.tools.sources import Source
 from plansurvive.apps.mcp.tools.views import awaited

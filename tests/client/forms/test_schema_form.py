@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.apps.web.rendering import environment
+from plansurvive.apps.web.common.rendering import environment
 from plansurvive.client.forms.schema_form import MORE, Field, Read, SchemaForm, schema_of_inputs
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.local_tools import known_tools

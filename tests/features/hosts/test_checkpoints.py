@@ -17,7 +17,7 @@ from plansurvive.features.hosts.packing import PACK_BYTES
 from plansurvive.features.hosts.unpacking import rows_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.hosts.host import Checkpoint
-from plansurvive.runtime import wait
+from plansurvive.runtime.base import wait
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 

@@ -17,12 +17,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.redaction import MASK, LogRedaction, Secrets
-from plansurvive.activities.attempt.spellings import spellings
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
+from plansurvive.activities.values.redaction import MASK, LogRedaction, Secrets
+from plansurvive.activities.values.spellings import spellings
 from plansurvive.features.secrets.arguments import SecretArguments
 from plansurvive.features.secrets.model import NamedSecrets
 from plansurvive.features.secrets.secrets_file import Entry

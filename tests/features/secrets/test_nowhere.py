@@ -21,8 +21,8 @@ from temporalio.client import Client, Schedule, ScheduleActionStartWorkflow, Sch
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.activities.attempt.spellings import spellings
-from plansurvive.apps.mcp.host import Host
+from plansurvive.activities.values.spellings import spellings
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.features.keys.plain_texts import plain_texts
 from plansurvive.features.keys.sealing import ring_of
 from plansurvive.runtime.connect import Connection, Origin, connect

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.features.templates.find import project_store, user_store
 from plansurvive.features.templates.library import LIBRARY
 from plansurvive.features.templates.listing import MAX_FOR_MODEL

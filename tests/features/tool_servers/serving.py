@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.redaction import Secrets
 from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.sandbox.sandbox import Sandbox, choose
 from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.features.tool_servers.connections import ToolServers

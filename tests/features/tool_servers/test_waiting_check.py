@@ -13,7 +13,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
-from plansurvive.activities.offered import KnownSpecs
+from plansurvive.activities.lifecycle.offered import KnownSpecs
 from plansurvive.features.tool_servers.in_worker import Starting
 from plansurvive.features.tool_servers.server_tools import ServerTools
 from plansurvive.features.tool_servers.tool_server import ToolServer

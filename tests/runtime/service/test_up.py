@@ -17,10 +17,9 @@ import pytest
 
 from plansurvive.apps.service.install import SYSTEMD, Service
 from plansurvive.apps.service.unit import variables_text
-from plansurvive.runtime import daemon, server
+from plansurvive.runtime import daemon, server, up
 from plansurvive.runtime.connect import reach
 from plansurvive.runtime.server import Server
-from plansurvive.runtime.service import up
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, listeners
 from tests.client.cli.command import line_with, plan, plan_process, running

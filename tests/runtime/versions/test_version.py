@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plansurvive.runtime.code_place import CODE
+from plansurvive.runtime.base.code_place import CODE
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.versions.version import PACKAGES, Version, build_of_code
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from mcp.types import ClientCapabilities
 
+from plansurvive.apps.mcp.common.rules import Deciding, can_ask, may_ask
 from plansurvive.apps.mcp.decisions.asks import KEY, MAX_CHARACTERS, ask_of, ask_to_begin
-from plansurvive.apps.mcp.decisions.rules import Deciding, can_ask, may_ask
 from plansurvive.client.pending import Pending
 
 SINCE = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -10,7 +10,7 @@ from mcp.types import ElicitRequestFormParams, ElicitResult
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
 from plansurvive.client import runs
 

@@ -17,8 +17,8 @@ from mcp.types import INVALID_PARAMS, CallToolResult, ElicitResult, InputRequire
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
-from plansurvive.apps.mcp.rounds import KEY_FILE, round_key
+from plansurvive.apps.mcp.common.host import Host
+from plansurvive.apps.mcp.common.rounds import KEY_FILE, round_key
 from plansurvive.apps.mcp.server import build
 from plansurvive.client import runs
 from plansurvive.runtime.server import HOST

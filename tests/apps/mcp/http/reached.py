@@ -14,9 +14,9 @@ from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 from temporalio.client import Client
 
-from plansurvive.apps.mcp.http.callers import token
+from plansurvive.apps.mcp.callers import token
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Access, SecretLink, access_for
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST

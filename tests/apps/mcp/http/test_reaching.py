@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.http.callers import token
+from plansurvive.apps.mcp.callers import token
 from tests.apps.mcp.http.reached import Page, reached
 
 PLAN = {"steps": [{"id": "a", "tool": "sleep", "args": {"seconds": 0}}]}

@@ -10,7 +10,7 @@ from mcp.client import ClaimContext, ClientExtension, ResultClaim
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, Request, RequestParams, Result
 from pydantic import Field
 
-from plansurvive.apps.mcp.tasks.capability import TASKS
+from plansurvive.apps.mcp.common.capability import TASKS
 from tests.waiting import until
 
 Data = dict[str, Any]

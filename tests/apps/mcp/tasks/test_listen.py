@@ -15,9 +15,9 @@ from pydantic.alias_generators import to_camel
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.capability import TASKS
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
-from plansurvive.apps.mcp.tasks.capability import TASKS
 from tests.apps.mcp.tasks.agent import TakesTasks, accepted, agent, started, until_status, update
 from tests.waiting import until
 

@@ -17,7 +17,7 @@ from mcp.types import HEADER_MISMATCH
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.http.roles import REFUSED
+from plansurvive.apps.mcp.roles import REFUSED
 from plansurvive.client import runs
 from plansurvive.runtime.server import HOST
 from tests.apps.mcp.http.reached import Page, reached

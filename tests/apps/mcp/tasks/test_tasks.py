@@ -11,9 +11,9 @@ from mcp.types import INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY
 from temporalio.client import Client as Temporal
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.capability import TASKS
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
-from plansurvive.apps.mcp.tasks.capability import TASKS
 from plansurvive.client import runs
 from plansurvive.plans.editing.edits import SetField
 from tests.apps.mcp.tasks.agent import accepted, agent, cancel, got, started, until_status, update

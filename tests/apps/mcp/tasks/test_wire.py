@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import HEADER_MISMATCH, CallToolResult, TextContent
 from starlette.requests import Request
 
-from plansurvive.apps.mcp.tasks.capability import check_header
+from plansurvive.apps.mcp.common.capability import check_header
 from plansurvive.apps.mcp.tasks.wire import QUICK, SLOW, Task, Times, changed, progress, written
 from plansurvive.plans.views.models import BriefView
 

@@ -12,7 +12,7 @@ from mcp import Client as McpClient
 from mcp.types import EmbeddedResource, ImageContent, TextContent, TextResourceContents
 from temporalio.worker import Worker
 
-from plansurvive.apps.mcp.host import Host
+from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
 from plansurvive.apps.mcp.template_tools.contents import MAX_BLOCKS, contents
 from plansurvive.apps.mcp.template_tools.offers import tool_name

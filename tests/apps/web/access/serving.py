@@ -18,8 +18,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from temporalio.client import Client
 
 from plansurvive.apps.web.app import application
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.limits import server_options
-from plansurvive.apps.web.service import Service
 from plansurvive.client.access import Role, SecretLink, needs
 from plansurvive.client.access.forms import form_of
 from plansurvive.runtime.connect import Connection, Origin

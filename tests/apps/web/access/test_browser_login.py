@@ -9,7 +9,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import access_for
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings

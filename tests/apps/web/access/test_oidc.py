@@ -17,12 +17,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.choose import access_for
 from plansurvive.client.access.forms import form_of
-from plansurvive.client.access.oidc.login import OidcAccess
-from plansurvive.client.access.oidc.provider import Provider
+from plansurvive.client.access.login import OidcAccess
+from plansurvive.client.access.provider import Provider
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.access.issuer import (
     CLIENT,

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Role, access_for, needs, person_of
 from plansurvive.client.access.forms import form_of
 from plansurvive.runtime.settings import Settings

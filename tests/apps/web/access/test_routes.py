@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import Role, access_for, needs, public
 from plansurvive.client.access.people import role_needed, unguarded
 from plansurvive.runtime.settings import Settings

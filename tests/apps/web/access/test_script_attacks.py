@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client import runs
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings

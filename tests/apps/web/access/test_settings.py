@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.client.access.choose import access_for, check
 from plansurvive.client.access.link import SecretLink
-from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.login import OidcAccess
 from plansurvive.client.access.proxy import ProxyAccess
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import SettingError, Settings

@@ -13,7 +13,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client import runs
 from plansurvive.client.listing import list_plans
 from plansurvive.plans.run import Options

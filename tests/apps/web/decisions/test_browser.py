@@ -12,8 +12,8 @@ from playwright.async_api import Browser, Page, ViewportSize
 from temporalio.client import Client
 
 from plansurvive.apps.web.app import application
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.routes import decision_url
-from plansurvive.apps.web.service import Service
 from plansurvive.client import runs
 from plansurvive.client.access import SecretLink
 from plansurvive.client.decisions import Choice

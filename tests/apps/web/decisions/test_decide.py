@@ -11,8 +11,8 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.routes import decision_url
-from plansurvive.apps.web.service import Service
 from plansurvive.client import runs
 from plansurvive.client.access import Role, SecretLink
 from plansurvive.client.decisions import Choice

@@ -9,11 +9,11 @@ import httpx
 import pytest
 from temporalio.client import Client
 
+from plansurvive.apps.web.common.service import Service
 from plansurvive.apps.web.decisions.cards import Shown, groups
 from plansurvive.apps.web.decisions.inbox import Inbox, Waiting
 from plansurvive.apps.web.decisions.live import events
 from plansurvive.apps.web.decisions.routes import decision_url
-from plansurvive.apps.web.service import Service
 from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
 from plansurvive.client.decisions import Choice

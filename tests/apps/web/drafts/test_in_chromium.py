@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import Server

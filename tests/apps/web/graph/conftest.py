@@ -15,9 +15,9 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from plansurvive.apps.web import assets
+from plansurvive.apps.web.common import assets
+from plansurvive.apps.web.common.rendering import environment
 from plansurvive.apps.web.graph.gantt import TimeLine
-from plansurvive.apps.web.rendering import environment
 from plansurvive.client.access.browser import HEADERS
 from tests.apps.web.browser import DESK, Watch, opened, served, watch
 from tests.waiting import until

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from plansurvive.apps.web.common.rendering import environment
 from plansurvive.apps.web.graph.gantt import ROWS, TimeLine, time_line
-from plansurvive.apps.web.rendering import environment
 from tests.apps.web.graph.views import step, view
 
 BEGAN = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from plansurvive.apps.web.app import application
-from plansurvive.apps.web.service import Service
+from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from plansurvive.plans.model import Problem
 from plansurvive.plans.run import PlanStatus, Run

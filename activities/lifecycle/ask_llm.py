@@ -23,13 +23,13 @@ from typing import Any
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.attempt.errors import bounded
 from plansurvive.activities.attempt.heartbeat import Heartbeat
 from plansurvive.activities.attempt.waiting import lift_attempts, waiting
 from plansurvive.activities.feature import Layer, LlmAttempt, Waits, around_request
 from plansurvive.activities.llm.composing import Composed, Composer, Site
 from plansurvive.activities.llm.errors import LONGEST_WAIT, LlmError
 from plansurvive.activities.llm.model import LanguageModel
+from plansurvive.activities.values.errors import bounded
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.llm.answers import AnswerKind, as_json
 from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from plansurvive.activities.llm.errors import retry_after
+from plansurvive.activities.network.retry_after import retry_after
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 

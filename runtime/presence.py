@@ -22,7 +22,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
-from plansurvive.runtime.service.connection import LOST, Following
+from plansurvive.runtime.connection import LOST, Following
 
 AWAY_SECONDS = 3_600.0
 """How long a background worker waits for its server."""

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from temporalio.client import Client
 
-from plansurvive.apps.web.rendering import page
+from plansurvive.apps.web.common.rendering import page
 from plansurvive.client.access import Access
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing, standings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-CODE = Path(__file__).resolve().parent.parent
+CODE = Path(__file__).resolve().parent.parent.parent
 """The directory of plans/, runtime/, ... and worker.py."""
 IS_CHECKOUT = (CODE / "plansurvive").is_dir()
 """Whether the packages lie beside plansurvive/, which links to them, and not in it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from pydantic import BaseModel
 
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.plans.activity_io import MAX_VALUE_BYTES
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue

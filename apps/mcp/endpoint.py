@@ -25,11 +25,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from plansurvive.apps.mcp.host import Caller, Host
-from plansurvive.apps.mcp.host import Request as McpRequest
-from plansurvive.apps.mcp.http import roles
-from plansurvive.apps.mcp.http.callers import PATH, Sender, callers
-from plansurvive.apps.mcp.http.entrance import WELL_KNOWN, McpEntrance
+from plansurvive.apps.mcp import roles
+from plansurvive.apps.mcp.callers import PATH, Sender, callers
+from plansurvive.apps.mcp.common.host import Caller, Host
+from plansurvive.apps.mcp.common.host import Request as McpRequest
+from plansurvive.apps.mcp.entrance import WELL_KNOWN, McpEntrance
 from plansurvive.apps.mcp.server import build
 from plansurvive.client.access import Role, SecretLink, person_of, public
 from plansurvive.client.pages import Site

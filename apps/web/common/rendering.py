@@ -18,14 +18,14 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from plansurvive.apps.web.assets import asset
-from plansurvive.apps.web.words import duration, status_mark, status_word
+from plansurvive.apps.web.common.assets import asset
+from plansurvive.apps.web.common.words import duration, status_mark, status_word
 from plansurvive.client.access import Role, csrf_of
 from plansurvive.client.pages import all_pages, links, site_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import exact, line, safe
 
-TEMPLATES = Path(__file__).parent / "templates"
+TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 def page(request: Request, template: str, *, status: int = 200, **context: Any) -> Response:

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 
 from mcp.server.mcpserver import Context
 
-from plansurvive.apps.mcp.decisions.rules import Deciding
+from plansurvive.apps.mcp.common.rules import Deciding
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.client.watchers.hub import Hub
 from plansurvive.plans.errors import PlanError

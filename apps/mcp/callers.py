@@ -18,9 +18,9 @@ from starlette.requests import Request
 
 from plansurvive.client.access.access import Access, Unknown
 from plansurvive.client.access.link import Attempts, SecretLink
-from plansurvive.client.access.oidc.login import OidcAccess
-from plansurvive.client.access.oidc.provider import LoginFailed
+from plansurvive.client.access.login import OidcAccess
 from plansurvive.client.access.people import Person
+from plansurvive.client.access.provider import LoginFailed
 from plansurvive.runtime.private_files import secret
 from plansurvive.runtime.settings import Settings
 

@@ -21,8 +21,8 @@ from starlette.responses import RedirectResponse, Response
 
 from plansurvive.client.access.access import Access, Known, Unknown, is_use
 from plansurvive.client.access.browser import own_path
-from plansurvive.client.access.oidc.provider import LoginFailed, Provider
 from plansurvive.client.access.people import Forbidden, Person
+from plansurvive.client.access.provider import LoginFailed, Provider
 from plansurvive.client.access.roles import RoleSource
 from plansurvive.client.access.sessions import Sessions
 

@@ -11,9 +11,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from plansurvive.apps.mcp.http.callers import PATH, Callers, audience
+from plansurvive.apps.mcp.callers import PATH, Callers, audience
 from plansurvive.client.access.access import Access, Unknown
-from plansurvive.client.access.oidc.login import OidcAccess
+from plansurvive.client.access.login import OidcAccess
 from plansurvive.client.access.people import Forbidden
 from plansurvive.runtime.settings import Settings
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from plansurvive.apps.review.deciding.answering import answered
-from plansurvive.apps.review.deciding.other_args import Compare, approved_with_others
+from plansurvive.apps.review.answering import answered
 from plansurvive.apps.review.dialogs import Approve, AskText
+from plansurvive.apps.review.other_args import Compare, approved_with_others
 from plansurvive.apps.review.plan_screen import LivePlan
 from plansurvive.apps.review.undisturbed import undisturbed
 from plansurvive.client import runs

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pydantic import SecretStr
 
-from plansurvive.activities.attempt.spellings import SHORTEST, spellings
+from plansurvive.activities.values.spellings import SHORTEST, spellings
 
 MASK = "[secret]"
 _KEY_SHAPE = re.compile(r"\bsk-[A-Za-z0-9_*.\-]{6,}")

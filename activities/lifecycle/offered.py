@@ -17,13 +17,13 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
 from plansurvive.activities.feature import MoreTools, WorkerFeatures
+from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.lifecycle.compare_files import FileComparer
 from plansurvive.activities.lifecycle.list_items import ItemLister
 from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
 from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
-from plansurvive.activities.llm.ask_llm import AskLlm
 from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.tools.registry import with_receivers
 from plansurvive.activities.tools.tool import Tool

@@ -23,8 +23,8 @@ from typing import Any
 from temporalio.service import KeepAliveConfig, RPCError, RPCStatusCode, ServiceClient
 
 from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.base.wait import until
 from plansurvive.runtime.server import Server
-from plansurvive.runtime.wait import until
 
 EVERY = 0.5
 """Seconds between two looks at the PID file while a request is pending."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from plansurvive.apps.importers.report import Entry, Imported
+from plansurvive.apps.importers.common.report import Entry, Imported
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 

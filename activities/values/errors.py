@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 
-from plansurvive.activities.attempt.redaction import Secrets
+from plansurvive.activities.values.redaction import Secrets
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.runtime.errors import KeyMissing

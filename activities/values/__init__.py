@@ -1,0 +1,1 @@
+"""What goes out of an attempt: results, errors, and the redaction of secrets in both."""
