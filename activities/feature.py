@@ -28,11 +28,11 @@ from plansurvive.activities.values.redaction import Seen
 from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.plans.llm.request import LlmAnswer
 from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.parts import Part
+from plansurvive.plans.signature import Signature
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import Records, Unused
@@ -190,10 +190,11 @@ class InWorker:
         """What a plan of this worker needs to know, recorded once per plan as a part of its facts."""
         return None
 
-    def unproven(self, request: ChangesRequest) -> str | None:  # noqa: ARG002
-        """Why an undo does not count, where only signed ones do; empty if it counts, None if it cannot say.
+    def unproven(self, signature: Signature | None, message: str) -> str | None:  # noqa: ARG002
+        """Why a start does not count, where only signed ones do; empty if it counts, None if it cannot say.
 
-        Asked in the activity of the undo's workflow. Example: `signing` verifies the signature of the start.
+        Asked in an activity of the workflow that was started. `message`: the digest of what was signed.
+        Example: `signing` verifies the signature of an undo.
         """
         return None
 
@@ -303,9 +304,9 @@ class WorkerFeatures:
         """The layers around attempts of these tools, the outermost first. Raises SettingError."""
         return [layer for each in self.in_worker if (layer := each.layer(tools)) is not None]
 
-    def unproven(self, request: ChangesRequest) -> str:
+    def unproven(self, signature: Signature | None, message: str) -> str:
         """See `InWorker.unproven`. What no feature can verify does not count."""
-        said = [why for each in self.in_worker if (why := each.unproven(request)) is not None]
+        said = [why for each in self.in_worker if (why := each.unproven(signature, message)) is not None]
         return next((why for why in said if why), "") if said else "no feature of this worker verifies signatures"
 
     def facts(self, request: CheckRequest) -> dict[str, Part]:

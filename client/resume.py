@@ -21,7 +21,7 @@ from plansurvive.client.feature import rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.start import Started, start_agent, start_run
-from plansurvive.client.undo.latest import undone_since
+from plansurvive.client.undone import undone_since
 from plansurvive.plans.agents.order import AGENT_PREFIX, agent_of_step
 from plansurvive.plans.agents.resume import resumed as resumed_agent
 from plansurvive.plans.agents.run import AgentRun

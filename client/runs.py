@@ -56,16 +56,15 @@ from plansurvive.client.rpc import (
 )
 from plansurvive.client.start import Started, start
 from plansurvive.client.summary import wait
-from plansurvive.client.undo.compensations import compensate, compensations
-from plansurvive.client.undo.files import file_changes, undo
 from plansurvive.features.editing.verbs import edit
+from plansurvive.features.files.model import ChangesReport
+from plansurvive.features.files.verbs import compensate, compensations, file_changes, undo
 from plansurvive.features.planning.verbs import make, regenerate
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.execution.revision import Edited
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.files.changes import ChangesReport
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
 from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models import BriefView, InsidePage, PlanView

@@ -34,7 +34,7 @@ from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags
 from plansurvive.client.requests.plan_request import prepared as checked
 from plansurvive.client.runs import Choice, Started, Summary
-from plansurvive.client.undo.whole import undo_whole
+from plansurvive.features.files.verbs import undo_whole
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime.background_worker import ensure_worker, recorded, stop_workers
 from plansurvive.runtime.settings import Settings

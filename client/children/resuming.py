@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe
-from plansurvive.client.undo.latest import undone_since
+from plansurvive.client.undone import undone_since
 from plansurvive.plans.children.family import present
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.run import Run, Status

@@ -10,10 +10,10 @@ import typer
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.options import AsJson, Id, OfStep
-from plansurvive.client.undo.files import file_changes
-from plansurvive.client.undo.whole import Undone
+from plansurvive.features.files.model import ChangesReport, Restore
 from plansurvive.features.files.undoing import Undoing
-from plansurvive.plans.files.changes import CallChanges, ChangesReport, FileChange, Restore, one_of
+from plansurvive.features.files.verbs import Undone, file_changes
+from plansurvive.plans.files.changes import CallChanges, FileChange, one_of
 from plansurvive.plans.views.safe_text import line, safe
 
 REFUSED = 1

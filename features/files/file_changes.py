@@ -24,21 +24,14 @@ from plansurvive.activities.workspace.effect_log import Effect, Effects
 from plansurvive.activities.workspace.locks import locked
 from plansurvive.activities.workspace.text_diff import Bounds, content_diff
 from plansurvive.activities.workspace.workspace import Workspace
+from plansurvive.features.files.model import ChangesReport, ChangesRequest, Refusal, Restore, UndoCode
 from plansurvive.features.files.undo_rules import decide_undo, is_of
 from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.plans.directory import MOVED
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.changes import (
-    FOLDER,
-    CallChanges,
-    ChangesReport,
-    ChangesRequest,
-    FileChange,
-    Refusal,
-    Restore,
-    UndoCode,
-)
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.signature import Signature
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}
 """What an error of a tool is called where it keeps a file from being restored; others are conflicts."""
@@ -58,14 +51,14 @@ class FileChanges:
     journal: Journal
     rules: WorkspaceRules | None = None
     """Which directories may be workspaces; None: any."""
-    unproven: Callable[[ChangesRequest], str] | None = None
+    unproven: Callable[[Signature | None, str], str] | None = None
     """Why an undo does not count, if only signed ones do; empty if it counts. None: they need no signature."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
         """Report the changes of a plan; with `undo`, undo them. Raises ApplicationError with a code."""
         # Asked of the dry run before it as well: a signed undo that this refuses is used up, too.
-        why = self.unproven(request) if self.unproven is not None and request.undo else ""
+        why = self.unproven(request.signature, request.message) if self.unproven is not None and request.undo else ""
         if why and not request.dry_run:
             text = f"only signed undos count here: {why}; set PLANS_DECISIONS=signed, with the worker's state directory"
             raise ApplicationError(text, type="UNSIGNED", non_retryable=True)

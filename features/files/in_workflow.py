@@ -18,9 +18,9 @@ from typing import Any
 from pydantic import ValidationError
 from temporalio import workflow
 
+from plansurvive.features.files.model import ChangesReport, ChangesRequest
 from plansurvive.features.files.undo_rules import of_all_attempts
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
 from plansurvive.plans.signature import message_digest
 from plansurvive.workflows import policies
 from plansurvive.workflows.inputs import invalid, only_object, schema_errors

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Literal
 
+from plansurvive.features.files.model import ChangesReport, Refusal, Restore
 from plansurvive.plans.definition.scopes import UNDO
-from plansurvive.plans.files.changes import FOLDER, CallChanges, ChangesReport, FileChange, Refusal, Restore
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.flow.ids import covers, lineage
 from plansurvive.plans.model import Value
 

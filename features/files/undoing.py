@@ -9,7 +9,7 @@ from plansurvive.client.cli import output
 from plansurvive.client.cli.follow.follow import follow
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.runs import Started, Summary
-from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
+from plansurvive.features.files.verbs import Undone, undo_whole, would_undo
 
 
 @dataclass

@@ -12,7 +12,7 @@ from plansurvive.features.signing import schedule_book
 from plansurvive.features.signing.model import START, USED, SigningFacts, content_of, schedule_of
 from plansurvive.features.signing.verification import start_problem
 from plansurvive.plans.activity_io import CheckRequest
-from plansurvive.plans.files.changes import ChangesRequest
+from plansurvive.plans.signature import Signature
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import public_key
 
@@ -42,14 +42,14 @@ class Worker(InWorker):
             return None
         return schedule_book.since(self.settings.state_dir, name) if name else 0
 
-    def unproven(self, request: ChangesRequest) -> str | None:
-        """Why the undo is not the key owner's. Judged when it was scheduled, which a reset renews."""
-        info, signature, key = activity.info(), request.signature, self._key
+    def unproven(self, signature: Signature | None, message: str) -> str | None:
+        """Why the start is not the key owner's. Judged when it was scheduled, which a reset renews."""
+        info, key = activity.info(), self._key
         if not key:
             return None
         name, content = info.workflow_id or "", b""
         if signature is not None:
-            content = content_of(START, name, "", request.message, signature.id, signature.time)
+            content = content_of(START, name, "", message, signature.id, signature.time)
         why = start_problem(key, signature, content, info.scheduled_time)
         if why or signature is None:
             return why

@@ -7,9 +7,6 @@ before, by the plan's rollback or by an earlier run of this kind, is not undone 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
-
-from pydantic import Field
 
 from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.errors import Refused
@@ -18,23 +15,12 @@ from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.undone import to_undo, undo_of, undone_steps
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus, Result, Run, Status
-from plansurvive.plans.step_call import upcoming
 from plansurvive.plans.step_state import StepState
 
 SUFFIX = "-undo"
 MAX_UNDOS = 100
 """Maximum number of plans that undo one plan."""
-
-
-class UndoCall(Value):
-    """What undoes a step: a call, or steps."""
-
-    step_id: str = Field(description="The step that is undone.")
-    undo_id: str = Field(description="Names it in `plan approve`.")
-    tool: str = Field(default="", description="Empty: it has steps.")
-    args: dict[str, Any] = Field(default_factory=dict, description="Of the call; or the steps as they are written.")
 
 
 def undo_id(plan_id: str) -> str:
@@ -47,7 +33,7 @@ def undo_plan_id(plan_id: str, number: int) -> str:
     return undo_id(plan_id) if number == 1 else run_id(undo_id(plan_id), number)
 
 
-def compensations(run: Run, step_id: str | None = None) -> list[str]:
+def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
     """Ids of the steps that are still to be undone, in this order; of one step, only that and what is inside it.
 
     Raises Refused (UNKNOWN_STEP).
@@ -62,7 +48,7 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
 
     Raises Refused (NOTHING_TO_DO, UNKNOWN_STEP).
     """
-    order = compensations(run, step_id)
+    order = left_to_undo(run, step_id)
     if not order:
         raise Refused("no completed step has an `undo` that is still to be done", "NOTHING_TO_DO")
     is_again = run.closing is not None and run.closing.of
@@ -83,21 +69,6 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, before=before, of=of)
     new.note(LogKind.CLOSING, f"undoes plan '{of}': {len(order)} to undo, the last completed first", now)
     return new
-
-
-def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:
-    """What would undo the plan, in this order, with values filled in as far as they are known."""
-    names = compensations(run, step_id)
-    steps = {name: state for name, state in run.steps.items() if not state.closes}
-    ended = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=names, begun=len(names))
-    states = {undo_of(name): StepState(closes=UNDO) for name in names}
-    opened = {name: each for name, each in run.opened.items() if name in steps}
-    copy = run.model_copy(update={"steps": steps | states, "closing": ended, "opened": opened})
-    found = []
-    for name in names:
-        call = upcoming(copy, copy.outline.step(undo_of(name))).call
-        found.append(UndoCall(step_id=name, undo_id=undo_of(name), tool=call.tool, args=call.args))
-    return found
 
 
 def with_undone(run: Run, undo_run: Run) -> Run:

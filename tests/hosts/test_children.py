@@ -9,7 +9,7 @@ import pytest
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client.resume import resume
-from plansurvive.client.undo.files import file_changes
+from plansurvive.features.files.verbs import file_changes
 from tests.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work
 from tests.hosts.machines import Machines
 from tests.waiting import until

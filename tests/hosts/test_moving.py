@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import Client
 
 from plansurvive.client.listing import listed_by
-from plansurvive.client.undo.files import file_changes
+from plansurvive.features.files.verbs import file_changes
 from tests.driving import Plans, statuses
 from tests.hosts.machines import Machines
 from tests.waiting import until

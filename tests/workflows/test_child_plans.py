@@ -13,7 +13,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.client import resume, runs
 from plansurvive.client.children.naming import located, parts
 from plansurvive.client.listing import list_plans
-from plansurvive.client.undo.files import undo
+from plansurvive.features.files.verbs import undo
 from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving

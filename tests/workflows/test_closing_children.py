@@ -9,8 +9,7 @@ import pytest
 from plansurvive.client.resume import resume
 from plansurvive.client.rpc import ask_view
 from plansurvive.client.runs import wait
-from plansurvive.client.undo.compensations import compensate, compensations
-from plansurvive.client.undo.whole import undo_whole, would_undo
+from plansurvive.features.files.verbs import compensate, compensations, undo_whole, would_undo
 from plansurvive.plans.views.models import PlanView
 from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.workflows.conftest import MakeWorker

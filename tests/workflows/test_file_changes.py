@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.client import pending
+from plansurvive.client import pending, runs
 from plansurvive.client.pending import Pending
-from plansurvive.client.undo import files as undo
 from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, count, step
 from tests.waiting import until
@@ -76,17 +75,17 @@ async def test_a_failed_command_leaves_its_files_on_record(plans: Plans) -> None
 async def test_a_plan_is_taken_back(plans: Plans) -> None:
     started = await run(plans)
     name = started.id.removeprefix("plan-")
-    report = await undo.file_changes(plans.client, name)
+    report = await runs.file_changes(plans.client, name)
     assert [call.step_id for call in report.calls] == ["save", "sort", "python"]
     assert "+b\n" in report.calls[0].changes[0].diff
-    dry = await undo.undo(plans.client, name, dry_run=True)
+    dry = await runs.undo(plans.client, name, dry_run=True)
     assert {each.path for each in dry.restored} >= {"sorted.csv", "new", "out/copy.csv"}
     assert (plans.workspace / "new").exists()
     (plans.workspace / "new").write_text("mine")
-    refused = await undo.undo(plans.client, name, "python")
+    refused = await runs.undo(plans.client, name, "python")
     assert ([each.code for each in refused.refused], (plans.workspace / "new").read_text()) == (["CONFLICT"], "mine")
     (plans.workspace / "new").write_text("x" * 300)
-    await undo.undo(plans.client, name, partly=True)
+    await runs.undo(plans.client, name, partly=True)
     left = {str(path.relative_to(plans.workspace)) for path in plans.workspace.rglob("*") if path.is_file()}
     assert left == {"data.csv"}
 
@@ -95,8 +94,8 @@ async def test_a_plan_is_taken_back(plans: Plans) -> None:
 async def test_listings_and_trials_of_an_undo_leave_no_rows_among_the_plans(plans: Plans) -> None:
     started = await run(plans)
     name = started.id.removeprefix("plan-")
-    await undo.file_changes(plans.client, started.id)
-    await undo.undo(plans.client, started.id, dry_run=True)
+    await runs.file_changes(plans.client, started.id)
+    await runs.undo(plans.client, started.id, dry_run=True)
     listings = f"WorkflowType = 'ChangesWorkflow' AND WorkflowId STARTS_WITH 'files-{name}-'"
 
     async def is_gone() -> bool:
@@ -114,9 +113,9 @@ async def test_a_plan_that_runs_and_a_step_that_is_not_there_are_refused(plans: 
     started = await plans.start([gate])
     await started.until_asked("gate")
     with pytest.raises(PlanError) as running:
-        await undo.undo(plans.client, started.id)
+        await runs.undo(plans.client, started.id)
     with pytest.raises(PlanError) as unknown:
-        await undo.file_changes(plans.client, started.id, "nothing")
+        await runs.file_changes(plans.client, started.id, "nothing")
     assert (running.value.code, unknown.value.code) == ("NOT_ENDED", "UNKNOWN_STEP")
     await started.approve("gate")
     await started.ended()
@@ -146,16 +145,16 @@ async def test_the_files_of_plans_in_loops_and_blocks_are_listed_and_undone_with
     plan = await plans.start(steps)
     view = await plan.ended()
     assert view["status"] == "completed", view["log"]
-    report = await undo.file_changes(plans.client, plan.id)
+    report = await runs.file_changes(plans.client, plan.id)
     assert {each.step_id for each in report.calls} == {
         "each[0..1]/each[0]", "each[0..1]/each[1]", "loop[0]/write", "loop[1]/write", "block.in/deep[0]/write",
         "block.in/deep[1]/write",
     }  # fmt: skip
-    of_one = await undo.file_changes(plans.client, plan.id, "loop")
+    of_one = await runs.file_changes(plans.client, plan.id, "loop")
     assert {each.step_id for each in of_one.calls} == {"loop[0]/write", "loop[1]/write"}
     names = ["v-deep.txt", "v-loop.txt", "w-deep.txt", "w-loop.txt", "x.txt", "y.txt"]
     assert sorted(path.name for path in plans.workspace.glob("*.txt")) == names
-    done = await undo.undo(plans.client, plan.id)
+    done = await runs.undo(plans.client, plan.id)
     assert not done.refused
     assert not [*plans.workspace.glob("*.txt")]
 

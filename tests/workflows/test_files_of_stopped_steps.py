@@ -18,7 +18,6 @@ import pytest
 import pytest_asyncio
 
 from plansurvive.client import runs
-from plansurvive.client.undo import files
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing, service_for
 from tests.driving import Plans, Started
@@ -104,7 +103,7 @@ async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(
         child = await Started(plan.client, _agent(plan)).view()
         assert set(child["step_files"]["0"]) == MADE
     # 2. `plan files`, with what kind of change.
-    report = await files.file_changes(plan.client, plan.id)
+    report = await runs.file_changes(plan.client, plan.id)
     changes = {change.path: change.kind for each in report.calls for change in each.changes}
     assert changes == {"made.txt": "created", "began": "created", "old.txt": "changed", "gone.txt": "deleted"}
     # 3. The web page: of the step, and of the plan with diffs.
@@ -117,7 +116,7 @@ async def test_what_a_step_had_changed_until_it_was_stopped_is_in_every_view(
         marks = {"began": "+", "made.txt": "+", "old.txt": "~", "gone.txt": "-"}
         assert shown >= {f"{mark} {path}" for path, mark in marks.items()}, shown
     # 4. `plan undo` takes it back.
-    undone = await files.undo(plan.client, plan.id)
+    undone = await runs.undo(plan.client, plan.id)
     assert {each.path for each in undone.restored if each.done} == MADE | GONE, undone
     assert {path.name for path in agents.plans.workspace.iterdir()} == {"old.txt", "gone.txt"}
     assert (agents.plans.workspace / "old.txt").read_text() == "before\n"

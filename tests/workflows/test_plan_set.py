@@ -18,10 +18,9 @@ import pytest
 import pytest_asyncio
 
 from plansurvive.client import resume, runs
-from plansurvive.client.undo import files
-from plansurvive.client.undo.whole import would_undo
 from plansurvive.features.audit.report import audit
 from plansurvive.features.cache.commands import why_of
+from plansurvive.features.files.verbs import would_undo
 from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.features.outputs.feed import raw
 from plansurvive.features.upkeep.prune import prune
@@ -104,7 +103,7 @@ async def whole(idle: Plans, settings: Settings, make_worker: MakeWorker) -> Asy
 
 
 async def files_of(whole: Whole) -> set[str]:
-    report = await files.file_changes(whole.plans.client, whole.last)
+    report = await runs.file_changes(whole.plans.client, whole.last)
     return {f"{call.step_id} ({call.tool}): {change.path}" for call in report.calls for change in call.changes}
 
 
@@ -116,10 +115,10 @@ async def dry_run(whole: Whole) -> set[str]:
 
 async def undo(whole: Whole) -> set[str]:
     before = {path.name for path in whole.plans.workspace.iterdir()}
-    report = await files.undo(whole.plans.client, whole.last)
+    report = await runs.undo(whole.plans.client, whole.last)
     gone = before - {path.name for path in whole.plans.workspace.iterdir()}
     assert gone == {each.path for each in report.restored if each.done}
-    again = await files.undo(whole.plans.client, whole.last)
+    again = await runs.undo(whole.plans.client, whole.last)
     assert not report.refused
     assert (again.restored, again.refused) == ([], [])
     return gone
@@ -234,11 +233,11 @@ async def test_a_plan_is_all_that_works_for_it(whole: Whole, verb: str) -> None:
 
 
 async def test_an_agent_is_undone_alone_by_its_own_id(whole: Whole) -> None:
-    report = await files.undo(whole.plans.client, f"agent-{whole.first}-ag")
+    report = await runs.undo(whole.plans.client, f"agent-{whole.first}-ag")
     assert {each.path for each in report.restored} == PATHS[AGENT]
     assert not report.refused
     assert not [path for path in PATHS[AGENT] if (whole.plans.workspace / path).exists()]
-    rest = await files.undo(whole.plans.client, whole.last)
+    rest = await runs.undo(whole.plans.client, whole.last)
     assert {each.path for each in rest.restored} > PATHS[CHILD] | PATHS[ITEM] | PATHS[INNER] | PATHS[EARLIER]
 
 

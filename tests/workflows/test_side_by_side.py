@@ -11,8 +11,8 @@ from temporalio.client import Client
 
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client.undo import files as undo
-from plansurvive.plans.files.changes import ChangesReport
+from plansurvive.client import runs
+from plansurvive.features.files.model import ChangesReport
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.driving import Plans, Started, step
@@ -33,7 +33,7 @@ def traced() -> None:
 
 
 async def listed(plans: Plans, started: Started) -> ChangesReport:
-    return await undo.file_changes(plans.client, started.id.removeprefix("plan-"), diffs=False)
+    return await runs.file_changes(plans.client, started.id.removeprefix("plan-"), diffs=False)
 
 
 def paths(report: ChangesReport) -> dict[str, set[str]]:
@@ -78,7 +78,7 @@ async def test_where_steps_cannot_be_told_apart_every_view_says_one_of_them_and_
         report = await listed(idle, started)
         found = {change.path: change for call in report.calls if call.step_id == "c" for change in call.changes}
         assert set(found["a.txt"].others) <= {"a", "b"}
-        undone = await undo.undo(idle.client, started.id.removeprefix("plan-"))
+        undone = await runs.undo(idle.client, started.id.removeprefix("plan-"))
         assert (undone.refused, content(idle)) == ([], {})
 
 
@@ -100,6 +100,6 @@ async def test_many_steps_side_by_side_are_listed_exactly_and_undone_completely(
     found = {name: files - {"d", "d/e"} for name, files in paths(report).items()}
     assert found == {name: {f"own_{name}", f"d/e/{name}", "log"} for name in names}
     assert not [change for call in report.calls for change in call.changes if change.shared]
-    undone = await undo.undo(plans.client, started.id.removeprefix("plan-"))
+    undone = await runs.undo(plans.client, started.id.removeprefix("plan-"))
     assert (undone.refused, content(plans)) == ([], {"log": "begun\n"})
     assert [path.name for path in plans.workspace.iterdir()] == ["log"]

@@ -17,7 +17,7 @@ from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
 from temporalio.exceptions import ActivityError, ApplicationError
 
-from plansurvive.client.undo import files as undo
+from plansurvive.client import runs
 from plansurvive.features.audit.files import folder_of
 from plansurvive.features.notify.outbox import Outbox
 from plansurvive.features.notify.rules import News
@@ -106,7 +106,7 @@ async def test_an_undo_without_the_key_restores_nothing(
                 assert caught.value.cause.cause.type == "UNSIGNED", what
         assert (idle.workspace / "orig.txt").read_text() == "new"
         # Control: the owner's undo.
-        assert (await undo.undo(owner, plan.id)).restored
+        assert (await runs.undo(owner, plan.id)).restored
         assert (idle.workspace / "orig.txt").read_text() == "ORIGINAL"
 
 
@@ -126,13 +126,13 @@ async def test_a_signed_undo_that_is_copied_from_the_history_restores_nothing(
         plan = await changed(idle)
         file, name = idle.workspace / "orig.txt", f"undo-{plan.id.removeprefix('plan-')}"
         file.write_text("by hand")
-        assert (await undo.undo(owner, plan.id)).refused
+        assert (await runs.undo(owner, plan.id)).refused
         copied = await started_with(idle.client, name)
         file.write_text("new")
         await forged()
         assert file.read_text() == "new"
         # Control: the owner's undo, which is signed anew.
-        assert (await undo.undo(owner, plan.id)).restored
+        assert (await runs.undo(owner, plan.id)).restored
         assert file.read_text() == "ORIGINAL"
         copied = await started_with(idle.client, name)
         await forged()
@@ -155,7 +155,7 @@ async def started_with(client: Client, name: str) -> Any:
 async def test_with_open_decisions_an_unsigned_undo_counts(idle: Plans, make_worker: MakeWorker) -> None:
     async with make_worker():
         plan = await changed(idle)
-        assert (await undo.undo(idle.client, plan.id)).restored
+        assert (await runs.undo(idle.client, plan.id)).restored
 
 
 @pytest.mark.on_server("lists")

@@ -20,10 +20,10 @@ from plansurvive.client import runs
 from plansurvive.client.ids import plan_id as id_of
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.runs import Started, Summary
-from plansurvive.client.undo.whole import Undone, undo_whole, would_undo
+from plansurvive.features.files.model import Refusal, UndoCall
+from plansurvive.features.files.verbs import Undone, undo_whole, would_undo
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.files.changes import CallChanges, FileChange, Refusal
-from plansurvive.plans.flow.undo_run import UndoCall
+from plansurvive.plans.files.changes import CallChanges, FileChange
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.safe_text import line

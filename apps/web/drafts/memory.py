@@ -14,7 +14,7 @@ from plansurvive.apps.web.drafts.versions import KnownVersions
 from plansurvive.client import runs
 from plansurvive.client.access.people import Author, Person
 from plansurvive.client.ids import plan_id
-from plansurvive.client.undo.whole import Undone
+from plansurvive.features.files.verbs import Undone
 from plansurvive.plans.errors import PlanError
 
 MAX_FAILED = 200

@@ -13,7 +13,7 @@ from plansurvive.activities.provenance.watcher import Undo, Watcher
 from plansurvive.activities.sandbox.sandbox import choose
 from plansurvive.activities.tools.tool import ToolContext, tool
 from plansurvive.features.files.file_changes import FileChanges
-from plansurvive.plans.files.changes import ChangesReport, ChangesRequest
+from plansurvive.features.files.model import ChangesReport, ChangesRequest
 from plansurvive.plans.llm.snapshot import SnapshotRequest
 from tests.activities.attempts import Attempts
 

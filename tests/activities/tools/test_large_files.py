@@ -13,8 +13,8 @@ from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.tools.file_change import NewContent, changing
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.files.file_changes import FileChanges
+from plansurvive.features.files.model import ChangesRequest
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.files.changes import ChangesRequest
 from tests.activities.attempts import Attempts
 
 MIB = 1024 * 1024

@@ -17,10 +17,10 @@ from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.provenance.journal import Journal
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.features.files.file_changes import FileChanges
+from plansurvive.features.files.model import ChangesRequest
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.files.changes import ChangesRequest
 from plansurvive.plans.files.file_check import FilesSeen
 from plansurvive.plans.files.name_patterns import ProtectedNames
 from plansurvive.plans.llm.snapshot import SnapshotRequest

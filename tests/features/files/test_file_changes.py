@@ -15,7 +15,8 @@ from plansurvive.activities.provenance.watcher import Undo, Watcher
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.features.files.file_changes import FileChanges
-from plansurvive.plans.files.changes import CallChanges, ChangesReport, ChangesRequest, Refusal, Restore
+from plansurvive.features.files.model import ChangesReport, ChangesRequest, Refusal, Restore
+from plansurvive.plans.files.changes import CallChanges
 from tests.activities.attempts import Attempts
 
 

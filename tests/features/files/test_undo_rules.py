@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.files.model import Refusal, Restore
 from plansurvive.features.files.undo_rules import decide_undo
-from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange, Refusal, Restore
+from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from temporalio.client import Client
 from plansurvive.client.children.resuming import GONE
 from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import ask
-from plansurvive.client.undo.latest import undo_plans
+from plansurvive.client.undone import undo_plans
 from plansurvive.plans.children.family import members
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Run

@@ -1,0 +1,272 @@
+"""Lists what a plan did to files, and takes back what it did, after it has ended.
+
+Files are listed and restored by a short workflow, on the workers that have the plan's workspaces: the plan may have
+ended, and its files may be on another machine. It is deleted when its answer has been read.
+
+What its steps say with `undo` runs as a plan of its own, `PLAN-undo` (DESIGN 2.8): an undo asks and retries like any
+step. Each runs once, whatever dies meanwhile, as the id of that plan is taken once, and what it has undone is in its
+Run. If an undo fails, or is denied, the next call runs what is left, as `PLAN-undo-r2`. It comes before the files, so
+that undos find the workspace as the plan left it. Rejected: activities without approvals.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+)
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
+from temporalio.service import RPCError
+
+from plansurvive.client.errors import NoWorker, PlanExists
+from plansurvive.client.ids import plan_id
+from plansurvive.client.resume import links, unwaived
+from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
+from plansurvive.client.start import Started, start_run
+from plansurvive.client.undone import undo_plans
+from plansurvive.features.files.family import family
+from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
+from plansurvive.plans.definition.scopes import UNDO, walk_step
+from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.flow.ids import template_of
+from plansurvive.plans.flow.undo_run import left_to_undo, undo_plan_id, undoing
+from plansurvive.plans.flow.undone import shown_steps, undo_of, undone_child
+from plansurvive.plans.run import PlanStatus, Run
+from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.step_state import StepState
+from plansurvive.plans.views.summary import Summary
+
+CEILING = timedelta(minutes=30)
+"""Execution timeout of the workflow."""
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What was undone, or would be."""
+
+    report: ChangesReport
+    calls: list[UndoCall]
+    """The undos that ran, or would run, in this order."""
+    is_whole: bool = True
+    """All of them completed."""
+    undo_plan: str = ""
+
+
+async def file_changes(client: Client, plan: str, step_id: str | None = None, *, diffs: bool = True) -> ChangesReport:
+    """The files that each tool call of the plan, or of one step, created, changed and deleted, oldest call first.
+
+    `diffs`: include unified diffs. Raises NoWorker, and Refused (UNKNOWN_STEP).
+    """
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, diffs=diffs)
+    return await _answer(client, plan, request, f"files-{plan_id(plan)}-{uuid.uuid4().hex[:8]}")
+
+
+async def undo(
+    client: Client,
+    plan: str,
+    step_id: str | None = None,
+    *,
+    dry_run: bool = False,
+    partly: bool = False,
+) -> ChangesReport:
+    """Undo the file changes of an ended plan, or of one of its steps: of a loop, of an item `a[x]`, or `a[*].b`.
+
+    If a file cannot be restored, for example because someone else has changed it since, it is listed in `refused` and
+    nothing is undone; with `partly`, the other files are restored. `dry_run` only reports what would be done, also
+    while the plan is running. Of a plan that was resumed, the changes of its earlier runs are undone as well. Raises
+    NoWorker, and Refused (NOT_ENDED, UNKNOWN_STEP, UNDO_RUNNING).
+    """
+    if not dry_run:
+        await _ended(client, plan)
+    request = ChangesRequest(plan_id=plan_id(plan), step_id=step_id, undo=True, dry_run=dry_run, partly=partly)
+    return await _answer(client, plan, request, f"undo-{plan_id(plan)}")
+
+
+async def compensations(client: Client, plan: str, step_id: str | None = None) -> list[UndoCall]:
+    """The calls that would undo the steps of a plan, or of one, that say how and were not undone yet, in this order.
+
+    Raises Refused (UNKNOWN_STEP).
+    """
+    names = [name async for name, _ in undo_plans(client, plan)]
+    run = await _run_of(client, names[-1] if names else plan)
+    found = list[UndoCall]()
+    for call in preview(run, step_id) if run is not None else ():
+        child = undone_child(run.outline.step(call.step_id), run.steps[call.step_id]) if run else None
+        if child is None:
+            found.append(call)
+            continue
+        prefix = f"{call.step_id}/"
+        for inner in await compensations(client, child):
+            ids = {"step_id": prefix + inner.step_id, "undo_id": f"{call.undo_id}/{inner.undo_id}"}
+            found.append(inner.model_copy(update=ids))
+    return found
+
+
+async def compensate(
+    client: Client, plan: str, step_id: str | None = None, *, yes: bool = False, waivers: bool = True
+) -> Started | None:
+    """Start the plan that undoes an ended one, or only one of its steps; None if nothing is left to undo.
+
+    Returns at once; `wait` for its end. `yes`: no undo awaits approval. `waivers` as for `resume`. One that is under
+    way is returned as it is. Raises Refused: NOT_ENDED, UNKNOWN_STEP, ALREADY_RESUMED (undo the later run, which has
+    taken over the steps).
+    """
+    name, description = plan_id(plan), await _ended(client, plan)
+    earlier = [each async for each in undo_plans(client, plan)]
+    if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
+        last, running = earlier[-1]
+        return Started(plan_id=last, workflow_id=running.id, run_id=running.run_id or "")
+    run = await _run_of(client, earlier[-1][0] if earlier else plan)
+    if run is None or not preview(run, step_id):
+        return None
+    if later := (await links(client, plan)).resumed_by:
+        raise Refused(f"plan '{name}' was resumed as '{later[-1]}'; undo that run instead", "ALREADY_RESUMED")
+    new_id = undo_plan_id(name, len(earlier) + 1)
+    try:
+        new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
+        return await start_run(client, new if waivers else unwaived(new), description.task_queue)
+    except PlanExists:
+        text = f"another undo of plan '{name}' has just begun: plan watch {new_id}"
+        raise Refused(text, "UNDO_RUNNING") from None
+
+
+async def would_undo(client: Client, plan: str, step: str | None, *, partly: bool = False) -> Undone:
+    """What `undo_whole` would do; also of a plan that is running. Raises as `undo`."""
+    calls = await compensations(client, plan, step)
+    return Undone(await undo(client, plan, step, dry_run=True, partly=partly), calls)
+
+
+async def undo_whole(
+    client: Client,
+    plan: str,
+    step: str | None,
+    to_its_end: Callable[[Started], Awaitable[Summary]],
+    *,
+    partly: bool = False,
+    yes: bool = False,
+    waivers: bool = True,
+) -> Undone:
+    """Undo an ended plan, or one step of it. `to_its_end` waits for the plan that runs the undos, if there are any.
+
+    `yes`: no undo awaits approval. `waivers`: as for `compensate`, as which and as `undo` it raises.
+    """
+    await _ended(client, plan)
+    calls, undo_plan = await compensations(client, plan, step), ""
+    if calls and not partly:
+        trial = await undo(client, plan, step, dry_run=True, partly=False)
+        if trial.refused:
+            return Undone(trial, calls)
+    if calls and (started := await compensate(client, plan, step, yes=yes, waivers=waivers)) is not None:
+        undo_plan = started.plan_id
+        if not (await to_its_end(started)).is_completed and not partly:
+            return Undone(ChangesReport(dry_run=False), calls, is_whole=False, undo_plan=undo_plan)
+    return Undone(await undo(client, plan, step, dry_run=False, partly=partly), calls, undo_plan=undo_plan)
+
+
+async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
+    """The description of an ended plan. Raises Refused (NOT_ENDED)."""
+    description = await describe(client, plan)
+    if description.status is WorkflowExecutionStatus.RUNNING:
+        name = plan_id(plan)
+        raise Refused(
+            f"plan '{name}' is still running; wait until it ends, or cancel it with `plan cancel {name}`", "NOT_ENDED"
+        )
+    return description
+
+
+async def _run_of(client: Client, plan: str) -> Run | None:
+    """The Run of a plan; None for an agent, whose calls have no undo."""
+    state = await ask(client, plan, "state")
+    return None if "order" in state else Run.model_validate(state)
+
+
+def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:
+    """What would undo the plan, in this order, with values filled in as far as they are known."""
+    names = left_to_undo(run, step_id)
+    steps = {name: state for name, state in run.steps.items() if not state.closes}
+    ended = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=names, begun=len(names))
+    states = {undo_of(name): StepState(closes=UNDO) for name in names}
+    opened = {name: each for name, each in run.opened.items() if name in steps}
+    copy = run.model_copy(update={"steps": steps | states, "closing": ended, "opened": opened})
+    found = []
+    for name in names:
+        call = upcoming(copy, copy.outline.step(undo_of(name))).call
+        found.append(UndoCall(step_id=name, undo_id=undo_of(name), tool=call.tool, args=call.args))
+    return found
+
+
+async def _answer(client: Client, plan: str, request: ChangesRequest, workflow_id: str) -> ChangesReport:
+    # 1. Whose changes they are, and who has the files. A step is known by its place as the plan above names it.
+    relatives = await family(client, plan)
+    default = (await describe(client, plan)).task_queue
+    tools, queues = dict[str, str](), dict[str | None, None]()
+    for each in relatives:
+        if each.run is None:
+            continue
+        queues[each.run.home_queue or default] = None
+        for path, step in (found for one in shown_steps(each.run) for found in walk_step(one)):
+            tools[template_of(each.prefix + path)] = step.tool
+            queues[step.queue] = None
+    if request.step_id is not None and template_of(request.step_id) not in tools:
+        name = plan_id(plan)
+        raise Refused(f"plan '{name}' has no step '{request.step_id}'; `plan show {name}` lists them", "UNKNOWN_STEP")
+    named = {each.id: each.prefix for each in relatives}
+    request = request.model_copy(update={"queues": list(filter(None, queues)), "plans": named})
+    # 2. Their workers answer.
+    try:
+        handle = await client.start_workflow(
+            "ChangesWorkflow",
+            request.model_dump(mode="json"),
+            result_type=dict,
+            id=workflow_id,
+            task_queue=default,
+            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            execution_timeout=CEILING,
+            rpc_timeout=RPC_TIMEOUT,
+            static_summary=f"{'undo' if request.undo else 'files'} of plan {request.plan_id}"[:200],
+        )
+        result: dict[str, Any] = await handle.result()
+    except WorkflowAlreadyStartedError:
+        text = f"another undo of plan '{plan_id(plan)}' is running; try again when it has ended"
+        raise Refused(text, "UNDO_RUNNING") from None
+    except WorkflowFailureError as error:
+        raise _failure(error, plan) from error
+    except RPCError as error:
+        raise translated(error, plan) from error
+    # 3. What has answered goes, so that it does not stand among the plans in Temporal's lists. One that undid something
+    # stays for its audit record; one that failed, for whoever looks for the cause; so does one where this client may
+    # not delete.
+    if not request.undo or request.dry_run:
+        execution = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
+        deletion = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
+        with suppress(RPCError):
+            await client.workflow_service.delete_workflow_execution(deletion, timeout=RPC_TIMEOUT)
+    # 4. The effect log does not record the tool of a call.
+    report = ChangesReport.model_validate(result)
+    calls = [
+        call.model_copy(update={"tool": call.tool or tools.get(template_of(call.step_id), "")}) for call in report.calls
+    ]
+    return report.model_copy(update={"calls": calls})
+
+
+def _failure(error: WorkflowFailureError, plan: str) -> PlanError:
+    cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+    if isinstance(cause, ApplicationError):
+        return PlanError(cause.message, cause.type or "UNDO_FAILED")
+    if isinstance(cause, TimeoutError):
+        text = f"no worker polls the task queues of plan '{plan_id(plan)}', so its files cannot be accessed"
+        return NoWorker(f"{text}; start one: plan worker")
+    return PlanError(str(cause), "UNDO_FAILED")
