@@ -52,9 +52,16 @@ def _rows(found: Forecast) -> Iterator[Text]:
     if (more := max(0, len(found.steps) - MAX_STEPS) + found.more) > 0:
         yield Text(f"  ... and {more} more steps")
     yield Text("")
+    if head := words.undoing(found):
+        yield Text(head)
+        for undo in found.undos[:MAX_STEPS]:
+            yield Text(f"  {line(undo.step_id)}  {line(undo.tool or 'steps')}")
+            if undo.asks:
+                yield Text(f"      asks: {line(undo.asks)}", "yellow")
+        yield Text("")
     yield Text(words.counted(found))
     if asks := words.asking(found):
-        yield Text(f"{asks} would wait for a person", "yellow")
+        yield Text(asks, "yellow")
     yield Text(words.needed(found))
     for note in found.notes:
         yield Text(f"Note: {line(note)}.", "dim")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -16,10 +16,11 @@ from plansurvive.client.requests.plan_request import Request
 from plansurvive.client.requests.workspaces import asking_in
 from plansurvive.features.forecast.earlier import Earlier, earlier_runs
 from plansurvive.features.forecast.machine import Machine
-from plansurvive.features.forecast.model import Forecast, ForeseenStep
+from plansurvive.features.forecast.model import Forecast, ForeseenStep, ForeseenUndo
 from plansurvive.features.forecast.times import needed
 from plansurvive.features.forecast.walk import Walk
 from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition import scopes
 from plansurvive.plans.definition.validation import input_values
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.model import DEFAULT_PARALLEL
@@ -47,11 +48,12 @@ async def forecast(request: Request, settings: Settings, client: Client | None, 
     walk = await asyncio.to_thread(_walked, request, settings, by, chosen)
     notes += [NO_WORKER.format(queue) for queue in walk.queues if client and not await listeners(client, queue)]
     asking = await asyncio.to_thread(_asking, request, settings, walk)
-    steps = [_complete(each, asking, earlier) for each in walk.found.values()]
+    steps = [_complete(each, asking, earlier, walk) for each in walk.found.values()]
     limit = walk.run.options.max_parallel or walk.run.plan.max_parallel or DEFAULT_PARALLEL
     seconds, untimed = needed(steps, walk.after, walk.within, limit)
     return Forecast(
         title=title, workspace=walk.run.facts.workspace, steps=steps, more=walk.more, seconds=seconds, untimed=untimed,
+        rollback=walk.run.plan.rollback, undos=list(_undos(walk, asking)),
         tokens=_middle(earlier.tokens) if earlier.tokens else None,
         cost=_middle(earlier.cost) if earlier.cost else None, earlier=earlier.runs, notes=notes,
     )  # fmt: skip
@@ -75,8 +77,8 @@ def _asking(request: Request, settings: Settings, walk: Walk) -> dict[str, str]:
     looked_at = {template_of(known.removesuffix("/")) for known in walk.plans}
     for prefix, run in walk.plans.items():
         rule = "" if run.options.waivers else "a plan that no person wrote"
-        place = Path(run.facts.workspace)
-        for each in asking_in(run.plan, place, tools, settings, approve_all=request.flags.yes, unwaived=rule):
+        place, plan = Path(run.facts.workspace), run.plan.model_copy(update={"rollback": True})  # to look at undos
+        for each in asking_in(plan, place, tools, settings, approve_all=request.flags.yes, unwaived=rule):
             name = f"{prefix}{each.step_id}"
             is_looked_at = each.code == "PLAN" and template_of(name) in looked_at
             if each.first_run and not is_looked_at:  # its own steps say so
@@ -84,13 +86,33 @@ def _asking(request: Request, settings: Settings, walk: Walk) -> dict[str, str]:
     return found
 
 
-def _complete(step: ForeseenStep, asking: dict[str, str], earlier: Earlier) -> ForeseenStep:
+def _undos(walk: Walk, asking: Mapping[str, str]) -> Iterator[ForeseenUndo]:
+    """What would undo the steps of the plan and of those below it."""
+    for prefix, run in walk.plans.items():
+        for path, step in scopes.walk(run.plan):
+            if step.undo is not None:
+                name = template_of(f"{prefix}{path}")
+                asks = asking.get(f"{name}.{scopes.UNDO}", "")
+                yield ForeseenUndo(step_id=name, tool=step.undo.tool or "", asks=asks)
+
+
+def _complete(step: ForeseenStep, asking: dict[str, str], earlier: Earlier, walk: Walk) -> ForeseenStep:
     """The step with why it asks, and how long it takes."""
     if step.outlook not in ("run", "depends"):
         return step
     seconds = step.seconds if step.seconds is not None else earlier.seconds(step.step_id, step.tool)
-    asks = asking.get(template_of(step.step_id), "")
+    asks = asking.get(template_of(step.step_id), "") if step.tool else _asks_inside(step, asking, walk)
     return step.model_copy(update={"asks": asks, "seconds": seconds if step.tool else None})
+
+
+def _asks_inside(step: ForeseenStep, asking: Mapping[str, str], walk: Walk) -> str:
+    """Why what is inside a block or loop asks that was not gone through; what was says so itself."""
+    if step.outlook != "depends" or step.step_id in walk.within.values():
+        return ""
+    name, parts = template_of(step.step_id), f".{scopes.UNDO}."
+    inside = [each for each in asking if each == name or each.startswith(f"{name}.")]
+    found = [each for each in inside if parts not in f"{each}."]
+    return "; ".join(f"{each}: {asking[each]}" for each in found)
 
 
 def _middle(found: list[_Number]) -> _Number:

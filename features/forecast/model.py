@@ -39,10 +39,20 @@ class ForeseenStep(View):
     depends_on: list[str] = Field(default_factory=list, description="Steps that decide what becomes of it.")
     items: int | None = Field(default=None, description="Of a loop: how many items it has.")
     rounds: int | None = Field(default=None, description="Of a repetition: how many rounds it has at most.")
-    asks: str = Field(default="", description="Why it would wait for a person; empty: it would not.")
+    asks: str = Field(
+        default="", description="Why it, or each item of a loop not known yet, would wait for a person; empty: no wait."
+    )
     taken_from: str = Field(default="", description="PLAN/STEP whose result it would have.")
     change: ForeseenChange | None = None
     seconds: float | None = Field(default=None, description="Median of earlier runs; null: none is known.")
+
+
+class ForeseenUndo(View):
+    """What would undo a step, of all its items alike."""
+
+    step_id: str = Field(description="The step, without items.")
+    tool: str = Field(default="", description="Empty: steps.")
+    asks: str = Field(default="", description="Why it would wait for a person; empty: it would not.")
 
 
 class Forecast(View):
@@ -52,6 +62,8 @@ class Forecast(View):
     workspace: str
     steps: list[ForeseenStep]
     more: int = Field(default=0, description="Further steps that were not looked at.")
+    rollback: bool = Field(default=False, description="Whether the plan undoes its steps by itself if one fails.")
+    undos: list[ForeseenUndo] = Field(default_factory=list, description="In the order of their steps.")
     seconds: float | None = Field(default=None, description="How long it would take; null: no step's time is known.")
     untimed: int = Field(default=0, description="Steps that would run and whose time is not known.")
     tokens: int | None = Field(default=None, description="Median of the tokens that earlier runs used.")

@@ -44,15 +44,28 @@ def outlook_of(step: ForeseenStep) -> str:
 
 
 def counted(found: Forecast) -> str:
-    """How many steps run, are taken from earlier runs, ..."""
+    """How many steps run, are taken from earlier runs, ...: calls, and what is not known of a block or loop."""
     counts = Counter(step.outlook for step in found.steps if step.tool or step.outlook != "run")
-    told = (f"{number} {(_ONE if number == 1 else _MANY)[name]}" for name, number in counts.items())
-    return ", ".join(told) or "No step would run."
+    told = ", ".join(f"{number} {(_ONE if number == 1 else _MANY)[name]}" for name, number in counts.items())
+    each = " (each item of a loop counts)" if any(step.items is not None for step in found.steps) else ""
+    return f"{told}{each}" if told else "No step would run."
 
 
-def asking(found: Forecast) -> int:
-    """How many steps would wait for a person."""
-    return sum(bool(step.asks) for step in found.steps)
+def asking(found: Forecast) -> str:
+    """How many steps would wait for a person, by the same count; empty: none."""
+    number = sum(bool(step.asks and step.tool) for step in found.steps)
+    loops = [step.step_id for step in found.steps if step.asks and not step.tool]
+    named = ", ".join(loops[:NAMED]) + (" ..." if len(loops) > NAMED else "")
+    if not number:
+        return f"each item of {named} would wait for a person" if loops else ""
+    return f"{number} would wait for a person" + (f"; so would each item of {named}" if loops else "")
+
+
+def undoing(found: Forecast) -> str:
+    """When the undos would run; empty: there are none."""
+    if not found.undos:
+        return ""
+    return "If a step fails, these undo what completed:" if found.rollback else "`plan undo` would undo what completed:"
 
 
 def needed(found: Forecast) -> str:

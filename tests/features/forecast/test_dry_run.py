@@ -142,3 +142,28 @@ async def test_the_dry_run_of_a_plan_with_child_plans_comes_true(
     view = (await plan(environ, "show", f"{run}-sub", "--json")).json
     taken = {each["id"]: bool((each["result"].get("cache") or {}).get("takenFrom")) for each in view["steps"]}
     assert taken == {"read": True, "other": False}
+
+
+async def test_the_items_of_loops_are_counted_and_the_undos_are_listed_with_what_they_ask(
+    environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
+) -> None:
+    for name in "ab":
+        (workspace / f"{name}.txt").write_text("one\n")
+    gone = {"tool": "delete_file", "args": {"path": "{{item}}"}}
+    steps: list[dict[str, Any]] = [
+        {**gone, "id": "gone", "forEach": ["a.txt", "b.txt"], "undo": {"tool": "delete_file", "args": {"path": "x"}}},
+        {"id": "files", "tool": "list_directory", "args": {"path": "."}},
+        {"id": "each", "forEach": {"items": "files.entries"}, "steps": [{**gone, "id": "later"}]},
+        {"id": "put", "tool": "write_file", "args": {"path": "new/put.txt", "content": "x"}, "undo": {"steps": [READ]}},
+    ]
+    file = written(tmp_path / "plan.json", {"title": "loops", "rollback": True, "steps": steps})
+    shown = await plan(environ, "run", file, "--dry-run")
+    assert shown.code == 0, shown.err
+    rows = [row.strip() for row in shown.out.splitlines()]
+    assert "4 steps run, 1 depends on what others find (each item of a loop counts)" in rows
+    assert "2 would wait for a person; so would each item of each" in rows
+    at = rows.index("If a step fails, these undo what completed:")
+    assert rows[at + 1] == "gone  delete_file"
+    assert rows[at + 2].startswith("asks: delete_file asks by default")
+    assert rows[at + 3] == "put  steps"
+    assert rows[rows.index("? each  depends on files") + 1].startswith("asks: each.later: delete_file asks by default")
