@@ -21,7 +21,7 @@ from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.activities.lifecycle.compare_files import FileComparer
 from plansurvive.activities.lifecycle.list_items import ItemLister
-from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
+from plansurvive.activities.lifecycle.plan_outputs import PlanOutputs
 from plansurvive.activities.lifecycle.record_end import EndRecorder, SummaryWriter
 from plansurvive.activities.lifecycle.snapshot_workspace import SnapshotTaker
 from plansurvive.activities.llm.model import LanguageModel
@@ -56,7 +56,6 @@ def offered(
     llm = LanguageModel(
         settings.openai_base_url, settings.openai_api_key, settings.model, settings.llm_timeout, features.masked
     )
-    plans = ChildPlanLoader(values, settings.state_dir, site, features.library)
     return [
         *(tool_activity(tool, values, effects, site) for tool in tools.values() if not tool.spec.durable),
         *([_any_of(more, lambda tool: tool_activity(tool, values, effects, site))] if more else []),
@@ -75,8 +74,7 @@ def offered(
         EndRecorder(summaries, values).record_end,
         summaries.write_summary,
         FileComparer(site).compare_files,
-        plans.load_plan,
-        plans.plan_outputs,
+        PlanOutputs(values).plan_outputs,
         *features.activities,
     ]
 

@@ -36,7 +36,6 @@ OF_CORE = (
     "inputs",
     "compare_files",
     "list_items",
-    "load_plan",
     "plan_outputs",
 )
 """Activities of the core that are not tools, and keywords of plans."""

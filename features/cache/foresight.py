@@ -21,7 +21,7 @@ from plansurvive.plans.run import Run
 
 
 @dataclass
-class ForeseenResults:
+class ForeseenResults(Foresight):
     """What is kept on this machine, for the calls of one forecast."""
 
     site: Site

@@ -1,10 +1,11 @@
 """Steps that are child workflows: plans, and what they and agents have in common. Starts, stops and resumes them.
 
-steps: what a plan does with them. handles: what both kinds need. requests: answers whether they may send LLM requests.
-reporter: what a child plan tells its parent. place: the files that all of them share. What a plan knows of its
-children, and what views show of them, is of the core (`plans.children`).
+steps: what a plan does with them. handles: what both kinds need. load_plan, load_undo: activities that read what they
+start. requests: answers whether they may send LLM requests. reporter: what a child plan tells its parent. place: the
+files that all of them share. What a plan knows of its children, and what views show of them, is of the core
+(`plans.children`).
 """
 
 REACHES_OUT = False
-ACTIVITIES = ("load_undo",)
+ACTIVITIES = ("load_plan", "load_undo")
 COMMANDS: dict[str, tuple[str, str]] = {}

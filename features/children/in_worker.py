@@ -1,10 +1,13 @@
-"""The activity `load_undo`, with the worker's client."""
+"""The activities `load_plan` and `load_undo`, with the rules of the worker and its client."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.feature import InWorker
+from plansurvive.activities.workspace.allowed import WorkspaceRules
+from plansurvive.features.children.load_plan import PlanLoader
 from plansurvive.features.children.load_undo import UndoLoader
 
 
@@ -14,8 +17,10 @@ class Worker(InWorker):
     feature = "children"
 
     def activities(self) -> Sequence[Callable[..., object]]:
-        """`load_undo`."""
-        return (UndoLoader(self.client).load_undo,)
+        """`load_plan` and `load_undo`."""
+        site = ToolEnvironment(rules=WorkspaceRules.of(self.settings))
+        plans = PlanLoader(self.settings.state_dir, site, self.others.library)
+        return plans.load_plan, UndoLoader(self.client).load_undo
 
 
 IN_WORKER = Worker

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plansurvive.activities.attempt.environment import ToolEnvironment, sandbox_of
-from plansurvive.activities.lifecycle.load_plan import ChildPlanLoader
+from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
-from plansurvive.client.feature import library
 from plansurvive.features.forecast.model import ForeseenChange, Taken
 from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.children.orders import Source
-from plansurvive.plans.children.state import LoadedPlan, LoadRequest
+from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card
@@ -41,9 +40,9 @@ class Machine:
     """Files as steps before would leave them; None: deleted."""
 
     def __post_init__(self) -> None:
-        self._values = ValueStore(storage(self.settings), self.settings.inline_bytes)
+        values = ValueStore(storage(self.settings), self.settings.inline_bytes)
         tools, sandbox = load_tools(self.settings.tools), sandbox_of(self.settings)
-        site = Site(self.settings, self.workspace, tools, self._values, Effects.of(self.settings), sandbox)
+        site = Site(self.settings, self.workspace, tools, values, Effects.of(self.settings), sandbox)
         self._foresight = [side.foresight(site) for side in sides("foresight")]
 
     def earlier(self, run: Run, step_id: str, step: Step, args: Mapping[str, Any]) -> Taken | str:
@@ -75,8 +74,10 @@ class Machine:
 
     def load(self, workspace: str, source: Source) -> LoadedPlan:
         """The content of a plan file or a template, read by the rules of the worker. Raises PlanError."""
-        loader = ChildPlanLoader(self._values, self.settings.state_dir, ToolEnvironment(), library())
-        return loader.loaded(LoadRequest(workspace=workspace, **{source.kind: source.value}))
+        for each in self._foresight:
+            if (found := each.loaded(workspace, source)) is not None:
+                return found
+        raise PlanError("no feature of this program loads child plans", "FEATURE_MISSING")
 
     def at(self, workspace: str) -> Machine:
         """The same for a child plan that works in another directory."""

@@ -1,4 +1,4 @@
-"""The activities of child plans: `load_plan` reads a plan file or a template, `plan_outputs` makes a plan's value.
+"""The activity `load_plan`: reads the plan file or the template that a step names.
 
 A file is reached through the workspace alone, by the rules of read_file, and parsed as strictly as the command line
 does. What is loaded is recorded in the plan's history with its hash: a later change of the file changes nothing.
@@ -9,38 +9,29 @@ Rejected: sending all files with the plan.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
-from plansurvive.activities.attempt.stored_arguments import whole_value
-from plansurvive.activities.values.results import keep
 from plansurvive.activities.workspace.contents import read_head
-from plansurvive.plans.children.outputs import evaluated
-from plansurvive.plans.children.state import LoadedPlan, LoadRequest, OutputsRequest
+from plansurvive.plans.children.state import LoadedPlan, LoadRequest
 from plansurvive.plans.definition.parsing import Unreadable
 from plansurvive.plans.errors import InvalidPlan, PlanError, ToolError
-from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
-from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.plan_files.text import data_of, text_of
-from plansurvive.runtime.value_store import ValueStore
 
 MAX_BYTES = 512 * 1024
 """Longest plan file that runs as a step: its content is in the parent's history."""
 
 
 @dataclass(frozen=True)
-class ChildPlanLoader:
-    """The activities, with the rules and the storage of this worker."""
+class PlanLoader:
+    """The activity, with the rules of this worker."""
 
-    values: ValueStore
     state_dir: Path | None = None
     """Where the templates of the user are."""
     site: ToolEnvironment = field(default_factory=ToolEnvironment)
@@ -75,23 +66,6 @@ class ChildPlanLoader:
             content = read_head(place, MAX_BYTES + 1)
             _check_size(path, place.status.st_size if place.status else len(content))
         return content
-
-    @activity.defn(name="plan_outputs")
-    async def plan_outputs(self, request: OutputsRequest) -> dict[str, Any]:
-        """`{value}` of a plan, or `{large}` if it is stored outside history. Raises ApplicationError BAD_OUTPUT."""
-        try:
-            names = list(request.large)
-            stored = await asyncio.gather(*(self.values.get(request.large[name]) for name in names))
-            whole = {**request.values, **dict(zip(names, stored, strict=True))}
-            for name, composed in request.composed.items():
-                whole[name] = await whole_value(composed, self.values)
-            budget = Budget(UNITS_IN_ACTIVITY, MAX_CHARACTERS_IN_ACTIVITY)
-            value = await asyncio.to_thread(evaluated, request, whole, budget)
-            kept = await keep(value, self.values)
-        except PlanError as error:
-            retried = isinstance(error, ToolError) and error.retryable
-            raise ApplicationError(error.message[:4_000], type=error.code, non_retryable=not retried) from None
-        return {"large": kept.model_dump(mode="json")} if isinstance(kept, LargeValue) else {"value": kept}
 
 
 def _check_size(name: str, size: int) -> None:
