@@ -6,7 +6,7 @@ Paths are relative to the default workspace. Those of a step whose queue has its
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -17,9 +17,12 @@ from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp, note_paths
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.step_call import upcoming
 
 MAX_STAMPS = 2_000
 """Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""
+MAX_READ = 5_000
+"""Files of which a new run knows who read them."""
 MAX_WARNINGS = 20
 """Maximum number of warnings recorded per call."""
 
@@ -74,6 +77,22 @@ def changed(run: Run, paths: list[str], by: str, now: datetime) -> None:
     if stale:
         more = f" and {len(stale) - 10} more" if len(stale) > 10 else ""
         run.note(LogKind.FILES_CHANGED, f"changed by {by or 'others'}: {', '.join(stale[:10])}{more}", now)
+
+
+def readers(run: Run, names: Iterable[str]) -> dict[str, list[str]]:
+    """By path of a tracked file, which of these steps read it with a tool that changes nothing.
+
+    Computed from their arguments: which step read a file is not recorded with its stamp.
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        step, spec = run.step_of(name), run.facts.tools.get(run.outline.step(name).tool)
+        if step is None or spec is None or spec.effect != "pure" or spec.reads != "reported":
+            continue
+        for path in dict.fromkeys(_paths(run, step, Filled(upcoming(run, step).call.args, []))):
+            if (full := _scope(run, step) + path) in run.files.stamps and len(found) < MAX_READ:
+                found.setdefault(full, []).append(name)
+    return found
 
 
 def clear(run: Run, text: str, now: datetime) -> None:

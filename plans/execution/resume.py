@@ -20,6 +20,7 @@ from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import RULE
+from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
@@ -175,6 +176,9 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
         state.args, given = run.steps[name].args if name in new.decisions else None, run.steps[name].answer
         state.answer = given if given is not None and not given.used else None
         (new.steps if name in new.steps else new.kept.steps)[name] = state
+    after = {**new.kept.steps, **new.steps}
+    done = (name for name, state in after.items() if state.status is Status.COMPLETED and not state.closes)
+    new.kept.readers = readers(run, done)
     new.note(LogKind.RESUMES, sentence, now)
     return new
 

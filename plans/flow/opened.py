@@ -32,12 +32,17 @@ class Opened(State):
 
 
 class Kept(State):
-    """What an earlier run left of the steps inside containers, until they begin in this one."""
+    """What an earlier run left: of the steps inside containers until they begin in this one, and who read files."""
 
     steps: dict[str, StepState] = Field(default_factory=dict, description="By id.")
     opened: dict[str, Opened] = Field(default_factory=dict, description="Of the containers among them that are done.")
     items: dict[str, str] = Field(default_factory=dict, description="By id of an instance, the hash of its item.")
     stale: list[str] = Field(default_factory=list, description="Instances whose item is another one now.")
+    readers: dict[str, list[str]] = Field(
+        default_factory=dict,
+        description="By path, the completed steps that read that file, wherever they are. Once a worker has compared"
+        " the files, only of those that have changed since.",
+    )
 
 
 class ListItems(Value):

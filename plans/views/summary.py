@@ -72,6 +72,13 @@ class AskedStep(Value):
     since: datetime | None = Field(default=None, description="Since when, as far as known.")
 
 
+class Outdated(Value):
+    """A step that keeps what it read from a file which has changed since, as found when the run was resumed."""
+
+    step_id: str
+    path: str
+
+
 class Summary(View):
     """The outcome of a plan in numbers, or its state so far."""
 
@@ -98,6 +105,10 @@ class Summary(View):
     )
     problems: int = Field(default=0, description="Problems that keep a draft from starting; omitted if there are none.")
     blocked: list[Reason] = Field(default_factory=list)
+    outdated: list[Outdated] = Field(
+        default_factory=list,
+        description="Steps kept from an earlier run that read files changed since; omitted if none.",
+    )
     inside: dict[str, InsideView] = Field(
         default_factory=dict, description="What is inside blocks and loops, by step; omitted if there are none."
     )
@@ -112,7 +123,11 @@ class Summary(View):
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        empty = [name for name in ("undone", "closing", "asks", "problems", "deadline") if not getattr(self, name)]
+        empty = [
+            name
+            for name in ("undone", "closing", "asks", "problems", "deadline", "outdated")
+            if not getattr(self, name)
+        ]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
         return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
@@ -143,6 +158,7 @@ def summary_of(run: Run) -> Summary:
         asks=list(islice(_asks(run), 100)),
         problems=len(run.problems),
         blocked=[_reason(step, state) for step, state in _those(run, Status.BLOCKED)][:100],
+        outdated=list(islice(_outdated(run), 100)),
         inside={step.id: InsideView(**inside) for step in run.plan.steps if (inside := census.inside(step.id))},
         undone=_undone(run)[:100],
         closing=[
@@ -176,6 +192,10 @@ def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
             inner = (run.steps[child] for child in census.children(name))
             if run.steps[name].is_denied and not any(each.is_denied for each in inner):
                 yield (run.outline.step(name) if name != step.id else step), run.steps[name]
+
+
+def _outdated(run: Run) -> Iterator[Outdated]:
+    return (Outdated(step_id=name, path=path) for path, names in run.kept.readers.items() for name in names)
 
 
 def _undone(run: Run) -> list[UndoneStep]:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.client import resume
+from plansurvive.client import resume, runs
 from plansurvive.client.ids import plan_id
 from plansurvive.client.resume import Links
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.views.progress.next_actions import next_actions
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.nightly import sampled
 from tests.waiting import until
@@ -207,6 +208,38 @@ async def test_files_that_changed_in_between_are_told(plans: Plans) -> None:
         "file 'one.txt' was changed since the earlier run saw it",
         "file 'two.txt' was deleted since the earlier run saw it",
     ]
+
+
+@pytest.mark.crosses_runs
+async def test_a_kept_step_that_read_a_file_which_has_changed_is_named_with_the_way_to_read_it_again(
+    plans: Plans,
+) -> None:
+    for name in "ab":
+        (plans.workspace / f"{name}.txt").write_text(f"good {name}")
+    read = {"id": "read", "tool": "read_file", "args": {"path": "{{item}}.txt"}}
+    steps: list[dict[str, Any]] = [
+        {"id": "each", "forEach": {"items": ["a", "b"], "key": "@"}, "steps": [read]},
+        {"id": "put", "tool": "write_file", "args": {"path": "put.txt", "content": "1"}},
+        work("stop", "each", "put", args=WAITS),
+        work("more", "stop"),
+    ]
+    plan = await plans.start(steps)
+    await plan.until_status("stop", "running")
+    await _interrupted(plans, plan)
+    for name in ("b", "put"):
+        (plans.workspace / f"{name}.txt").write_text("something else")
+    resumed = await _go_on(plans, plan)
+    view = await resumed.ended()
+    told = [entry["text"] for entry in view["log"] if entry["kind"] == "changed"]
+    again = f"plan rerun {plan_id(resumed.id)} --from 'each[b].read'"
+    assert told[-1] == (
+        f"step 'each[b].read' keeps what it read from 'b.txt'; to read it again, once this run has ended: {again}"
+    )
+    summary = await runs.summary(plans.client, plan_id(resumed.id))
+    assert [(each.step_id, each.path) for each in summary.outdated] == [("each[b].read", "b.txt")]
+    assert next_actions(summary)[0].command == again
+    rerun = await runs.rerun(plans.client, plan_id(resumed.id), start_at="each[b].read")
+    assert (await runs.wait(plans.client, rerun.plan_id)).outdated == []
 
 
 async def test_a_plan_that_runs_is_not_resumed(plans: Plans) -> None:

@@ -96,11 +96,17 @@ def _decision(plan: str, step: str, kind: str) -> NextAction:
 
 def _ended(summary: Summary, name: str) -> list[NextAction]:
     """What may be done about a plan that has ended."""
+    found = [
+        NextAction(
+            f"plan rerun {name} --from {quoted(each.step_id)}",
+            f"reads '{line(each.path)}' again, which changed after '{line(each.step_id)}' had read it",
+        )
+        for each in summary.outdated[:LISTED]
+    ]
     if summary.status is PlanStatus.COMPLETED:
-        return []
+        return found
     is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
     first = next(iter(summary.failed), None)
-    found = []
     if first is not None and not is_agent:
         what = "shows the attempts of the failed step and what they wrote"
         found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))

@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.progress.next_actions import next_actions
-from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Summary, summary_of
+from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated, Summary, summary_of
 from tests.plans.building import NOW, begun, failed, later, step
 
 FAILED = [Failure(step_id="build", code="TOOL_FAILED", error="exit code 1")]
@@ -31,6 +31,14 @@ TABLE: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["plan review p", 'plan regenerate p "FEEDBACK"'],
     ),
     "refused by its workers": ({"status": "failed", "problems": 1}, ["plan resume p"]),
+    "a file has changed that a kept step read": (
+        {"status": "partial", "failed": FAILED, "outdated": [Outdated(step_id="each[b].read", path="b.txt")]},
+        ["plan rerun p --from 'each[b].read'", LOGS, RESUME, "plan rerun p --from build"],
+    ),
+    "it completed with what a kept step read before": (
+        {"status": "completed", "outdated": [Outdated(step_id="read", path="b.txt")]},
+        ["plan rerun p --from read"],
+    ),
     "in review": ({"status": "review"}, ["plan review p", "plan begin p"]),
     "nothing is asked": ({"status": "running"}, []),
     "paused": ({"status": "paused"}, ["plan unpause p"]),
