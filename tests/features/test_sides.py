@@ -14,10 +14,12 @@ import pytest
 
 from plansurvive import features
 from plansurvive.activities.feature import InProcess, InWorker
+from plansurvive.activities.llm.composing import Composer
 from plansurvive.client import apps
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.feature import Rules
+from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.runtime.feature_settings import FeatureSettings
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.unused import Records, Unused
@@ -65,6 +67,14 @@ def workflow_types(given: Any, _: str) -> bool:
     return isinstance(given, tuple) and all(hasattr(each, "__temporal_workflow_definition") for each in given)
 
 
+def answer_kinds(given: Any, _: str) -> bool:
+    return isinstance(given, tuple) and all(isinstance(each, AnswerKind) for each in given)
+
+
+def composer(given: Any, feature: str) -> bool:
+    return given is None or (isinstance(given, Composer) and given.feature == feature)
+
+
 SIDES: dict[str, dict[str, Check]] = {
     "rules": {"RULES": lambda given, feature: isinstance(given, Rules) and given.name == feature},
     "language": {"LANGUAGE": a(Language)},
@@ -74,6 +84,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "check": {"problems": function("plan", settings="settings")},
     "tool_specs": {"described": function("settings")},
     "in_worker": {"IN_WORKER": subclass(InWorker)},
+    "in_requests": {"ANSWERS": answer_kinds, "COMPOSER": composer},
     "in_process": {"IN_PROCESS": subclass(InProcess)},
     "connection": {"interceptors": function("settings"), "variables": function("settings", "environ")},
     "sealing": {"sealing": function("settings")},
