@@ -19,6 +19,7 @@ prints. A `say` callback receives sentences for the user, for example that the s
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
@@ -273,15 +274,11 @@ async def _stored(client: Client, plan: str, since: int, say: Callable[[str], No
     async for _ in changes(client, plan, say):
         more = True
         while more:
-            found = await _events(client, plan, since, say)
+            found = await patiently(client, plan, say, partial(events, client, plan, since))
             for each in found:
                 since = each.seq
                 yield each
             more = len(found) == AT_ONCE
-
-
-async def _events(client: Client, plan: str, since: int, say: Callable[[str], None]) -> list[EventView]:
-    return await patiently(client, plan, say, lambda: events(client, plan, since))
 
 
 async def _located(client: Client, plan: str, choice: Choice) -> tuple[str, Choice]:

@@ -81,22 +81,21 @@ async def _accepted(
     client: Client, plan: str, name: str, message: dict[str, Any], patience: float
 ) -> WorkflowUpdateHandle[Any]:
     """The update, once a worker has accepted it. Raises NoWorker, and PlanError if the server takes no more of them."""
-    until, turn = time.monotonic() + patience, _turn(workflow_id(plan))
+    # 1. This process sends a few at a time. A semaphore is kept as long as somebody sends or waits to send.
+    until = time.monotonic() + patience
+    turns = _TURNS.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
+    turn = turns.setdefault(workflow_id(plan), asyncio.Semaphore(AT_ONCE))
     try:
         async with asyncio.timeout(patience):
             await turn.acquire()
     except TimeoutError:
-        raise await _unsent(client, plan, patience) from None
+        why = await _unserved(client, plan, None) or await unanswered(client, plan, patience)
+        raise (_not_sent(plan_id(plan), why) if isinstance(why, NoWorker) else why) from None
+    # 2. Its turn: send it, and again where the server drops or refuses it.
     try:
         return await _sent(client, plan, name, message, max(until - time.monotonic(), 0.1), patience)
     finally:
         turn.release()
-
-
-def _turn(workflow: str) -> asyncio.Semaphore:
-    """Of this process: those who send updates to the workflow. Kept as long as somebody sends or waits to send."""
-    turns = _TURNS.setdefault(asyncio.get_running_loop(), WeakValueDictionary())
-    return turns.setdefault(workflow, asyncio.Semaphore(AT_ONCE))
 
 
 async def _sent(
@@ -175,12 +174,6 @@ async def _fate(client: Client, plan: str, update_id: str, why: PlanError) -> Pl
     fate = "The message was sent and takes effect when a worker serves the plan"
     unless = f"unless the Temporal server drops it before, as it does when it restarts; check then: plan show {name}"
     return NoWorker(f"{why.message}. {fate}, {unless}", why.code)
-
-
-async def _unsent(client: Client, plan: str, patience: float) -> PlanError:
-    """Why it never was its turn."""
-    why = await _unserved(client, plan, None) or await unanswered(client, plan, patience)
-    return _not_sent(plan_id(plan), why) if isinstance(why, NoWorker) else why
 
 
 def _not_sent(plan: str, why: NoWorker) -> PlanError:

@@ -54,18 +54,14 @@ class PlanLoader:
             _check_size(found.label, len(found.text.encode()))
             return LoadedPlan(source=found.label, sha256=found.hash, data=found.data)
         path = request.file or ""
-        content = self._content(request, path)
+        with self.site.workspace(request.workspace, request.directory, request.plan_id).file(path) as place:
+            content = read_head(place, MAX_BYTES + 1)
+            _check_size(path, place.status.st_size if place.status else len(content))
         try:
             data = data_of(path, text_of(content))
         except Unreadable as error:
             raise InvalidPlan([error.problem]) from None
         return LoadedPlan(source=path, sha256=hashlib.sha256(content).hexdigest(), data=data)
-
-    def _content(self, request: LoadRequest, path: str) -> bytes:
-        with self.site.workspace(request.workspace, request.directory, request.plan_id).file(path) as place:
-            content = read_head(place, MAX_BYTES + 1)
-            _check_size(path, place.status.st_size if place.status else len(content))
-        return content
 
 
 def _check_size(name: str, size: int) -> None:

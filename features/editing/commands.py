@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
@@ -114,16 +115,10 @@ def _set(text: str) -> SetField:
     is_step = rest.split(".")[0].split("[")[0] in STEP_FIELDS or first.split(".")[0].split("[")[0] not in PLAN_FIELDS
     if is_step and not rest:
         raise PlanError(f"--set {text!r} does not name a field; write {first}.args.NAME=VALUE", "BAD_USAGE")
+    found: Any = value
+    with suppress(ValueError):
+        found = json.loads(value)
     try:
-        return SetField(
-            op="set", step_id=first if is_step else None, path=rest if is_step else place, value=_value(value)
-        )
+        return SetField(op="set", step_id=first if is_step else None, path=rest if is_step else place, value=found)
     except ValueError:
         raise PlanError(f"--set {text!r}: {first!r} is not a valid step id", "BAD_USAGE") from None
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

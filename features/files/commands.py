@@ -10,7 +10,7 @@ import typer
 from plansurvive.client.cli import output, session
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.options import AsJson, Id, OfStep
-from plansurvive.features.files.model import ChangesReport, Restore
+from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.undoing import Undoing
 from plansurvive.features.files.verbs import Undone, file_changes
 from plansurvive.plans.files.changes import CallChanges, FileChange, one_of
@@ -89,8 +89,9 @@ def _show(undone: Undone) -> None:
         output.say(f"Not every step could be undone; files are as they were. See: plan show {undone.undo_plan}")
         return
     restored = [each for each in report.restored if each.expected != each.target]
+    restores, deletes = ("would restore", "would delete") if report.dry_run else ("restored", "deleted")
     for each in restored:
-        output.show(f"  {_action(each, report.dry_run)} {line(each.path)}")
+        output.show(f"  {restores if each.target else deletes} {line(each.path)}")
     for refusal in report.refused:
         rows = [f"  {refusal.code} {line(refusal.path)} (step {line(refusal.step_id)}): {line(refusal.reason)}"]
         output.show("\n".join([*rows, *(f"      {safe(row)}" for row in refusal.diff.splitlines())]))
@@ -108,9 +109,3 @@ def _sentence(report: ChangesReport, restored: int) -> str:
     if report.dry_run:
         return "Dry run: nothing was undone."
     return f"{restored} undone, {len(report.refused)} left unchanged." if report.refused else f"{restored} undone."
-
-
-def _action(each: Restore, dry_run: bool) -> str:
-    if not each.target:
-        return "would delete" if dry_run else "deleted"
-    return "would restore" if dry_run else "restored"

@@ -79,8 +79,12 @@ class FileChanges:
             return ChangesReport(calls=self._shown(chosen, request.diffs))
         contents, places = self.effects.preimages, self._workspaces(calls)
         moved = {path for path, place in places.items() if _is_moved(place)}
-        refused = [_of_moved(call, change) for call in calls if call.workspace in moved for change in call.changes
-                   if is_of(call.step_id, request.step_id) and call.undone is None]  # fmt: skip
+        why = "{} is another directory than the plan changed; put that one back, and undo again"
+        refused = [
+            Refusal(path=each.path, step_id=call.step_id, code="WORKSPACE_MOVED", reason=why.format(call.workspace))
+            for call in calls if call.workspace in moved and is_of(call.step_id, request.step_id)
+            for each in call.changes if call.undone is None
+        ]  # fmt: skip
         present = [call for call in calls if call.workspace not in moved]
         restored, others = decide_undo(present, request.step_id, _now, lambda state: contents.get(state) is not None)
         refused += [self._explained(refusal, calls) for refusal in others]
@@ -107,15 +111,13 @@ class FileChanges:
         found: list[CallChanges] = []
         for plan_id, prefix in (request.plans or {request.plan_id: ""}).items():
             undone = self.journal.undone(plan_id)
-            for call in [*self._effects(plan_id), *self.journal.of_plan(plan_id)]:
+            workflow_id = plan_id if plan_id.startswith(AGENT_PREFIX) else f"plan-{plan_id}"
+            effects = self.effects.log.of_workflow(workflow_id) if self.effects.log.path.exists() else []
+            changed = [_of_effect(effect, time, plan_id) for effect, time in effects]
+            for call in [*changed, *self.journal.of_plan(plan_id)]:
                 known = {"step_id": prefix + call.step_id, "undone": undone.get(call.key)}
                 found.append(call.model_copy(update=known))
         return list(_linked(sorted(found, key=lambda call: call.time)))
-
-    def _effects(self, plan_id: str) -> list[CallChanges]:
-        workflow_id = plan_id if plan_id.startswith(AGENT_PREFIX) else f"plan-{plan_id}"
-        found = self.effects.log.of_workflow(workflow_id) if self.effects.log.path.exists() else []
-        return [_of_effect(effect, time, plan_id) for effect, time in found]
 
     def _restore(
         self, restored: list[Restore], calls: list[CallChanges], places: Mapping[str, Workspace]
@@ -255,11 +257,6 @@ def _is_moved(workspace: Workspace) -> bool:
         return error.code == MOVED
     except OSError:
         return False
-
-
-def _of_moved(call: CallChanges, change: FileChange) -> Refusal:
-    reason = f"{call.workspace} is another directory than the plan changed; put that one back, and undo again"
-    return Refusal(path=change.path, step_id=call.step_id, code="WORKSPACE_MOVED", reason=reason)
 
 
 def _failure(each: Restore, error: ToolError | OSError, calls: list[CallChanges]) -> Refusal:

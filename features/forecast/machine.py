@@ -13,7 +13,7 @@ from typing import Any
 from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
-from plansurvive.client.decide.call_diff import CHANGING, CallDiff, call_diff, changed_text, diff_of
+from plansurvive.client.decide.call_diff import CHANGING, call_diff, changed_text, diff_of
 from plansurvive.features.forecast.model import ForeseenChange, Taken
 from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.children.orders import Source
@@ -70,7 +70,7 @@ class Machine:
             return None
         if found.kind in ("created", "changed", "deleted", "same"):
             self._texts[name] = changed_text(item, self._text(name))
-        return _change(found)
+        return ForeseenChange(path=found.path, kind=found.kind, note=found.note, rows=found.rows)
 
     def load(self, workspace: str, source: Source) -> LoadedPlan:
         """The content of a plan file or a template, read by the rules of the worker. Raises PlanError."""
@@ -90,7 +90,3 @@ class Machine:
             return (Path(self.workspace) / name).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
             return None
-
-
-def _change(found: CallDiff) -> ForeseenChange:
-    return ForeseenChange(path=found.path, kind=found.kind, note=found.note, rows=found.rows)

@@ -78,11 +78,12 @@ def regenerate_prompt(
         "Revise the plan as the FEEDBACK asks. Keep everything it does not affect, and keep the ids of unchanged steps."
         " Answer with the complete revised plan: one JSON object in the output format, nothing else."
     )
+    rows = [f"- {name}: {status}" for name, status in (begun or {}).items()]
     parts = [
         *_asked(request, workspace),
         _templates_section(templates),
         section("CURRENT PLAN", data("The current plan:", _plan_text(plan.steps), PLAN_CHARACTERS)),
-        section("STEPS THAT HAVE BEGUN", _begun_text(begun)) if begun else "",
+        section("STEPS THAT HAVE BEGUN", "\n".join([_BEGUN, *rows])) if begun else "",
         section("TOOL HISTORY", outcomes_text(history)) if history else "",
         section("FEEDBACK", clean(feedback)),
         section("INSTRUCTIONS", ask),
@@ -103,7 +104,7 @@ def recovery_prompt(
         section(
             "FAILED STEP", data(f"Step failed: {step.description or step.id}", _plan_text([step]), PLAN_CHARACTERS)
         ),
-        section("ITEM OR ROUND", data(_ITEM, _lines(known), ERROR_CHARACTERS)) if known else "",
+        section("ITEM OR ROUND", data(_ITEM, "\n".join(map(json_line, known)), ERROR_CHARACTERS)) if known else "",
         section("ERROR", data("Error:", error, ERROR_CHARACTERS)),
         section("TOOL HISTORY", outcomes_text(history)) if history else "",
         section("REMAINING PLAN", data("Steps not done yet:", _plan_text(rest), PLAN_CHARACTERS)) if rest else "",
@@ -169,15 +170,6 @@ def _templates_section(templates: str) -> str:
 
 def _asked(request: str, workspace: str) -> list[str]:
     return [section("USER REQUEST", clean(request)), section("WORKSPACE", workspace)]
-
-
-def _begun_text(begun: Mapping[str, str]) -> str:
-    rows = [f"- {name}: {status}" for name, status in begun.items()]
-    return "\n".join([_BEGUN, *rows])
-
-
-def _lines(known: Sequence[dict[str, Any]]) -> str:
-    return "\n".join(json_line(values) for values in known)
 
 
 def _plan_text(steps: Iterable[Step]) -> str:

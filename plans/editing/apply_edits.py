@@ -23,7 +23,7 @@ from plansurvive.plans.editing.inner_checks import check_inside
 from plansurvive.plans.editing.inner_edits import is_inner, override_of, siblings
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
-from plansurvive.plans.flow.outline import Node, Outline
+from plansurvive.plans.flow.outline import Outline
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
@@ -56,10 +56,12 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
     """
     check_version(run, message.expect_version)
     check_open(run)
+    # 1. The edits, one after the other: a later one may need what an earlier one made.
     draft = Draft.of(run, recovering)
     for edit in message.edits:
         _APPLY[type(edit)](draft, edit)
     plan = draft.plan(run.plan.version + 1)
+    # 2. What they lead to as a whole. Conditions first: the other checks read them.
     unreadable = condition_problems(plan)
     if unreadable:
         raise InvalidPlan(unreadable)
@@ -70,6 +72,7 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
     if new:
         raise InvalidPlan(new)
     drawn = check_inside(run, plan, overrides, lambda name: name != recovering and has_begun(run, name))
+    # 3. The entry for the change log.
     inner = [line for name, step in overrides.items() for line in step_lines(name, run.outline.step(name), step)]
     ops = [_op(edit)[:MAX_CHARACTERS] for edit in message.edits[:20]]
     marks = [f"{name}: skipped" for name in draft.skipped] + [f"{name}: not skipped" for name in draft.unskipped]
@@ -188,7 +191,8 @@ def _reopen(draft: Draft, name: str) -> None:
     """Undo the skip of a step. Raises Refused if a step that depends on it has begun."""
     run = draft.run
     local = run.outline.inner_name(name) if name in run.outline else name
-    late = next((node.id for node in siblings(run, name) if _uses(run, node, local)), None)
+    users = [node.id for node in siblings(run, name) if local in dependencies(node.step)]
+    late = next((user for user in users if has_begun(run, user)), None)
     if late:
         raise Refused(f"step '{late}', which depends on '{name}', has begun without it", "TOO_LATE")
     if name in draft.skipped:
@@ -206,10 +210,6 @@ def _is_skipped(draft: Draft, name: str) -> bool:
     state = draft.run.steps.get(name)
     was = state is not None and state.status is Status.SKIPPED and name not in draft.unskipped
     return was or name in draft.skipped
-
-
-def _uses(run: Run, node: Node, name: str) -> bool:
-    return has_begun(run, node.id) and name in dependencies(node.step)
 
 
 def _op(edit: Edit) -> str:

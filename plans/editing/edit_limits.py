@@ -15,9 +15,10 @@ def check_version(run: Run, expected: int | None) -> None:
     """Raises Refused STALE_VERSION, listing the changes since, if the plan is not at the expected version."""
     if expected is None or expected == run.plan.version:
         return
-    since = [f"version {each.version}{_by(each.by)}: {'; '.join(each.diff[:5])}" for each in run.revisions]
-    news = [text for each, text in zip(run.revisions, since, strict=True) if each.version > expected]
-    shown = "".join(f"\n- {text}"[:1_000] for text in news[-5:])
+    shown = ""
+    for each in [each for each in run.revisions if each.version > expected][-5:]:
+        by = f" by {each.by}" if each.by else ""
+        shown += f"\n- version {each.version}{by}: {'; '.join(each.diff[:5])}"[:1_000]
     raise Refused(
         f"the plan is at version {run.plan.version}, not {expected}; review the changes and try again{shown}",
         "STALE_VERSION",
@@ -49,7 +50,3 @@ def check_queues(run: Run, new: Plan, overrides: Mapping[str, Step]) -> None:
     for path, step in chain(walk(new), inner):
         if step.queue and step.queue not in known:
             raise UnknownQueue(path, step.queue)
-
-
-def _by(name: str) -> str:
-    return f" by {name}" if name else ""

@@ -26,23 +26,27 @@ def check_inside(
     """
     if not run.opened:
         return None
+    # 1. What has begun keeps its shape, and finds the values that it needs.
     old, new = run.outline, edited_outline(run, plan, overrides)
     begun = ((was, node) for was, node in others(old, new) if was is not None and node.id in run.opened)
     known: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
     for was, node in begun:
         pair = (id(was.source), id(node.source))  # the items of a loop share theirs
         if pair not in known:
-            known[pair] = (_reshaped(was.source, node.source), _new_needs(was.source, node.source))
+            shape, after = _shape(was.source), _shape(node.source)
+            reshaped = [name for name in shape if shape[name] != after[name]]
+            known[pair] = (reshaped, _new_needs(was.source, node.source))
         changed, needs = known[pair]
         named = node.id in overrides or node.parent is None
         if changed and not (named and changed == ["steps" if node.kind == "block" else node.kind]):
             names = ", ".join(f"`{name.rstrip('_')}`" for name in changed)
             raise Refused(f"'{node.id}' has begun, so {names} can no longer be changed", "TOO_LATE")
         _check_values(run, new, node, needs)
+    # 2. The edited blocks, and edited steps that stand alone, mean something; what was wrong before does not count.
     bodies = dict.fromkeys(new.nodes[name].parent or "" for name in overrides if new.nodes[name].needs_siblings)
-    bodies |= dict.fromkeys(
-        name for name in [*overrides, *(step.id for step in plan.steps)] if _is_edited(run, new, name)
-    )
+    blocks = [name for name in [*overrides, *(step.id for step in plan.steps)] if name in run.opened]
+    blocks = [name for name in blocks if new.nodes[name].kind in ("block", "switch")]
+    bodies |= dict.fromkeys(name for name in blocks if new.nodes[name].step != run.outline.step(name))
     alone = [name for name in overrides if not new.nodes[name].needs_siblings]
     found = _problems(run, new, bodies, alone)
     if found:
@@ -50,6 +54,7 @@ def check_inside(
         found = [problem for problem in found if problem.message not in before]
     if found:
         raise InvalidPlan(found)
+    # 3. Edited instances that have not begun find the values that they need now.
     for name in overrides:
         if not has_begun(name):
             _check_values(run, new, new.nodes[name], _new_needs(old.nodes[name].source, new.nodes[name].source))
@@ -71,17 +76,6 @@ def _check_values(run: Run, new: Outline, node: Node, needs: Iterable[str]) -> N
 def _new_needs(was: Step, now: Step) -> list[str]:
     before = dependencies(was)
     return [name for name in dependencies(now) if name not in before]
-
-
-def _reshaped(was: Step, now: Step) -> list[str]:
-    before, after = _shape(was), _shape(now)
-    return [name for name in before if before[name] != after[name]]
-
-
-def _is_edited(run: Run, new: Outline, name: str) -> bool:
-    """Whether a block that has begun is another one in the edited plan."""
-    node = new.nodes[name]
-    return name in run.opened and node.kind in ("block", "switch") and node.step != run.outline.step(name)
 
 
 def _problems(run: Run, outline: Outline, blocks: Iterable[str], alone: Iterable[str]) -> list[Problem]:

@@ -27,7 +27,7 @@ from plansurvive.plans.flow.again import Again, following, joined, kept_of, unfi
 from plansurvive.plans.flow.undone import unclosed, undone_steps
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import DENIED, Decision, Result, Run, Status, StepState, as_it_stands
+from plansurvive.plans.run import DENIED, Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.step_state import SKIPPED
 
 INTERRUPTED = "interrupted"
@@ -101,7 +101,8 @@ def rerun_only(
     new = _next(run, plan, Again({step_id}, set()), new_id, sentence, now)
     for other in run.plan.steps:
         if (name := other.id) != step_id and name in not_done:
-            left = _not_wanted(f"this run reruns only '{step_id}'", now)
+            why = f"this run reruns only '{step_id}'"
+            left = left_out(why, Result(ok=False, error=why, code=LEFT_OUT, timestamp=now))
             before = begun_again(run, other)
             left.past, left.more_past, left.earlier = before.past, before.more_past, before.earlier
             new.steps[name] = left
@@ -170,7 +171,9 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     }
     without_inside(new, sorted(name for name in names if run.outline.nodes[name].parent is None))
     for name in sorted(names | {name for name, state in new.kept.steps.items() if not _is_done(state)}):
-        if name in new.decisions and not _stands(new.decisions[name], run.steps[name]):
+        # A decision stands if it is a person's own approval of a call that has not been made yet.
+        decision, calls = new.decisions.get(name), run.steps[name].calls
+        if decision and (calls or decision.remembered or not decision.approved or decision.source == "timeout"):
             del new.decisions[name]
         state = begun_again(run, run.outline.step(name))
         state.args, given = run.steps[name].args if name in new.decisions else None, run.steps[name].answer
@@ -181,15 +184,6 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     new.kept.readers = readers(run, done)
     new.note(LogKind.RESUMES, sentence, now)
     return new
-
-
-def _stands(decision: Decision, state: StepState) -> bool:
-    """Whether a decision counts in the next run: a person's own approval of a call that has not been made yet."""
-    return decision.approved and not state.calls and not decision.remembered and decision.source != "timeout"
-
-
-def _not_wanted(reason: str, now: datetime) -> StepState:
-    return left_out(reason, Result(ok=False, error=reason, code=LEFT_OUT, timestamp=now))
 
 
 def _code(state: StepState) -> str | None:

@@ -45,18 +45,23 @@ class Edited(Value):
 def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None:
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
-    # Outdated decisions are identified by the old plan, so before it is replaced; `answered` needs the new one.
+    # 1. Outdated decisions are identified by the old plan, so before it is replaced.
     asked = {name.split(".")[0] for name in revised.changed} & run.steps.keys()  # blocks that ask before they begin
     asked = {name for name in asked if not has_begun(run, name) and (run.steps[name].awaiting or name in run.decisions)}
     again = outdated(run, revised.plan, revised.changed | asked)
     inner = effect_of(run, revised.plan, revised.overrides, revised.drawn, lambda name: has_begun(run, name))
-    others = [name for name in inner.changed if name in run.steps and _is_other(run, name, inner.changed[name])]
+    others = list[str]()  # inside blocks and loops, and would make another call than before
+    for name in [name for name in inner.changed if name in run.steps]:
+        old, new = run.outline.step(name), inner.changed[name]
+        if _call(old, run.args_of(old)) != _call(new, new.args):
+            others.append(name)
     asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
     for name in [*again, *asking]:
         approvals.void(run, name, now)
         void_answer(run, name, now)
     tops = {step.id for step in run.plan.steps}
     note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
+    # 2. The new plan takes its place.
     run.pins.update(inner.pinned)
     run.overrides.update(revised.overrides)
     for name in sorted((revised.changed | set(others)) & run.steps.keys()):
@@ -65,6 +70,7 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
     for name in [name for name in run.overrides if name in before and name not in run.steps]:
         del run.overrides[name]  # it was removed; another step may get its id
+    # 3. `answered` needs the new plan.
     for name in [*again, *asking]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
@@ -107,12 +113,6 @@ def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
         for name in sorted(changed)
         if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
     ]
-
-
-def _is_other(run: Run, name: str, new: Step) -> bool:
-    """Whether a step inside a block or loop would make another call than before."""
-    old = run.outline.step(name)
-    return _call(old, run.args_of(old)) != _call(new, new.args)
 
 
 def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:

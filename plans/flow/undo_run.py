@@ -40,7 +40,10 @@ def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
     """
     if step_id is not None and step_id not in run.outline:
         raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
-    return [name for name in to_undo(run) if step_id is None or _is_inside(run, name, step_id)]
+    found = to_undo(run)
+    if step_id is None:
+        return found
+    return [name for name in found if step_id in (name, *(node.id for node in run.outline.ancestors(name)))]
 
 
 def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None, yes: bool = False) -> Run:
@@ -63,8 +66,11 @@ def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None,
     new.failed_as, new.notices, new.ends_by = "", {}, {}
     new.interrupted, new.aborted, new.resumes, new.request, new.agents = False, False, "", "", {}
     new.remembered, new.decisions, new.denied = {}, {}, []
-    kept = tuple(undo_of(name) for name in before)
-    new.steps = {name: _over(state, of, now) for name, state in new.steps.items() if _stays(name, state, kept)}
+    # Of what closed the plan, only the undos that were completed stay, with the steps inside them.
+    undos = [undo_of(name) for name in before]
+    closed = {name for name, state in new.steps.items() if state.closes}
+    closed -= {name for name in closed if any(name == undo or name.startswith(f"{undo}.") for undo in undos)}
+    new.steps = {name: _over(state, of, now) for name, state in new.steps.items() if name not in closed}
     new.opened = {name: opened for name, opened in new.opened.items() if name in new.steps}
     new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, before=before, of=of)
     new.note(LogKind.CLOSING, f"undoes plan '{of}': {len(order)} to undo, the last completed first", now)
@@ -110,15 +116,6 @@ def problem_of(run: Run) -> str | None:
     if any(undo_of(name) in run.steps for name in closing.order):
         return "run.closing.order: names a step whose undo has begun"
     return None
-
-
-def _is_inside(run: Run, step_id: str, outer: str) -> bool:
-    return step_id == outer or any(node.id == outer for node in run.outline.ancestors(step_id))
-
-
-def _stays(name: str, state: StepState, kept: tuple[str, ...]) -> bool:
-    """Whether a state is taken over: of what closed the plan, only the undos that were completed."""
-    return not state.closes or any(name == undo or name.startswith(f"{undo}.") for undo in kept)
 
 
 def _over(state: StepState, of: str, now: datetime) -> StepState:

@@ -46,7 +46,9 @@ def to_undo(run: Run) -> list[str]:
             else undone_child(node.step, run.steps[node.id]) is not None
         )
     ]
-    return sorted(done, key=lambda name: _ended(run.steps[name]), reverse=True)
+    # By the number of the change with which each ended; of one taken over without changes, 0.
+    ends = {name: [change.seq for change in run.steps[name].changes if change.status in DONE] for name in done}
+    return sorted(done, key=lambda name: ends[name][-1] if ends[name] else 0, reverse=True)
 
 
 def undone_child(step: Step, state: StepState) -> str | None:
@@ -120,8 +122,3 @@ def _of(state: StepState) -> Undone:
     if state.status is Status.FAILED or state.never:
         return Undone("failed", state.result)
     return Undone("completed", state.result) if state.status in DONE else Undone("running", state.result)
-
-
-def _ended(state: StepState) -> int:
-    """The number of the change with which the step ended; of one taken over without changes, 0."""
-    return next((change.seq for change in reversed(state.changes) if change.status in DONE), 0)
