@@ -1,4 +1,4 @@
-"""The activities of a plan in flight, of its agents as well, with the state of each: one request per workflow.
+"""The activities of a plan in flight, of its agents and child plans as well: one request per workflow.
 
 Temporal lists an activity from its schedule to its end, with the heartbeat details of its last attempt and, between
 attempts, the time of the next one.
@@ -17,16 +17,18 @@ from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from plansurvive.client.ids import AGENT
+from plansurvive.client.ids import AGENT, PREFIX
 from plansurvive.client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.views.live import LiveView, live_of
 
-MAX_AGENTS = 10
-"""Agents of a plan that are asked as well; those of further ones are not."""
+MAX_BELOW = 10
+"""Agents and child plans that are asked as well, the nearest first."""
 MAX_LISTED = 200
 """Activities of one workflow that are read."""
 LLM = "ask_llm"
+Child = tuple[str, tuple[str, ...]]
+"""An agent or a child plan by its workflow, and the steps of the plans above the one that runs it, outermost first."""
 _OF_NO_STEP = frozenset((
     "check_plan", "record_end", "compare_files", "snapshot_workspace", "write_summary", "track_agent", "file_changes",
 ))  # fmt: skip
@@ -39,16 +41,19 @@ class InFlight(NamedTuple):
     key: str
     """Workflow and activity id: the same for all attempts."""
     step_id: str
-    """The step of the plan that it belongs to, also if an agent called it; empty for an LLM request."""
+    """The step of the plan that it belongs to, whoever called it; empty for an LLM request of the plan itself."""
     tool: str
     live: LiveView
     agent: str = ""
-    """The agent that called it; empty: the plan itself."""
+    """The agent that called it; empty: a plan."""
+    below: str = ""
+    """Its step in the child plan that the step runs, by its path: `deploy/upload`; empty: none of a child plan."""
 
     @property
     def what(self) -> str:
-        """What runs, if it is not the step's own tool: an LLM request, or a call of its agent."""
-        return "LLM request" if self.tool == LLM else self.tool if self.agent else ""
+        """What runs, if it is not the step's own tool: a child plan's step, an LLM request, an agent's call."""
+        call = "LLM request" if self.tool == LLM else self.tool if self.agent else ""
+        return ": ".join(filter(None, (self.below, call)))
 
 
 async def in_flight(client: Client, plan: str) -> list[InFlight]:
@@ -56,20 +61,38 @@ async def in_flight(client: Client, plan: str) -> list[InFlight]:
     found = await describe(client, plan)
     if found.status is not WorkflowExecutionStatus.RUNNING:
         return []
-    children = [child.workflow_id for child in found.raw_description.pending_children]
-    agents = [name for name in children if name.startswith(AGENT)][:MAX_AGENTS]
-    of_agents = await asyncio.gather(*(_of_agent(client, name) for name in agents))
-    return [*await _activities(found), *(each for some in of_agents for each in some)]
+    seen, level, asked = await _activities(found), _children(found, ()), 0
+    while level := level[: MAX_BELOW - asked]:
+        asked += len(level)
+        answers = await asyncio.gather(*(_of_child(client, *each) for each in level))
+        seen += [each for calls, _ in answers for each in calls]
+        level = [each for _, children in answers for each in children]
+    return seen
 
 
-async def _of_agent(client: Client, agent: str) -> list[InFlight]:
-    """The activities of an agent, as those of the step that it works on; empty if it has just ended."""
+async def _of_child(client: Client, name: str, above: tuple[str, ...]) -> tuple[list[InFlight], list[Child]]:
+    """The activities of an agent or a child plan, as those of the step that it works on, and the children of both kinds
+    that it has itself. Both are empty if it has just ended."""
     with suppress(RPCError):
-        found = await client.get_workflow_handle(agent).describe(rpc_timeout=RPC_TIMEOUT)
+        found = await client.get_workflow_handle(name).describe(rpc_timeout=RPC_TIMEOUT)
         step_id = (await memo_of(found)).get("stepId")
         if isinstance(step_id, str) and step_id:
-            return [each._replace(step_id=step_id, agent=agent) for each in await _activities(found)]
-    return []
+            path = (*above, step_id)
+            is_agent = name.startswith(AGENT)
+            calls = [_placed(each, path, name if is_agent else "") for each in await _activities(found)]
+            return calls, [] if is_agent else _children(found, path)
+    return [], []
+
+
+def _children(found: WorkflowExecutionDescription, path: tuple[str, ...]) -> list[Child]:
+    ids = [child.workflow_id for child in found.raw_description.pending_children]
+    return [(each, path) for each in ids if each.startswith((AGENT, PREFIX))]
+
+
+def _placed(each: InFlight, path: tuple[str, ...], agent: str) -> InFlight:
+    """The call as one of the plan that is looked at."""
+    below = path[1:] if agent or not each.step_id else (*path[1:], each.step_id)
+    return each._replace(step_id=path[0], agent=agent, below="/".join(below))
 
 
 async def _activities(found: WorkflowExecutionDescription) -> list[InFlight]:

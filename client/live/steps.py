@@ -6,20 +6,36 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from plansurvive.client.live.in_flight import InFlight
+from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.run import Status
-from plansurvive.plans.views.live import LiveView, attempt_text
+from plansurvive.plans.views.live import LiveView, attempt_text, numbered
 from plansurvive.plans.views.models import BriefView
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:
     """What is in flight, by step id; LLM requests of the plan itself have "". Of several, the one tried most often.
 
-    The line of an agent's call begins with its tool.
+    The line of what an agent or a child plan does begins with its name.
     """
     found: dict[str, LiveView] = {}
     for each in seen:
         if each.step_id not in found or each.live.attempt > found[each.step_id].attempt:
             found[each.step_id] = _named(each)
+    return found
+
+
+def with_blocks(live: Mapping[str, LiveView]) -> dict[str, LiveView]:
+    """`live`, and by the id of each block or loop what is told of the step inside it that was tried most often.
+
+    Percent and attempts are that step's own: the line names it and its attempt.
+    """
+    found = dict(live)
+    for name, each in sorted(live.items(), key=lambda known: known[1].attempt):
+        outer = [*lineage(name)][-1:]
+        if outer not in ([], [name]) and not each.is_plain:
+            attempt = numbered(each.attempt, each.of) if each.attempt > 1 else ""
+            told = [name.removeprefix(outer[0]).lstrip("."), attempt, each.line]
+            found[outer[0]] = LiveView(line=": ".join(filter(None, told)))
     return found
 
 
@@ -45,5 +61,6 @@ def in_words(live: LiveView, now: datetime) -> str:
 
 
 def _named(each: InFlight) -> LiveView:
-    live = each.live
-    return live.model_copy(update={"line": f"{each.what}: {live.line}".rstrip(": ")}) if each.agent else live
+    if not each.agent and not each.below:
+        return each.live
+    return each.live.model_copy(update={"line": f"{each.what}: {each.live.line}".rstrip(": ")})

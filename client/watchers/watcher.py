@@ -22,7 +22,7 @@ from temporalio.service import RPCError
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.history_feed import changes
 from plansurvive.client.live.in_flight import in_flight
-from plansurvive.client.live.steps import by_step
+from plansurvive.client.live.steps import by_step, with_blocks
 from plansurvive.client.rpc import ask_view, describe, has_ended, translated
 from plansurvive.client.runs import BriefView, LiveView, PlanView
 from plansurvive.client.watchers.merging import asked_of, merged
@@ -233,7 +233,7 @@ class Watcher:
     async def _look_at_running(self) -> None:
         if self.view is None or not any(step.status is Status.RUNNING for step in self.view.steps):
             return
-        found = by_step(await in_flight(self.client, self.plan))
+        found = with_blocks(by_step(await in_flight(self.client, self.plan)))
         live = {name: each for name, each in found.items() if not each.is_plain}
         names = {name for name in live.keys() | self.live.keys() if live.get(name) != self.live.get(name)}
         self.live = live

@@ -17,13 +17,14 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client import runs
 from plansurvive.client.live.feed import PROGRESS, News
 from plansurvive.client.live.in_flight import InFlight
-from plansurvive.client.live.steps import by_step, in_words, joined
+from plansurvive.client.live.steps import by_step, in_words, joined, with_blocks
 from plansurvive.client.runs import EventView, Started
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.run import Options
-from plansurvive.plans.views.live import attempt_text, live_of
+from plansurvive.plans.views.live import LiveView, attempt_text, live_of
 from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.row import live_row
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
@@ -170,9 +171,9 @@ async def test_an_agents_busy_llm_is_seen_while_it_waits(
     assert (live.attempt, live.of, live.attempts[0].code) == (2, 5, "LLM_UNAVAILABLE")
 
 
-def seen_in(details: Any, *, next_at: datetime | None = None, agent: str = "") -> InFlight:
+def seen_in(details: Any, *, next_at: datetime | None = None, agent: str = "", below: str = "") -> InFlight:
     """An activity with these heartbeat details."""
-    return InFlight("plan-p/a", "a", "work", live_of(details, next_at), agent)
+    return InFlight("plan-p/a", "a", "work", live_of(details, next_at), agent, below)
 
 
 FAILED = Attempt(number=1, began=NOW, duration=100.0, code="BUSY", error="busy", delay=1.0)
@@ -219,6 +220,28 @@ def test_news_is_told_once_and_not_after_the_end_of_its_step() -> None:
     news.take(end)
     assert list(news.of([seen_in({**DETAILS, "progress": 60})], NOW)) == []
     assert not news.is_current(first[0])
+
+
+def test_a_watcher_is_told_which_step_of_a_child_plan_an_attempt_or_progress_is_of() -> None:
+    own, of_agent = seen_in(DETAILS, below="deep/ag"), seen_in(DETAILS, below="deep/ag", agent="agent-p-a-deep-ag")
+    for each, what in ((own, "deep/ag: "), (of_agent, "deep/ag: work: ")):
+        events = list(News("p").of([each], NOW))
+        assert [event.step_id for event in events] == ["a", "a"]
+        assert [entry.text for event in events for entry in event.logs or ()] == [
+            f"{what}attempt 1 of 3 failed: BUSY busy; next in 1 s", f"{what}half"
+        ]  # fmt: skip
+
+
+def test_a_loop_tells_of_the_item_tried_most_often_and_never_takes_its_percent_for_its_own() -> None:
+    seen = {"each[a].x": live_of({"line": "begun", "progress": 5}), "each[b]": live_of(DETAILS), "poll#2": live_of({})}
+    found = with_blocks(seen)
+    assert found == seen | {"each": LiveView(line="[b]: attempt 2 of 3: half")}
+    inside = {"kind": "each", "counts": {"running": 2}, "total": 2, "began": 2}
+    step = {"id": "each", "tool": "", "status": "running", "inside": inside}
+    view = BriefView.read({"status": "running", "steps": [step]})
+    stands = live_row(joined(view, found).steps[0], NOW)
+    assert (stands.share, stands.attempt, stands.error) == (None, "", "")
+    assert stands.text.endswith("2 running  [b]: attempt 2 of 3: half")
 
 
 def test_of_an_agents_calls_the_one_tried_most_often_is_shown_with_its_tool() -> None:

@@ -13,6 +13,7 @@ from plansurvive.client import runs
 from plansurvive.client.cli.items.inside import inside_json, inside_text
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.live.in_flight import in_flight
+from plansurvive.client.live.steps import by_step, joined, with_blocks
 from plansurvive.features.cache.commands import why_of
 from plansurvive.features.outputs.feed import Began, feed
 from plansurvive.plans.errors import PlanError
@@ -20,6 +21,7 @@ from plansurvive.runtime.connect import Connection, Origin, storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 from tests.apps.web.page_client import browsing, service_for
+from tests.client.cli.follow.test_board import drawn
 from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.agents import Serving, serving
@@ -52,8 +54,15 @@ async def test_every_view_shows_the_calls_of_agents_in_items_and_child_plans_wit
         here = Connected(settings, Connection(client, "tests", Origin.CONFIGURED), keeps_worker=False)
         # 1. While the call runs: which tool, of which item.
         await until(lambda: at_work(agents.plans) == set(NAMES), "all agents work")
-        tools = {(each.step_id, each.tool) for each in await in_flight(client, plan.id)}
-        assert {("ag", "work"), ("each[a].ag", "work")} <= tools
+        seen = await in_flight(client, plan.id)
+        assert {(each.step_id, each.what) for each in seen} == {
+            ("ag", "work"), ("each[a].ag", "work"), ("sub", "ag: work"), ("sub", "deep/ag: work"),
+            ("many[0..0]", "many[x]: work"),
+        }  # fmt: skip
+        rows = drawn(joined(await runs.brief(client, plan.id), with_blocks(by_step(seen))), height=40, width=120)
+        told = {"ag": "work", "sub": "ag: work", "each": "[a].ag: work", "many": "[0..0]: many[x]: work"}
+        for step, line in told.items():
+            assert [row for row in rows if re.search(rf"▸ {step} .* {re.escape(line)} ", row)], "\n".join(rows)
         agents.plans.go()
         await decide_all(plan)
         assert (await plan.ended())["status"] == "completed"

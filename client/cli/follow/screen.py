@@ -30,7 +30,7 @@ from plansurvive.client.cli.output import out
 from plansurvive.client.cli.session import Connected
 from plansurvive.client.live.feed import looks
 from plansurvive.client.live.marks import ASKING
-from plansurvive.client.live.steps import by_step, in_words, joined
+from plansurvive.client.live.steps import by_step, in_words, joined, with_blocks
 from plansurvive.client.rpc import describe, patiently
 from plansurvive.client.runs import BriefView, Choice, EventView
 from plansurvive.plans.errors import PlanError
@@ -98,7 +98,7 @@ class Screen:
 
         async def look() -> None:
             async for seen in looks(self._client, self._plan):
-                self._live = by_step(seen)
+                self._live = with_blocks(by_step(seen))
 
         tasks = [asyncio.create_task(look()), asyncio.create_task(self._next.keep(lambda: self._view))]
         try:
