@@ -88,6 +88,7 @@ class Decision(Value):
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, description="The plan's version when it was made.")
     digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
+    undo: str = Field(default="", description="The call of the step's undo that it covers as well; empty: none.")
     unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")
     time: datetime
@@ -156,6 +157,7 @@ class StepState(State):
     deadline: datetime | None = Field(default=None, description="When the approval expires or the sleep ends.")
     asked: dict[str, Any] | None = Field(default=None, description="The arguments shown to the approver.")
     asks: dict[int, str] = Field(default_factory=dict, description="Digests shown to approvers, by number of change.")
+    asked_undo: str = Field(default="", description="Digest of the undo that was shown with that call; empty: none.")
     showed: dict[int, dict[str, Any]] = Field(default_factory=dict, description="Arguments shown before `asked`, cut.")
     waits: dict[int, Literal["answer", "event"]] = Field(
         default_factory=dict, description="Numbers of the changes with which it began to wait for these."

@@ -206,7 +206,7 @@ def _call(card: Card) -> Iterator[tuple[str, str, str]]:
     yield from (_part(part) for part in subject if part.name not in card.change)
     for sentence in card.unseen:
         yield "large", f"! {sentence}", "bold yellow"
-    yield from map(_part, card.stored)
+    yield from map(_part, (*card.stored, *card.undoing))
     if card.always:
         yield "always", f"A approves as well: {exact(card.always)}", ""
     yield from (_part(part) for part in card.places if part.name != "what")  # the step's description is above

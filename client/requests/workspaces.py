@@ -68,6 +68,7 @@ def asking_in(
         names=ProtectedNames(settings.protected),
         strict=bool(unwaived) or settings.approvals == "strict",
         rule=unwaived or "PLANS_APPROVALS=strict",
+        signed=settings.decisions == "signed",
     )
     return will_ask(plan, ground, approve_all=approve_all)
 

@@ -2,8 +2,9 @@
 
 What is known before a run: what the plan says of approvals, what the tools ask by default, and which files are written
 over. A file that is not there yet is there in the next run, so those steps are reported as well, for later runs. Of a
-plan that rolls back, the undo of a step is reported as `STEP.undo`: while it asks, the rollback waits. What depends on
-values of a run is not known; no step is reported that the plan, or its `owns`, waives.
+plan that rolls back, the undo of a step is reported as `STEP.undo`: while it asks, the rollback waits. An undo that is
+approved with its step is said with that instead. What depends on values of a run is not known; no step is reported that
+the plan, or its `owns`, waives.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Literal
 from pydantic import Field
 
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.scopes import UNDO, Body, bodies, plan_bodies
+from plansurvive.plans.definition.scopes import UNDO, VALUE, Body, bodies, plan_bodies
 from plansurvive.plans.definition.taint import depends_on_content
+from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import INPUTS, find, is_literal
 from plansurvive.plans.files.name_patterns import ProtectedNames, is_exposed
 from plansurvive.plans.files.owned import is_owned
@@ -31,6 +33,8 @@ _BY_THEMSELVES = {
     "ask": ("QUESTION", "it asks a person a question; a `default` with a `timeout` answers in their place"),
     "plan": ("PLAN", "the plan that it starts has steps of its own, which may ask"),
 }
+_APPROVALS = ("REQUIRED", "TOOL", "PROTECTED", "OVERWRITES")
+"""Codes of steps about whose call a person decides."""
 _WRITES = ("write_file", "edit_file", "delete_file", "create_directory")
 
 
@@ -56,6 +60,8 @@ class Ground:
     """Nothing is waived."""
     rule: str = "PLANS_APPROVALS=strict"
     """What waives nothing, if it is strict."""
+    signed: bool = False
+    """Decisions are signed: that about a step says nothing of its undo."""
 
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
@@ -64,8 +70,14 @@ def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[A
     uses = _Uses(nodes, ground.written_by_shell)
     waived = approve_all and not ground.strict
     asking: list[Asking] = []
+    covering = set[_Node]()
     for node in nodes:
         code, reason, first = _why(plan, node, ground, uses, waived)
+        if node.is_undo and node.parent in covering:
+            continue
+        if first and code in _APPROVALS and not ground.signed and is_told(node.step.undo, ground.tools):
+            covering.add(node)
+            reason += "; its undo is approved with it" if plan.rollback else ""
         if code:
             asking.append(Asking.model_validate(
                 {"step_id": node.name, "code": code, "reason": reason, "first_run": first}
@@ -137,6 +149,7 @@ class _Node:
     step: Step
     parent: _Node | None
     siblings: dict[str, _Node]
+    is_undo: bool = False
 
     def before(self) -> Iterator[_Node]:
         """The steps that are done when this one starts, blocks as a whole."""
@@ -165,6 +178,15 @@ def undo_step(step: Step, rule: Undo) -> Step:
                 depends_on=[step.id], queue=step.queue)  # fmt: skip
 
 
+def is_told(rule: Undo | None, tools: Mapping[str, ToolSpec]) -> bool:
+    """Whether the approval of a step tells all of its undo: one call, without the step's value, that need not ask."""
+    if rule is None or rule.tool is None or rule.requires_approval is True:
+        return False
+    if rule.tool not in tools or tools[rule.tool].durable:
+        return False
+    return all(each.root != VALUE for each in find(scanned(rule.tool, rule.args)))
+
+
 def _needs(node: _Node) -> Iterable[str]:
     return [*node.step.depends_on, *(each.root for each in find(node.step.args))]
 
@@ -181,7 +203,7 @@ def _nodes(found: Iterable[Body], parent: _Node | None, *, undoes: bool) -> Iter
             yield from _nodes(bodies(node.step), node, undoes=undoes)
             rule = node.step.undo
             if undoes and rule is not None and rule.tool is not None:
-                yield _Node(f"{node.name}.{UNDO}", undo_step(node.step, rule), node, {node.step.id: node})
+                yield _Node(f"{node.name}.{UNDO}", undo_step(node.step, rule), node, {node.step.id: node}, is_undo=True)
 
 
 class _Uses:

@@ -16,6 +16,7 @@ from plansurvive.plans.change_log import logged, of_approver, stands_since
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.validation import call_problems
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import undo_consent
 from plansurvive.plans.execution.asking import refuse_approval
 from plansurvive.plans.execution.deciding import remembered
 from plansurvive.plans.execution.messages import Decide
@@ -39,6 +40,8 @@ stands for the plan's `defaults.approval`."""
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
     asks, has_changed = stated(run, step), step.tool in run.tools_changed
+    if undo_consent.is_agreed(run, step, call):
+        return False
     if run.facts.strict_approvals:
         return asks is True or has_changed or _asks_by_default(run, step, call)
     if step.id in run.denied:
@@ -60,7 +63,12 @@ def _asks_by_default(run: Run, step: Step, call: StepCall) -> bool:
 
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
-    """Whether approval was given in advance: by `--yes`, by `requiresApproval: false`, or for all calls of the tool."""
+    """Whether approval was given in advance.
+
+    By `--yes`, by `requiresApproval: false`, for all calls of the tool, or of an undo with its step.
+    """
+    if undo_consent.is_agreed(run, step, call):
+        return True
     if run.facts.strict_approvals or step.id in run.denied:
         return False
     asks = stated(run, step)
@@ -186,6 +194,7 @@ def decide(
     digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
         seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
+    asked_now = state.awaiting == "approval" and not state.proposal
     decision = Decision(
         approved=message.approved,
         by=message.by,
@@ -193,6 +202,7 @@ def decide(
         args=message.args,
         version=run.plan.version,
         digest=digest,
+        undo=undo_consent.agreed(run, step) if asked_now and message.approved and source != "timeout" else "",
         unchecked=not run.facts.workspace,
         time=now,
         source=source,
@@ -215,6 +225,8 @@ def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
         run.edited[step_id] = CALL
     keep_asked(state)
     state.asked = asked
+    undo = undo_consent.undo_call(run, step) if (step := run.step_of(step_id)) is not None else None
+    state.asked_undo = digest_of(undo) if undo is not None else ""
     state.asks[state.changes[-1].seq] = digest
 
 

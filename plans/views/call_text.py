@@ -27,6 +27,7 @@ def call_rows(card: Card, *, why: bool = True) -> list[str]:
     parts = [*(card.why if why else ()), *card.subject, *card.places]
     rows += [row for name, value in parts for row in value_rows(name, value)]
     rows += args_rows(card.call, card.change) if card.call is not None else []
+    rows += [row for name, value in card.undoing for row in value_rows(name, value)]
     return rows + stored_rows(card)
 
 

@@ -59,6 +59,9 @@ class Card(Value):
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     asker: str = Field(default="", description="Which plan or agent asks, and who started it.")
     reasons: list[str] = Field(default_factory=list, description="Why it asks, in sentences.")
+    undo: dict[str, Any] = Field(
+        default_factory=dict, description="`tool` and `args` of the step's undo, if the approval covers that as well."
+    )
     always: str = Field(default="", description="What `remember` would approve as well; empty: it is not possible.")
     since: datetime | None = None
     deadline: datetime | None = None
@@ -93,6 +96,7 @@ class Card(Value):
     def warnings(self) -> list[str]:
         """What is unusual in the texts, each with the argument it is in; safe to show."""
         texts: list[tuple[str, Any]] = [("tool", self.tool), ("description", self.description), *self.args.items()]
+        texts += [(f"undo {name}", value) for name, value in self._undo_args]
         texts += [(f"value of '{name}'", self.values.get(name, value.preview)) for name, value in self.large.items()]
         return unusual_in(texts)
 
@@ -138,6 +142,17 @@ class Card(Value):
         return [Part(name, text) for name, text in found if text]
 
     @property
+    def undoing(self) -> list[Part]:
+        """The undo that the approval covers, whole; empty if it covers none."""
+        if not self.undo:
+            return []
+        return [Part("undo", self.undo.get("tool")), *(Part(f"undo {name}", value) for name, value in self._undo_args)]
+
+    @property
+    def _undo_args(self) -> list[Part]:
+        return _named(self.undo.get("args"))
+
+    @property
     def late(self) -> str:
         """What happens when nobody answers the question in time; empty if there is no limit."""
         if not self.is_question or self.args.get("timeout") is None:
@@ -148,7 +163,7 @@ class Card(Value):
     @property
     def characters(self) -> int:
         """Length of the texts."""
-        return sum(len(text) for text in texts_in(self.args)) + len(self.description)
+        return sum(len(text) for text in texts_in([self.args, self.undo])) + len(self.description)
 
     @property
     def stored(self) -> list[Part]:

@@ -6,7 +6,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution import approvals, undo_consent
 from plansurvive.plans.execution.asking import digest_of_question, question_of
 from plansurvive.plans.execution.deciding import reasons
 from plansurvive.plans.expressions.opaque import scanned
@@ -71,6 +71,8 @@ def card(run: Run, step: Step) -> Card:
     kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
     found = _shown(run, step, state.asked or run.args_of(step))
     found |= {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=found["args"]))
+    if kind == "approval" and (undo := undo_consent.undo_call(run, step)) is not None:
+        found["undo"] = {"tool": undo.tool, "args": undo.args}
     since = (state.proposal or {}).get("since") or state.changes[-1].time
     return Card(**found, kind=kind, digest=state.digest, since=since, deadline=state.deadline)
 

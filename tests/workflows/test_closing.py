@@ -142,6 +142,42 @@ async def test_an_undo_runs_once_it_is_approved_and_not_when_it_is_denied(plans:
     assert ends(plans) == ["a", "b", "signed a"]
 
 
+async def test_the_approval_of_a_step_covers_the_undo_that_is_shown_with_it_and_no_other(plans: Plans) -> None:
+    def signing(name: str, text: str, *needs: str) -> dict[str, Any]:
+        return work(name, *needs, requiresApproval=True, undo={"tool": "sign", "args": {"text": text}})
+
+    steps = [signing("a", "{{inputs.who}}"), signing("b", "{{value}}", "a"), {**BREAKS, "dependsOn": ["b"]}]
+    inputs = {"who": {"type": "string", "default": "ann"}}
+    plan = await plans.start(steps, rollback=True, inputs=inputs)
+    for name, undo in (("a", {"tool": "sign", "args": {"text": "ann"}}), ("b", None)):
+        view = await _asked(plan, name)
+        assert view["pending"][0].get("undo") == undo
+        await plan.approve(name, by="ann", digest=view["pending"][0]["digest"])
+    await _asked(plan, "b.undo")  # it uses a value
+    await plan.approve("b.undo", by="ann")
+    view = await plan.ended()
+    assert ends(plans) == ["a", "b", "signed b", "signed ann"]
+    assert [step(view, name)["undo"]["status"] for name in "ab"] == ["completed"] * 2
+
+
+async def test_an_approval_before_the_step_asks_covers_no_undo(plans: Plans) -> None:
+    undo = {"tool": "sign", "args": {"text": "x"}}
+    steps = [
+        work("first", args=WAITS),
+        work("a", "first", requiresApproval=True, undo=undo),
+        {**BREAKS, "dependsOn": ["a"]},
+    ]
+    plan = await plans.start(steps, rollback=True)
+    await plan.until_status("first", "running")
+    await plan.approve("a", by="ann")
+    plans.go()
+    await _asked(plan, "a.undo")  # it was shown to nobody
+
+
+async def _asked(plan: Started, name: str) -> View:
+    return await plan.until(lambda view: [item["stepId"] for item in view["pending"]] == [name], f"{name} asks")
+
+
 async def test_a_failing_finally_makes_a_completed_plan_partial_or_failed(plans: Plans) -> None:
     broken = {"id": "broken", "tool": "refuse", "args": {"code": "NO"}}
     missing = {"id": "missing", "tool": "append", "args": {"text": "{{never}}"}}

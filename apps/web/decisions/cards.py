@@ -62,7 +62,7 @@ class Shown:
     def _all(self) -> list[Part]:
         card = self.card
         parts = card.subject if card.call is None else [Part(*each) for each in card.call.items()]
-        return [Part(exact(name), _text(value)) for name, value in (*parts, *card.stored)]
+        return [Part(exact(name), _text(value)) for name, value in (*parts, *card.stored, *card.undoing)]
 
 
 @dataclass(frozen=True)

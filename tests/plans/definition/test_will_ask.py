@@ -66,6 +66,16 @@ def test_the_undo_of_a_plan_that_rolls_back_is_listed_unless_it_is_waived() -> N
     assert codes(inside) == {"all.build.undo": ("TOOL", True)}
 
 
+def test_an_undo_is_approved_with_its_step_if_that_asks_and_tells_all_of_it() -> None:
+    undo: dict[str, Any] = {"tool": "delete_file", "args": {"path": "out/a"}}
+    built = write("build", "out/a", requiresApproval=True, undo=undo)
+    [asks] = asking([built], rollback=True)
+    assert asks.step_id == "build"
+    assert asks.reason.endswith("; its undo is approved with it")
+    for other in ({"args": {"path": "{{value}}"}}, {"requiresApproval": True}):
+        assert set(codes(asking([{**built, "undo": undo | other}], rollback=True))) == {"build", "build.undo"}
+
+
 def test_writing_over_an_unknown_file_asks_now_if_it_is_there_and_later_if_it_is_not() -> None:
     assert codes(asking([write("w", "report.md")], there=["report.md"])) == {"w": ("OVERWRITES", True)}
     [later] = asking([write("w", "./report.md")])

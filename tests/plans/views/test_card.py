@@ -107,3 +107,10 @@ def test_the_commands_decide_about_exactly_that_step() -> None:
     assert call(digest="ab").command("p") == "plan approve p wipe"
     assert call(digest="ab", changed=True).command("p") == "plan approve p wipe --digest ab"
     assert wanted("answer") == "an answer"
+
+
+def test_the_undo_that_an_approval_covers_is_shown_whole_with_what_is_unusual_in_it() -> None:
+    undo = {"tool": "run_command", "args": {"command": "rm \u200bout"}}
+    rows = call_rows(Card(step_id="a", kind="approval", tool="write_file", args={"path": "out"}, undo=undo))
+    assert rows[0].startswith("! undo command: U+200B")
+    assert rows[-2:] == ["undo         │ run_command", "undo command │ rm \\u{200b}out"]
