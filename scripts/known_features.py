@@ -48,7 +48,7 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 """Names that a feature gives a meaning to, and models of the core declare."""
 PLACES: Mapping[str, tuple[int, str]] = {
     "agents": (9, "views fold an agent's steps below its own, and validation knows that its tool is no activity"),
-    "budget": (17, "a plan's budget is of its language, and views say what a person is asked about it"),
+    "budget": (13, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
     "children": (13, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
     "planning": (4, "steps that the LLM may recover are not settled before, and are counted as waiting"),

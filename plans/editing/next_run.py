@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from plansurvive.plans.editing.draft import data_of
 from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
@@ -19,18 +19,19 @@ from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
 from plansurvive.plans.flow.again import Again
 from plansurvive.plans.flow.ids import lineage, template_of
-from plansurvive.plans.model import Budget, Plan, Step, Value
+from plansurvive.plans.model import Plan, Step, Value
+from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import DONE, Run
 
-BUDGET = "budget"
 _SETTABLE = aliases(Step, On.RERUN)
+_OF_PLAN = plan_names(OfPlan.RERUN)
 
 
 class Replacement(Value):
-    """A new value for a field of a step, at a path such as `args.path`; or for a limit of the plan's budget."""
+    """A new value for a field of a step, at a path such as `args.path`; or in a field of the plan, as its budget."""
 
-    step_id: str = Field(description="The step; `budget` for the plan's own, if no step is named so.")
+    step_id: str = Field(description="The step; or a field of the plan, if no step is named so.")
     path: str
     value: Any = Field(default=None, description="None removes the field.")
 
@@ -53,21 +54,25 @@ def changed(run: Run, plan: Plan, changes: Sequence[Replacement], again: Again) 
     if not changes:
         return Changed(plan, inner, dict(run.pins))
     steps = {step.id: step.model_dump(mode="json", exclude_unset=True) for step in plan.steps}
-    limits = {change.path: change.value for change in changes if change.step_id == BUDGET and BUDGET not in steps}
-    rows: dict[str, dict[str, Any]] = {}
+    rows, own = dict[str, dict[str, Any]](), dict[str, dict[str, Any]]()
     for change in changes:
-        if not limits or change.step_id != BUDGET:
+        if change.step_id in _OF_PLAN and change.step_id not in steps:
+            own.setdefault(change.step_id, {})[change.path] = change.value
+        else:
             _put(_row(run, steps, rows, change.step_id, again), change)
     try:
         found = [Step.model_validate(data) for data in steps.values()]
-        budget = Budget.model_validate({**(plan.budget or Budget()).model_dump(), **limits}) if limits else plan.budget
+        fields = dict[str, Any]()
+        for name, values in own.items():
+            whole = {**(plan.model_dump(include={name})[name] or {}), **values}
+            fields[name] = TypeAdapter(Plan.model_fields[name].rebuild_annotation()).validate_python(whole)
         inner |= {name: override_of(name, row) for name, row in rows.items()}
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise Refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", "BAD_EDIT") from error
     except InvalidPlan as error:
         raise Refused(error.problems[0].text, "BAD_EDIT") from error
-    new = plan.model_copy(update={"steps": found, "budget": budget, "version": plan.version + 1})
+    new = plan.model_copy(update={**fields, "steps": found, "version": plan.version + 1})
     other = frozenset(change.step_id for change in changes if re.match(r"args\b|tool\b|queue\b", change.path))
     waived = {change.step_id for change in changes if change.path == "requiresApproval"}
     return Changed(new, inner, _pins(run, new, again), other - waived)

@@ -23,6 +23,8 @@ class OfPlan(Flag):
     """Whoever starts the plan says it, nobody else; a view always has it."""
     EDIT = auto()
     """A person may change it while the plan runs (update `edit`)."""
+    RERUN = auto()
+    """A person may change what is in it as an ended plan is resumed or rerun: `--set FIELD.NAME=VALUE`."""
     LLM = auto()
     """An LLM that writes a plan decides it. Any other field is removed from its answer, with a remark."""
     SPARSE = auto()
@@ -90,7 +92,9 @@ class Plan(Value):
     workspace_lock: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."
     )
-    budget: Annotated[Budget | None, OfPlan.EDIT] = Field(default=None, description="What may be spent on the LLM.")
+    budget: Annotated[Budget | None, OfPlan.EDIT | OfPlan.RERUN] = Field(
+        default=None, description="What may be spent on the LLM."
+    )
     notify: Annotated[Notify, OfPlan.EDIT | OfPlan.SPARSE] = Field(
         default_factory=list,
         description="Who is notified (docs/notifications.md) of what: the name of a target, a rule `{to, on, remind, "

@@ -56,6 +56,10 @@ def test_people_edit_seven_fields_of_a_running_plan_and_an_agent_two_of_those() 
     assert {"title", "estimatedDuration", "estimated_duration"} == OF_THE_PLAN
 
 
+def test_of_a_plan_that_is_resumed_its_budget_is_changed_and_no_other_field() -> None:
+    assert plan_names(OfPlan.RERUN) == ("budget",)
+
+
 def test_a_view_leaves_out_what_is_not_set() -> None:
     assert set(plan_aliases(OfPlan.SPARSE)) == {
         "outputs",

@@ -56,6 +56,9 @@ def test_a_plan_is_resumed_with_a_larger_budget_which_is_a_version_of_it() -> No
     old.plan = old.plan.model_copy(update={"budget": Budget(calls=2, ask=False)})
     run = resumed(old, "p-r2", LATER, changes=[Replacement(step_id="budget", path="calls", value=9)])
     assert (run.plan.budget, run.plan.version) == (Budget(calls=9, ask=False), old.plan.version + 1)
+    old.plan = old.plan.model_copy(update={"budget": None})
+    run = resumed(old, "p-r2", LATER, changes=[Replacement(step_id="budget", path="tokens", value=9)])
+    assert run.plan.budget == Budget(tokens=9), "what is not set is as in a plan file"
     for path, value in (("calls", 0), ("money", 5)):
         with pytest.raises(Refused, match=path) as caught:
             resumed(old, "p-r2", LATER, changes=[Replacement(step_id="budget", path=path, value=value)])
