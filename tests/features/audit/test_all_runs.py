@@ -13,6 +13,7 @@ from temporalio.client import Client
 from plansurvive.features.audit import files
 from plansurvive.features.audit.chain import chained, head, origin
 from plansurvive.features.audit.entries import Act
+from plansurvive.features.audit.history import read_runs
 from plansurvive.features.audit.keeper import Keeper
 from plansurvive.features.audit.report import AuditReport, audit
 from plansurvive.runtime.settings import Settings
@@ -130,6 +131,25 @@ async def _are_kept(client: Client, settings: Settings, name: str) -> bool:
     await until(lambda: count(client, f"WorkflowId = '{name}' AND ExecutionStatus != 'Running'"), "it is listed")
     await Keeper(client, settings).look()
     return len(list(files.folder_of(settings.state_dir, name).glob("audit-*.jsonl"))) == 2
+
+
+async def test_a_run_that_began_since_the_runs_were_listed_is_in_the_record(plans: Plans, client: Client) -> None:
+    plan = await plans.start([GATE], {"historyLimit": 10})
+    await plan.until_asked("go")
+    first = (await plan.handle.describe()).run_id or ""
+
+    async def has_continued() -> bool:
+        for word in ("pause", "unpause"):
+            await plan.signal(word)
+        return (await plan.handle.describe()).run_id != first
+
+    await until(has_continued, "it continues as new")
+    await plan.deny("go", by="ann")
+    await plan.ended()
+    found = await read_runs(client, plan.id, first, [first])
+    assert found.last == (await plan.handle.describe()).run_id
+    assert [each.by for each in found.entries if each.action == "deny"] == ["ann"]
+    assert found.ended
 
 
 async def test_a_run_that_the_server_has_deleted_is_missed_unless_its_record_is_kept(
