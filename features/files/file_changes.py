@@ -86,7 +86,12 @@ class FileChanges:
             for each in call.changes if call.undone is None
         ]  # fmt: skip
         present = [call for call in calls if call.workspace not in moved]
-        restored, others = decide_undo(present, request.step_id, _now, lambda state: contents.get(state) is not None)
+
+        def now(workspace: str, path: str) -> str:
+            state = state_of(Workspace(workspace), path)
+            return "unknown" if state is None else state
+
+        restored, others = decide_undo(present, request.step_id, now, lambda state: contents.get(state) is not None)
         refused += [self._explained(refusal, calls) for refusal in others]
         if request.dry_run or (refused and not request.partly):
             return ChangesReport(restored=restored, refused=refused)
@@ -241,11 +246,6 @@ def _of_effect(effect: Effect, time: float, plan_id: str) -> CallChanges:
         time=datetime.fromtimestamp(time, UTC),
         changes=[change],
     )
-
-
-def _now(workspace: str, path: str) -> str:
-    state = state_of(Workspace(workspace), path)
-    return "unknown" if state is None else state
 
 
 def _is_moved(workspace: Workspace) -> bool:

@@ -119,14 +119,18 @@ def _decide(
     for group in groups[start:]:
         other = next((link.call.step_id for link in group if not link.is_chosen), None)
         if other is not None:
-            return _refusal(last, "CONFLICT", _also(other, at_once=any(link.is_chosen for link in group)))
+            reason = f"step '{other}' changed it later; undo that step first"
+            if any(link.is_chosen for link in group):
+                reason = f"step '{other}' changed it, or may have, at the same time; undo the whole plan instead"
+            return _refusal(last, "CONFLICT", reason)
     target = groups[start][0].change.before
     if target is None and start:  # the state before is what the previous change of this run left
         target = max(groups[start - 1], key=lambda link: link.call.time).change.after
-    broken = next((group for one, group in pairwise(groups[start:]) if _is_broken(one, group)), None)
-    if broken is not None:
-        reason = f"something else changed it before step '{broken[0].call.step_id}' did"
-        return _refusal(broken[0], "CONFLICT", reason)
+    for earlier, later in pairwise(groups[start:]):
+        before, left = later[0].change.before, _left_by(earlier)
+        if before is not None and left and before not in left:
+            reason = f"something else changed it before step '{later[0].call.step_id}' did"
+            return _refusal(later[0], "CONFLICT", reason)
     if target is not None and now == target:
         return Restore(workspace=workspace, path=path, expected=now, target=target, done=True)
     if not _left_by(groups[-1]):
@@ -139,20 +143,9 @@ def _decide(
     return Restore(workspace=workspace, path=path, expected=now, target=target, mode=groups[start][0].change.mode)
 
 
-def _also(step_id: str, *, at_once: bool) -> str:
-    if at_once:
-        return f"step '{step_id}' changed it, or may have, at the same time; undo the whole plan instead"
-    return f"step '{step_id}' changed it later; undo that step first"
-
-
 def _left_by(group: Sequence[_Link]) -> set[str | None]:
     """The known states in which these calls left a path: whichever of them wrote last left one of them."""
     return {link.change.after for link in group} - {None}
-
-
-def _is_broken(earlier: Sequence[_Link], later: Sequence[_Link]) -> bool:
-    before, after = later[0].change.before, _left_by(earlier)
-    return before is not None and bool(after) and before not in after
 
 
 def _refusal(link: _Link, code: Literal["CONFLICT", "NOT_KEPT"], reason: str) -> Refusal:

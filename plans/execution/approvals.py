@@ -127,21 +127,14 @@ def check(run: Run, message: Decide) -> Step:
     if state.never or state.status in (DONE if state.awaiting and message.args is None else DONE | {Status.RUNNING}):
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
         raise Refused(f"step '{step.id}' is {status} and can no longer be approved or denied", "TOO_LATE")
-    if message.version is not None and not _is_current(run, step, message.version):
-        raise Refused(
-            f"the decision is about version {message.version}, the plan is at version {run.plan.version}",
-            "STALE_VERSION",
-        )
+    about, current = message.version, run.plan.version
+    # It counts if, since that version, only approvers of other steps changed arguments.
+    if about is not None and about != current and not stands_since(run.revisions, about, current, step.id):
+        raise Refused(f"the decision is about version {about}, the plan is at version {current}", "STALE_VERSION")
     _check_digest(run, step, message)
     if message.args is not None:
         _check_args(run, step, message.args)
     return step
-
-
-def _is_current(run: Run, step: Step, version: int) -> bool:
-    """Whether a decision about a version counts: since then, only approvers of other steps changed arguments."""
-    current = run.plan.version
-    return version == current or stands_since(run.revisions, version, current, step.id)
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:

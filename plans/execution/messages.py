@@ -233,7 +233,10 @@ def read(kind: type[Message], arguments: Sequence[Any], optional: bool = False, 
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        raise Refused(f"{_first(error)}; expected an object like {example}", "BAD_MESSAGE") from error
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))[:200] or "message"
+        text = f"{where}: {first['msg'][:1_000]}; expected an object like {example}"
+        raise Refused(text, "BAD_MESSAGE") from error
 
 
 def check_size(message: dict[str, Any], max_bytes: int = MAX_BYTES) -> str:
@@ -274,11 +277,6 @@ def check_control(run: Run, action: Action, version: int | None = None, *, above
         raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
     if action == "unpause" and status is not PlanStatus.PAUSED:
         raise Refused(f"the plan is {status}, not paused", "NOT_PAUSED")
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))[:200] or 'message'}: {first['msg'][:1_000]}"
 
 
 def _example(kind: type[Value]) -> str:

@@ -26,7 +26,7 @@ from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.flow.progress import case_of, items_of
 from plansurvive.plans.model import ForEach, Step, ToolSpec
-from plansurvive.plans.run import DENIED, Result, Run
+from plansurvive.plans.run import DENIED, Result
 from plansurvive.plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
@@ -114,8 +114,10 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     try:
         # 2. The condition comes before the references: it may guard against missing ones.
         condition = when_of_whole(step)
-        if condition is not None and not _holds(condition, values, budget):
-            return Skip(f"condition not met: {condition}")
+        if condition is not None:
+            values.add(roots_of(condition))
+            if not holds(condition, values.loaded(condition), budget):
+                return Skip(f"condition not met: {condition}")
         if schedule.is_container(step_id):
             return _opening(schedule, step, values, budget)
         if schedule.outline.loop_of(step.id) is not None:
@@ -141,11 +143,6 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     return Call(filled, values)
 
 
-def _holds(condition: str, values: StepValues, budget: Budget | None) -> bool:
-    values.add(roots_of(condition))
-    return holds(condition, values.loaded(condition), budget)
-
-
 def _opening(
     schedule: ReadinessIndex, step: Step, values: StepValues, budget: Budget | None
 ) -> Open | List | Ask | Skip:
@@ -159,8 +156,12 @@ def _opening(
         if any(name in values.stored for name in names):
             return List(step.for_each, values)
         return Open(items_of(step.for_each, values.inline, budget))
-    if step.is_block and (asking := _asking(run, step)) is not None:
-        return asking
+    if step.is_block:
+        call, decision = upcoming(run, step).call, run.decisions.get(step.id)
+        if decision is not None and not approvals.covers(run, step, call):
+            return Ask(call, voids=True)
+        if decision is None and approvals.is_needed(run, step, call):
+            return Ask(call)
     if step.repeat is not None:
         return Open(Opened(began=1))
     if step.switch is None:
@@ -169,13 +170,6 @@ def _opening(
         values.add(roots_of(case.when))
     chosen = case_of(step.switch, values.loaded, budget)
     return Skip("no alternative holds") if chosen is None else Open(Opened(case=chosen))
-
-
-def _asking(run: Run, step: Step) -> Ask | None:
-    call, decision = upcoming(run, step).call, run.decisions.get(step.id)
-    if decision is None:
-        return Ask(call) if approvals.is_needed(run, step, call) else None
-    return None if approvals.covers(run, step, call) else Ask(call, voids=True)
 
 
 def after_failure(schedule: ReadinessIndex, step_id: str, failure: Result, *, once_more: bool = False) -> Ask | None:

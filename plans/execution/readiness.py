@@ -73,17 +73,16 @@ class ReadinessIndex:
         step = node.source
         if id(step) not in self._shared:  # with the step, so that no other one gets its id
             self._shared[id(step)] = step, needed(self.run, step)
-        needs = self._siblings(node, self._shared[id(step)][1])
+        needs = self._shared[id(step)][1]
+        # Of the dependencies, those beside the step: whatever lies further out, its containers have waited for.
+        if node.names is None:
+            needs = {name: uses for name, uses in needs.items() if name in self.outline}
+        else:
+            needs = {node.names[name]: uses for name, uses in needs.items() if name in node.names}
         self._needs[node.id] = needs
         for name in needs:
             self._dependents.setdefault(name, []).append(node.id)
         self._open[node.id] = sum(not self._has_ended(name) for name in needs)
-
-    def _siblings(self, node: Node, needs: dict[str, bool]) -> dict[str, bool]:
-        """Of the dependencies, those beside the step: whatever lies further out, its containers have waited for."""
-        if node.names is None:
-            return {name: uses for name, uses in needs.items() if name in self.outline}
-        return {node.names[name]: uses for name, uses in needs.items() if name in node.names}
 
     def _list(self, step_id: str) -> None:
         """Put a step into the index for its status: ready, awaiting, recovering, running or recently finished."""
@@ -257,17 +256,14 @@ class ReadinessIndex:
         decision = self.run.decisions.get(dependent) if self.run.literal else None
         if decision is not None and decision.approved and self._has_ended(name):
             return True
-        return self._is_open(name, uses_value)
-
-    def _has_ended(self, name: str) -> bool:
-        state = self.run.steps[name]
-        return state.status in DONE or (self.run.literal and state.never)
-
-    def _is_open(self, name: str, uses_value: bool) -> bool:
         state = self.run.steps[name]
         if state.status is Status.SKIPPED:
             return not state.never and not uses_value
         return state.status is Status.COMPLETED
+
+    def _has_ended(self, name: str) -> bool:
+        state = self.run.steps[name]
+        return state.status in DONE or (self.run.literal and state.never)
 
     def _is_critical(self, step_id: str) -> bool:
         """Whether a failure of the step stops the plan: not if something around it may still deal with it."""

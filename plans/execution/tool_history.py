@@ -43,8 +43,11 @@ def note_call(run: Run, step: Step, args: dict[str, Any]) -> None:
 def note_failure(run: Run, step: Step, result: Result, began: datetime, returned: Return) -> None:
     """Record a call that ended without a value, and each attempt of it that its worker reported."""
     state = run.steps[step.id]
-    attempts = list(returned.attempts)
-    last = attempts.pop() if attempts and _is_last(attempts[-1], result) else None
+    attempts, last = list(returned.attempts), None
+    # The last attempt is the one that ended the call, unless another one followed it, which was not reported.
+    ended = attempts[-1] if attempts else None
+    if ended and ended.delay is None and ended.code == result.code and ended.number == result.attempt:
+        last = attempts.pop()
     note_attempts(run, step, attempts, returned.more_attempts)
     text = cut(f"Error: {result.error}")
     state.past.append(
@@ -241,11 +244,6 @@ def relative(path: str, workspace: str) -> str:
     if workspace and path.startswith(workspace.rstrip("/") + "/"):
         path = path[len(workspace.rstrip("/")) :].lstrip("/")
     return posixpath.normpath(path)
-
-
-def _is_last(attempt: Attempt, result: Result) -> bool:
-    """Whether the attempt is the one that ended the call, rather than one followed by another."""
-    return attempt.delay is None and attempt.code == result.code and attempt.number == result.attempt
 
 
 def _attempt_of(result: Result, began: datetime) -> Attempt:

@@ -59,7 +59,10 @@ class Composer:
         if node.kind == "each":
             return [self.value(child, (*place, index)) for index, child in enumerate(node.children)]
         if node.kind == "repeat":
-            return self._rounds(node, place)
+            rounds = [child for child in node.children if child.startswith(f"{node.id}#")]
+            if node.step.repeat is not None and node.step.repeat.keep == "all":
+                return [self.value(child, (*place, index)) for index, child in enumerate(rounds)]
+            return self.value(rounds[-1], place) if rounds else None
         return self._block(node, place)
 
     def _batches(self, node: Node, opened: Opened, place: Place) -> list[Any]:
@@ -69,12 +72,6 @@ class Composer:
             first, end = bounds(rule, number, total)
             found += list_of(self._steps[child], end - first, (*place, first), self._parts)
         return found + [None] * (total - len(found))
-
-    def _rounds(self, node: Node, place: Place) -> Any:
-        rounds = [child for child in node.children if child.startswith(f"{node.id}#")]
-        if node.step.repeat is not None and node.step.repeat.keep == "all":
-            return [self.value(child, (*place, index)) for index, child in enumerate(rounds)]
-        return self.value(rounds[-1], place) if rounds else None
 
     def _block(self, node: Node, place: Place) -> dict[str, Any]:
         nodes, found = self._outline.nodes, dict[str, Any]()
