@@ -34,7 +34,8 @@ def agreed(run: Run, step: Step) -> str:
 
 def is_agreed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether a step is an undo, and a person has approved this call of it with the step that it undoes."""
-    if run.steps[step.id].closes != UNDO or step.tool in run.tools_changed or step.id in run.denied:
+    state = run.steps.get(step.id)  # a step inside a block that has not begun has none
+    if state is None or state.closes != UNDO or step.tool in run.tools_changed or step.id in run.denied:
         return False
     decision = run.decisions.get(step.id.removesuffix(f".{UNDO}"))
     return decision is not None and decision.approved and decision.undo == digest_of(call)
