@@ -116,7 +116,9 @@ async def list_plans(
 def _query(running: bool, agents: bool, schedule: str | None, since: datetime | None) -> str:
     """What is known of the plans, for the index. Raises BadPlanId."""
     query = (AGENTS_TOO if agents else PLANS) + (" AND ExecutionStatus = 'Running'" if running else "")
-    query += f" AND {_SCHEDULE.name} = '{_name(schedule)}'" if schedule is not None else ""
+    if schedule is not None:
+        workflow_id(schedule)  # a name, and no part of a query
+        query += f" AND {_SCHEDULE.name} = '{schedule}'"
     return query + (f" AND StartTime >= '{since.astimezone(UTC).isoformat()}'" if since is not None else "")
 
 
@@ -174,12 +176,6 @@ def _status(execution: WorkflowExecution) -> PlanStatus:
     if execution.status is WorkflowExecutionStatus.FAILED and own == PlanStatus.PARTIAL:
         return PlanStatus.PARTIAL  # a run that must complete, for its schedule to pause on failure
     return PlanStatus(own) if own in list(PlanStatus) and execution.status in trusted else by_temporal
-
-
-def _name(schedule: str) -> str:
-    """The name of a schedule for a query. Raises BadPlanId."""
-    workflow_id(schedule)
-    return schedule
 
 
 def _waiting(execution: WorkflowExecution) -> list[str] | None:

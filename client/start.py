@@ -19,7 +19,7 @@ from plansurvive.client.errors import PlanExists
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT, translated
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Plan, Problem, Value
 from plansurvive.plans.run import Options, PlanStatus, Run
 from plansurvive.plans.views.markdown import markdown
@@ -139,32 +139,33 @@ async def launch(
         text = f"the id '{chosen}' has been used before, and ids are never reused; choose another with --id"
         raise PlanExists(text) from None
     except RPCError as error:
-        if index is not None and _is_unindexed(error):
+        # The server rejects search attributes that it does not know; plans run without them.
+        is_invalid = error.status is RPCStatusCode.INVALID_ARGUMENT
+        if index is not None and is_invalid and "search attribute" in error.message.lower():
             known = await search_attributes.known(client)
             left = TypedSearchAttributes([pair for pair in index if pair.key.name in known])
             fewer = left if 0 < len(left) < len(index) else None  # always fewer than before, so this terminates
             return await launch(client, request, chosen, queue, shown, fewer, priority, kind=kind)
-        raise _refused(error, chosen) from error
+        if "size exceeds limit" in error.message or "larger than max" in error.message:
+            text = "the plan is larger than the server accepts (2 MB); split it, or move long texts into files"
+            raise InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=text)]) from error
+        raise translated(error, chosen) from error
     return Started(plan_id=chosen, workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
-
-
-def _is_unindexed(error: RPCError) -> bool:
-    """Whether the server rejected search attributes it does not know; plans run without them."""
-    return error.status is RPCStatusCode.INVALID_ARGUMENT and "search attribute" in error.message.lower()
 
 
 def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str, Any]:
     """Memo, static summary and static details of the plan, for lists and Temporal's UI."""
     limit = options.timeout if options and options.timeout is not None else plan.timeout
+    count = len(plan.steps)
     return {
         "memo": {
             "title": title[:1_000],
-            "steps": len(plan.steps),
+            "steps": count,
             **({"timeout": limit} if limit else {}),
             **({"labels": plan.labels} if plan.labels else {}),
             **_origin(plan.task_id, plan.created_at),
         },
-        "static_summary": _cut(f"{line(title)} · {_steps(plan)}", SUMMARY_BYTES),
+        "static_summary": _cut(f"{line(title)} · {count} step{'s' * (count != 1)}", SUMMARY_BYTES),
         "static_details": _cut(markdown(plan), DETAILS_BYTES),
     }
 
@@ -173,17 +174,6 @@ def _origin(task_id: str | None, created: datetime | None) -> dict[str, str]:
     """The task and the creation of a plan in its memo, if they are not its id and its start."""
     named = {"taskId": task_id} if task_id else {}
     return named | ({"createdAt": created.isoformat()} if created else {})
-
-
-def _refused(error: RPCError, plan_id: str) -> PlanError:
-    if "size exceeds limit" in error.message or "larger than max" in error.message:
-        text = "the plan is larger than the server accepts (2 MB); split it, or move long texts into files"
-        return InvalidPlan([Problem(code="PLAN_TOO_LARGE", message=text)])
-    return translated(error, plan_id)
-
-
-def _steps(plan: Plan) -> str:
-    return f"{len(plan.steps)} step{'s' * (len(plan.steps) != 1)}"
 
 
 def _cut(text: str, limit: int) -> str:

@@ -106,7 +106,8 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
     except BrokenPipeError:
         return ENDED_OTHERWISE
     except Exception as error:
-        _show_traceback(arguments)
+        if "--debug" in arguments:
+            traceback.print_exc()
         from plansurvive.client.cli import failures  # imports rich, which `plan --help` does without
 
         return failures.show(error, as_json=as_json)
@@ -122,8 +123,3 @@ def _prepare() -> None:
         Runtime.set_default(
             Runtime(telemetry=TelemetryConfig(logging=None))
         )  # its log lines would end up on the board and in JSON
-
-
-def _show_traceback(arguments: list[str]) -> None:
-    if "--debug" in arguments:
-        traceback.print_exc()

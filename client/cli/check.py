@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.home_paths import home_path
-from plansurvive.runtime.settings import Settings
 
 INVALID = 2
 """Exit code for invalid input."""
@@ -50,7 +49,10 @@ def check_file(file: File, as_json: AsJson = False) -> None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:
         wrong += check_children(plan, tools, directory_of(found, plan, None, settings), settings.state_dir).problems
-    asking = _asking(found, plan, tools, settings) if plan is not None and not errors(wrong) else []
+    asking: list[Asking] = []
+    if plan is not None and not errors(wrong):  # in the plan's own workspace, or the one that `plan run` would take
+        own = found.directory / home_path(plan.workspace) if plan.workspace is not None else None
+        asking = asking_in(plan, own or settings.workspace or Path.cwd(), tools, settings)
     _report(file, found, plan, wrong, as_json, asking)
     if errors(wrong):
         raise typer.Exit(INVALID)
@@ -92,12 +94,6 @@ def show_asking(asking: Sequence[Asking]) -> None:
             listed = [f"  {line(each.step_id)}: {line(each.reason)}" for each in rows[:MAX_ASKING]]
             listed += [f"  ... and {len(rows) - MAX_ASKING} more steps"] if len(rows) > MAX_ASKING else []
             output.show("\n".join([f"{head} ({len(rows)})", *listed]))
-
-
-def _asking(file: PlanFile, plan: Plan, tools: Mapping[str, ToolSpec], settings: Settings) -> list[Asking]:
-    """The steps that will ask, in the plan's own workspace or the one that `plan run` would take."""
-    own = file.directory / home_path(plan.workspace) if plan.workspace is not None else None
-    return asking_in(plan, own or settings.workspace or Path.cwd(), tools, settings)
 
 
 def _report(

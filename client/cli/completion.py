@@ -58,17 +58,13 @@ def _of(steps: Iterable[BriefStep]) -> Iterable[str]:
 
 def _asked(action: Callable[[Client], Awaitable[list[str]]]) -> list[str]:
     async def ask() -> list[str]:
-        connection = await find(environment.settings())
-        return await action(connection.client) if connection is not None else []
+        async with asyncio.timeout(SECONDS):
+            connection = await find(environment.settings())
+            return await action(connection.client) if connection is not None else []
 
     with suppress(Exception):  # a shell that waits for names shows nothing else
-        return asyncio.run(_in_time(ask()))
+        return asyncio.run(ask())
     return []
-
-
-async def _in_time(asking: Awaitable[list[str]]) -> list[str]:
-    async with asyncio.timeout(SECONDS):
-        return await asking
 
 
 def fitting_names(names: Iterable[str], incomplete: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,10 +62,15 @@ def list_(
     statuses, begin = _statuses(status or []), _time(since)
     kept = [side.kept(more) for side in sides("filters")] if more else []
 
+    def fits(each: Listed) -> bool:
+        is_new = begin is None or each.started_at >= begin
+        of_status = not statuses or each.status in statuses
+        return is_new and of_status and schedule in (None, each.schedule) and all(keeps(each) for keeps in kept)
+
     async def collect(here: Connected) -> tuple[list[Listed], Mapping[str, Standing]]:
         if awaiting:
             plans = list_plans(here.client, running=True, awaiting=True)
-            found = [each async for each in plans if _keeps(each, statuses, begin, schedule) and _all(kept, each)]
+            found = [each async for each in plans if fits(each)]
         else:
             plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,
                                since=begin, kept=kept)  # fmt: skip
@@ -200,11 +205,6 @@ def _iso(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-def _keeps(each: Listed, statuses: list[PlanStatus], begin: datetime | None, schedule: str | None) -> bool:
-    fits = not statuses or each.status in statuses
-    return fits and (begin is None or each.started_at >= begin) and schedule in (None, each.schedule)
-
-
 def _statuses(names: list[str]) -> list[PlanStatus]:
     """The statuses that were named. Raises PlanError."""
     named = [part.strip() for name in names for part in name.split(",") if part.strip()]
@@ -229,10 +229,6 @@ def _time(text: str | None) -> datetime | None:
         raise PlanError(
             f"--since {text!r} is not a time; write 90m, 2h, 3d, 2027-03-28 or 2027-03-28T07:00", "BAD_USAGE"
         ) from None
-
-
-def _all(kept: Sequence[Callable[[Listed], bool]], each: Listed) -> bool:
-    return all(keeps(each) for keeps in kept)
 
 
 def _nothing(

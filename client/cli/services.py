@@ -55,7 +55,9 @@ async def _up(settings: Settings, *, page: bool) -> int:
     beside_them: list[asyncio.Task[None]] = []
 
     def show(connection: Connection) -> None:
-        _show_where(connection)
+        output.show(f"server  {connection.address} ({connection.origin.value})")
+        if connection.ui:
+            output.show(f"ui      {connection.ui}")
         if not page:
             return
         try:
@@ -108,11 +110,6 @@ async def _down(settings: Settings, as_json: bool) -> None:
         return
     stopped = [*(f"worker {each.pid}" for each in workers), *([f"server at {server.address}"] if server else [])]
     output.show(f"Stopped: {', '.join(stopped)}." if stopped else "Nothing was running.")
-
-
-def _show_where(connection: Connection) -> None:
-    rows = [f"server  {connection.address} ({connection.origin.value})"]
-    output.show("\n".join(rows + ([f"ui      {connection.ui}"] if connection.ui else [])))
 
 
 def _findings(findings: Sequence[Finding]) -> Table:

@@ -150,8 +150,11 @@ def graph(
     as_json: AsJson = False,
 ) -> None:
     """Draw a plan as a graph, in Mermaid. For a started plan, nodes show the status of each step."""
-    if _is_file(plan):
-        nodes = _graph_nodes(_plan_of_file(plan))
+    if plan == "-" or Path(plan).is_file() or Path(plan).suffix.lower() in (".json", ".yaml", ".yml"):
+        read = read_plan(load(plan).data)
+        if isinstance(read, list):
+            raise InvalidPlan(read)
+        nodes = _graph_nodes(read)
     else:
         view = session.look(plan, "plan", lambda here: runs.show(here.client, plan))
         nodes = [Node.of(step) for step in view.steps]
@@ -203,21 +206,9 @@ def _nothing(plan: str | None, step: str | None, to: str | None) -> str:
     return "No steps are awaiting an approval or an answer."
 
 
-def _plan_of_file(name: str) -> Plan:
-    plan = read_plan(load(name).data)
-    if isinstance(plan, list):
-        raise InvalidPlan(plan)
-    return plan
-
-
 def _graph_nodes(plan: Plan) -> list[Node]:
     """The graph of a plan that has not started; prints the problems that the graph cannot show."""
     wrong = [problem for problem in problems(plan, {}) if problem.code in _UNDRAWN]
     if wrong:
         output.show_problems(wrong)
     return plan_nodes(plan)
-
-
-def _is_file(name: str) -> bool:
-    """Whether an argument names a plan file rather than a plan id."""
-    return name == "-" or Path(name).is_file() or Path(name).suffix.lower() in (".json", ".yaml", ".yml")

@@ -110,15 +110,11 @@ def field_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fi
     for path, before, after in field_differences(old, new):
         was, now = _text(before), _text(after)
         if _is_long(was) or _is_long(now):
-            yield FieldChange(path=path, rows=_rows(was or "", now or ""))
+            diff = unified_diff("field", _ended(was or ""), _ended(now or ""), BOUNDS)
+            # Without the lines of names, which are the field's.
+            yield FieldChange(path=path, rows=[row for row in diff.split("\n")[2:] if row])
         else:
             yield FieldChange(path=path, was=was, now=now)
-
-
-def _rows(was: str, now: str) -> list[str]:
-    """The lines of a unified diff without names, which are the field's."""
-    diff = unified_diff("field", _ended(was), _ended(now), BOUNDS)
-    return [row for row in diff.split("\n")[2:] if row]
 
 
 def _ended(text: str) -> str:

@@ -18,7 +18,7 @@ from rich.text import Text
 from plansurvive.client.live.marks import ASKING, MARKS
 from plansurvive.plans.views.abridged import chosen, folded
 from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.models import BriefStep, BriefView, TaskView
+from plansurvive.plans.views.models import BriefStep, BriefView
 from plansurvive.plans.views.nested.counting import share_of
 from plansurvive.plans.views.row import Row, live_row
 from plansurvive.plans.views.safe_text import line
@@ -110,7 +110,9 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
         if len(tasks) <= spare:
             spare -= len(tasks)
             for task in tasks:
-                table.add_row("", "", "", _task(task))
+                sign, style = TASKS[task.status]
+                objective = (line(task.objective), "dim" if task.status == "open" else "")
+                table.add_row("", "", "", Text.assemble((f"{sign} ", style), objective))
         for each in step.instances[: max(0, spare)]:
             spare -= 1
             stands = live_row(each, now)
@@ -121,11 +123,6 @@ def _rows(steps: Sequence[BriefStep], now: datetime, spare: int) -> RenderableTy
                 "", name, Text(line(each.tool), style="dim"), what, Text(line(remark(each, stands)), style=style)
             )
     return table
-
-
-def _task(task: TaskView) -> Text:
-    sign, style = TASKS[task.status]
-    return Text.assemble((f"{sign} ", style), (line(task.objective), "dim" if task.status == "open" else ""))
 
 
 def _counts(view: BriefView) -> RenderableType:

@@ -19,7 +19,7 @@ from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import describe, has_ended
-from plansurvive.client.runs import BriefView, Summary
+from plansurvive.client.runs import Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.views.lengths import seconds
@@ -39,7 +39,8 @@ async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[s
     """
     try:
         if as_json:
-            await _print_events(here, plan)
+            async for event in runs.watch(here.client, plan, say=say, live=True):
+                show_json(event.to_json(), on_one_line=True)
         elif sys.stdout.isatty():
             await Screen(here, plan_id(plan), who()).follow()
         else:
@@ -97,23 +98,15 @@ def exit_code(summary: Summary) -> int:
     return 0 if summary.is_completed else 1
 
 
-async def _print_events(here: Connected, plan: str) -> None:
-    async for event in runs.watch(here.client, plan, say=say, live=True):
-        show_json(event.to_json(), on_one_line=True)
-
-
-def _before_this_run(view: BriefView) -> int:
-    """The number of the last event that a resumed plan has from the run before it; 0 if it resumes none."""
-    return max((entry.seq - 1 for entry in view.log if entry.kind == LogKind.RESUMES), default=0)
-
-
 async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:
     view = await runs.brief(here.client, plan, say)
     lines = Digest(plan_id(plan), view)
     for event in past(view) if lines.is_big else []:
         for row in lines.of(event):
             rows(row)
-    since = view.seq if lines.is_big else _before_this_run(view)
+    # A resumed plan has events from the run before it.
+    begun = max((entry.seq - 1 for entry in view.log if entry.kind == LogKind.RESUMES), default=0)
+    since = view.seq if lines.is_big else begun
     queue = (await describe(here.client, plan)).task_queue
     async for event in runs.watch(here.client, plan, since=since, say=say, live=True):
         if not lines.knows(event):

@@ -86,7 +86,9 @@ class Screen:
             self._board, self._keyboard = live, keyboard
             async for _ in runs.changes(self._client, self._plan, self._say):
                 await self._update()
-                await self._look_at_files()
+                # The files that pending calls write are compared with those of this machine.
+                queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
+                self._compared = {item.step_id: await compared(self._here, item, queue) for item in self._waiting()}
                 self._ask()
                 if not self._answering:
                     live.refresh()
@@ -165,11 +167,6 @@ class Screen:
         head = Text.assemble((f"{verb} ", ASKING[1]), (line(question.item.step_id), "bold"), f"?{more}")
         head.append(f"   {place}: space shows more, - goes back" if place else "", ASKING[1])
         return [head, *question.drawn(), Text(f"  {self._answers(question.item)}", style="bold"), *scope]
-
-    async def _look_at_files(self) -> None:
-        """Compare the files that pending calls write with those of this machine."""
-        queue = self._queue = self._queue or (await describe(self._here.client, self._plan)).task_queue
-        self._compared = {item.step_id: await compared(self._here, item, queue) for item in self._waiting()}
 
     def _ask(self) -> None:
         """Show the next question; keys pressed before it are discarded."""
