@@ -108,7 +108,8 @@ class News:
         progress: int | None = None,
     ) -> EventView:  # fmt: skip
         said = f"{each.what}: {text}" if each.what else text
-        line = LogLine(time=when, kind=kind, text=said, code=attempt.code if attempt else None)
+        code, subject = attempt.code if attempt else None, each.what or None
+        line = LogLine(time=when, kind=kind, text=said, code=code, subject=subject)
         event = EventView(
             seq=self.seq, time=when, task_id=self._plan, step_id=each.step_id, status=Status.RUNNING, logs=[line]
         )

@@ -227,6 +227,7 @@ def test_a_watcher_is_told_which_step_of_a_child_plan_an_attempt_or_progress_is_
     for each, what in ((own, "deep/ag: "), (of_agent, "deep/ag: work: ")):
         events = list(News("p").of([each], NOW))
         assert [event.step_id for event in events] == ["a", "a"]
+        assert {entry.subject for event in events for entry in event.logs or ()} == {what.removesuffix(": ")}
         assert [entry.text for event in events for entry in event.logs or ()] == [
             f"{what}attempt 1 of 3 failed: BUSY busy; next in 1 s", f"{what}half"
         ]  # fmt: skip

@@ -22,6 +22,7 @@ from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.nested.words import numbers
 from plansurvive.plans.views.pending import ASKING
+from plansurvive.plans.views.progress.events import LogLine
 from plansurvive.plans.views.row import Row, row
 from plansurvive.plans.views.safe_text import line
 
@@ -42,7 +43,7 @@ class Lines:
 
     def __init__(self, plan: str, view: BriefView) -> None:
         self._plan = plan
-        self._shares: dict[str, int] = {}
+        self._shares: dict[str, dict[str | None, int]] = {}
         self._attempts: set[tuple[str, datetime]] = set()
         self.compared: dict[str, Card] = {}
         """By digest, cards with the diff of a file."""
@@ -98,7 +99,7 @@ class Lines:
         asks = self._asks(event)
         self.take(event)
         if event.logs:
-            return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry.kind)]
+            return [self._row(event, " ", line(entry.text)) for entry in event.logs if self._is_due(event, entry)]
         return [*self._attempted(event), *self._moved(event, asks), *self._counted(event)]
 
     def _moved(self, event: EventView, asks: bool) -> list[str]:
@@ -153,13 +154,14 @@ class Lines:
             loop = next(name for name in lineage(event.step_id) if name != event.step_id)
             self._items.setdefault(loop, Counter())[event.status] += 1
 
-    def _is_due(self, event: EventView, kind: str) -> bool:
-        """Whether a log line is printed: of progress, one per ten percent, and of each attempt, one."""
+    def _is_due(self, event: EventView, entry: LogLine) -> bool:
+        """Whether a log line is printed: of each attempt, one, and of progress, one per ten percent of each call."""
         self._attempts |= {(event.step_id, attempt.began) for attempt in event.attempts or ()}
-        if kind != PROGRESS:
+        if entry.kind != PROGRESS:
             return True
-        before, share = self._shares.get(event.step_id, 0), (event.progress or 0) // SHARE
-        self._shares[event.step_id] = max(before, share)
+        shares, share = self._shares.setdefault(event.step_id, {}), (event.progress or 0) // SHARE
+        before = shares.get(entry.subject, 0)
+        shares[entry.subject] = max(before, share)
         return share > before
 
     def _attempted(self, event: EventView) -> list[str]:

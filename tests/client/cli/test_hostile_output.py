@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 from temporalio.api.common.v1 import Memo, Payload, WorkflowType
@@ -159,7 +160,9 @@ def printed(*content: Any, width: int = 80, terminal: bool = False) -> str:
     return str(console.file.getvalue())  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("content", [EVIL, Text(EVIL, "red"), Text.assemble("a", (EVIL, "bold"), "b")])
+@pytest.mark.parametrize(
+    "content", [EVIL, Text(EVIL, "red"), Text.assemble("a", (EVIL, "bold"), "b"), Segments([Segment(EVIL)])]
+)
 def test_the_console_escapes_texts_of_every_kind(content: Any) -> None:
     for terminal in (True, False):
         shown = printed(content, width=400, terminal=terminal)

@@ -121,6 +121,15 @@ def test_progress_is_told_once_per_ten_percent_and_from_the_start_in_the_next_at
     ]  # fmt: skip
 
 
+def test_progress_of_calls_side_by_side_below_one_step_is_told_of_each() -> None:
+    def at(percent: int, call: str) -> tuple[str, dict[str, Any]]:
+        entry = {"kind": "progress", "text": f"{call}: {percent} files", "subject": call}
+        return "running", {"progress": percent, "logs": [entry]}
+
+    rows = told(("running", {}), at(80, "sub/a"), at(30, "sub/b"), at(81, "sub/a"), at(31, "sub/b"), at(90, "sub/a"))
+    assert rows[1:] == ["  remove  sub/a: 80 files", "  remove  sub/b: 30 files", "  remove  sub/a: 90 files"]
+
+
 async def test_an_approval_is_told_with_the_change_to_the_file() -> None:
     item = Card(step_id="remove", kind="approval", tool="write_file", args={"path": "x", "content": "new"}, digest="d1")
     lines = Digest("p", VIEW.model_copy(update={"seq": 2, "pending": [item]}))
