@@ -46,14 +46,14 @@ class ShownPlan:
 class Shown:
     """The plans of one test."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, queue: str = QUEUE) -> None:
+        self.client, self._queue = client, queue
 
     async def show(self, plan: str, run: Run) -> None:
         """From now on, the plan of this id is in the state of `run`."""
         name = f"plan-{plan}"
         if name not in ShownPlan.runs:
-            await self.client.start_workflow("PlanWorkflow", id=name, task_queue=QUEUE)
+            await self.client.start_workflow("PlanWorkflow", id=name, task_queue=self._queue)
         ShownPlan.runs[name] = run
 
 
@@ -67,4 +67,14 @@ async def shown(values: Path) -> AsyncIterator[Shown]:
             yield Shown(client)
     finally:
         server.stop()
+        ShownPlan.runs.clear()
+
+
+@asynccontextmanager
+async def shown_on(client: Client, queue: str) -> AsyncIterator[Shown]:
+    """The same on a server, for commands, which connect to it."""
+    try:
+        async with Worker(client, task_queue=queue, workflows=[ShownPlan]):
+            yield Shown(client, queue)
+    finally:
         ShownPlan.runs.clear()
