@@ -32,6 +32,7 @@ from benchmarks import (
     startup,
     step_cost,
     telemetry,
+    to_bare,
     tracing,
     web_page,
 )
@@ -41,6 +42,7 @@ from benchmarks.tables import Table
 
 MEASUREMENTS = {
     "speed": speed.measure,
+    "to-bare": to_bare.measure,
     "step-cost": step_cost.measure,
     "server-settings": server_settings.measure,
     "skew": skew.measure,

@@ -3,7 +3,7 @@
 Nothing of ours is imported: plain activities without heartbeat, a workflow outside the SDK's sandbox, the SDK's own
 JSON converter, eager dispatch wide open (EAGER), the SDK's defaults for everything else. Server, tools and at most
 IN_FLIGHT activities at once are the same. Values of any size are in the history. TEMPORAL_ADDRESS and BARE_QUEUE say
-where it listens.
+where it listens; with BARE_GZIP=off it does not compress its messages, as the SDK otherwise does.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 from temporalio import activity, workflow
 from temporalio.client import Client
+from temporalio.service import GrpcCompression
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 EAGER = 100
@@ -187,7 +188,8 @@ def _filled(args: dict[str, Any], graph: dict[str, Any], done: dict[str, Any]) -
 
 async def serve() -> None:
     """Poll until SIGTERM."""
-    client = await Client.connect(os.environ["TEMPORAL_ADDRESS"])
+    gzip = GrpcCompression.NONE if os.environ.get("BARE_GZIP") == "off" else GrpcCompression.GZIP
+    client = await Client.connect(os.environ["TEMPORAL_ADDRESS"], grpc_compression=gzip)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
     async with Worker(

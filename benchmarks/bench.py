@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.stand import Stand
+from benchmarks.stand import KINDS, Kind, Stand
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Bench:
     say: Callable[[str], None]
 
     @asynccontextmanager
-    async def stand(self, *, durable: bool = False) -> AsyncIterator[Stand]:
+    async def stand(self, *, durable: bool = False, kinds: Sequence[Kind] = KINDS) -> AsyncIterator[Stand]:
         """A new test stand, removed afterwards."""
         with tempfile.TemporaryDirectory(prefix="plans-bench-", ignore_cleanup_errors=True) as folder:
-            async with Stand(Path(folder), durable=durable) as stand:
+            async with Stand(Path(folder), durable=durable, kinds=kinds) as stand:
                 yield stand

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.bench import Bench
 from benchmarks.minimal import IN_FLIGHT, Loop
-from benchmarks.stand import KINDS, Kind, Stand
+from benchmarks.stand import BARE, KINDS, Kind, Stand
 from benchmarks.tables import Table
 
 EMPTY, EVEN, UNEVEN = 1.10, 1.15, 1.10
@@ -91,7 +91,9 @@ async def run(stand: Stand, way: Way, tool: str, name: str, items: list[Any]) ->
     else:
         loop = Loop(workspace=str(stand.workspace), tool=tool, name=name, items=items, waves=way.waves)
         queue, name_of_run = f"bench-{way.kind}", f"loop-{uuid.uuid4().hex[:12]}"
-        client, workflow = (stand.plain, "BareLoop") if way.kind == "bare" else (stand.client, "MinimalLoop")
+        bare = way.kind in BARE
+        client = stand.bare_client(way.kind) if bare else stand.client
+        workflow = "BareLoop" if bare else "MinimalLoop"
         count = await client.execute_workflow(workflow, loop.model_dump(), id=name_of_run, task_queue=queue)
         if count != len(items):
             raise RuntimeError(f"{count} of {len(items)} items ran")

@@ -1,6 +1,7 @@
 """The test stand: its own server, started as `plan` starts it, and one worker process per kind of workflow.
 
-Kinds: `plan`; `minimal`, a workflow by hand on our worker with our activities; `bare`, one with nothing of ours.
+Kinds: `plan`; `minimal`, a workflow by hand on our worker with our activities; `bare`, one with nothing of ours;
+`uncompressed`, the same without the gzip of the SDK.
 
     async with Stand(folder, durable=True) as stand:
         sample = await stand.run("plan", [graphs.chain(200)])
@@ -22,6 +23,7 @@ from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
 from temporalio.client import Client, WorkflowHandle
+from temporalio.service import GrpcCompression
 
 from benchmarks.graphs import Steps
 from benchmarks.history import Size, size_of
@@ -37,9 +39,10 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.temporal_binary import find_temporal
 
-Kind = Literal["plan", "minimal", "bare"]
+Kind = Literal["plan", "minimal", "bare", "uncompressed"]
 KINDS: tuple[Kind, ...] = ("plan", "minimal", "bare")
-BY_HAND: dict[Kind, str] = {"minimal": "MinimalWorkflow", "bare": "BareGraph"}
+BARE: tuple[Kind, ...] = ("bare", "uncompressed")
+BY_HAND: dict[Kind, str] = {"minimal": "MinimalWorkflow", "bare": "BareGraph", "uncompressed": "BareGraph"}
 APPROVALS: dict[Kind, str] = {"minimal": "MinimalApprovals", "bare": "BareApprovals"}
 ROOT = Path(__file__).parent.parent
 PATIENCE = 60.0
@@ -51,6 +54,8 @@ class Stand:
     client: Client
     plain: Client
     """One with the SDK's own converter, for the bare yardstick."""
+    uncompressed: Client
+    """The same without gzip."""
     server: Server
 
     server_flags: Sequence[str] = ()
@@ -77,6 +82,7 @@ class Stand:
             await self._start_server()
             self.client = await connect(self.settings(self.kinds[0]))
             self.plain = await Client.connect(self.server.address)
+            self.uncompressed = await Client.connect(self.server.address, grpc_compression=GrpcCompression.NONE)
             for kind in self.kinds:
                 await self.start_worker(kind)
         except BaseException:
@@ -100,6 +106,7 @@ class Stand:
             "TEMPORAL_ADDRESS": self.server.address,
             "PLANS_TASK_QUEUE": f"bench-{kind}",
             "BARE_QUEUE": f"bench-{kind}",
+            "BARE_GZIP": "off" if kind == "uncompressed" else "on",
             "PLANS_STATE_DIR": str(self.folder / "state"),
             "PLANS_WORKSPACE": str(self.workspace),
             "PLANS_TOOLS": "benchmarks.tools",
@@ -113,10 +120,14 @@ class Stand:
         """The settings of that environment."""
         return Settings.read(self.environ(kind))
 
+    def bare_client(self, kind: Kind) -> Client:
+        """The client for a bare kind."""
+        return self.uncompressed if kind == "uncompressed" else self.plain
+
     async def start_worker(self, kind: Kind) -> None:
         """Start a worker and wait until it polls."""
         log = self.folder / f"worker-{kind}.log"
-        command = [sys.executable, "-m", *(["benchmarks.bare"] if kind == "bare" else ["benchmarks.serve", kind])]
+        command = [sys.executable, "-m", *(["benchmarks.bare"] if kind in BARE else ["benchmarks.serve", kind])]
         pid, began = daemon.start(command, log, self.environ(kind))
         self._workers[kind] = daemon.Process(pid=pid, began=began)
         async with asyncio.timeout(PATIENCE):
@@ -143,10 +154,11 @@ class Stand:
             started = await starting.start(self.client, plan, options=options, plan_id=name, queue=queue)
             return self.client.get_workflow_handle(started.workflow_id, run_id=started.run_id)
         graph = Graph(workspace=str(self.workspace), steps=[_by_hand(step) for step in steps], waves=waves)
-        if kind == "bare":
+        if kind in BARE:
             plain = graph.model_dump(include={"workspace", "steps"})
-            handle = await self.plain.start_workflow(by_hand[kind], plain, id=name, task_queue=queue)
-            return self.plain.get_workflow_handle(name, run_id=handle.first_execution_run_id)
+            client = self.bare_client(kind)
+            handle = await client.start_workflow(by_hand[kind], plain, id=name, task_queue=queue)
+            return client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
         handle = await self.client.start_workflow(by_hand[kind], graph, id=name, task_queue=queue)
         return self.client.get_workflow_handle(name, run_id=handle.first_execution_run_id)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs, latency, payloads, speed, telemetry
+from benchmarks import graphs, latency, payloads, speed, telemetry, to_bare
 from benchmarks.bench import Bench
 from benchmarks.stand import Stand
+from benchmarks.tables import PASS, SHORT, Table
 from tests.nightly import only_nightly
 
 
@@ -28,12 +29,31 @@ async def test_a_plan_and_the_workflow_by_hand_do_the_same_steps(tmp_path: Path,
     assert view["counts"] == {"total": 20, "completed": 20}
 
 
-@pytest.mark.parametrize(
-    "module", [only_nightly(latency), only_nightly(speed), only_nightly(payloads), only_nightly(telemetry)]
-)
+@pytest.mark.parametrize("module", [only_nightly(each) for each in (latency, speed, to_bare, payloads, telemetry)])
 async def test_a_measurement_fills_its_table(module: object, bench: Bench, temporal_binary: Path) -> None:
     tables = await module.measure(bench)  # type: ignore[attr-defined]
     assert tables
     for table in tables:
         assert table.rows
         assert all(len(row.cells) == len(table.columns) for row in table.rows)
+
+
+def test_a_ratio_falls_short_of_its_bar_against_bare_as_it_comes_alone() -> None:
+    table = Table(title="", columns=[])
+    row = to_bare.Row("chain", 1.05, [])
+    to_bare.add(table, row, 10.5, 10.0, 5.0)
+    to_bare.add(table, row, 10.6, 10.0, 20.0)
+    assert [each.verdict for each in table.rows] == [PASS, SHORT]
+    assert table.rows[0].cells == ["chain", "10.50", "10.00", "5.00", "1.05", "1.05", "2.10"]
+
+
+def test_every_workload_has_the_bar_it_is_held_to() -> None:
+    assert [(row.name, row.bar) for row in to_bare.rows(quick=False)] == [
+        ("chain 200", 1.05),
+        ("fan-out and join 200", 1.10),
+        ("layered 1000", 1.10),
+        ("10 KB references 200", 1.15),
+        ("50 plans of 20", 1.10),
+        ("layered 10000", 1.15),
+        ("loop of 10000 empty items", 1.15),
+    ]
