@@ -15,16 +15,15 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from plansurvive.client.children.resuming import unfinished
+from plansurvive.client.continuing import Continued, NextRun, next_of_features
 from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
 from plansurvive.client.feature import rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
-from plansurvive.client.start import Started, start_agent, start_run
+from plansurvive.client.start import Started, start_run
 from plansurvive.client.undone import undone_since
 from plansurvive.plans.agents.order import AGENT_PREFIX, agent_of_step
-from plansurvive.plans.agents.resume import resumed as resumed_agent
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
@@ -120,21 +119,6 @@ async def rerun(
     )  # fmt: skip
 
 
-def placed(run: Run, workspace: str | None) -> Run:
-    """A new run in the directory that a person named: what is there now is its workspace, whatever was before."""
-    if workspace is None:
-        return run
-    granted = None if run.options.granted is None else [*run.options.granted, workspace]
-    options = run.options.model_copy(update={"workspace": workspace, "granted": granted, "directories": {}})
-    return run.model_copy(update={"options": options})
-
-
-def unwaived(run: Run) -> Run:
-    """A new run that no person started, as one of an agent over MCP: whatever the plan waives asks after all."""
-    options = run.options.model_copy(update={"waivers": False, "approve_all": False, "owns": []})
-    return run.model_copy(update={"options": options, "owns": [], "remembered": {}})
-
-
 async def links(client: Client, plan: str) -> Links:
     """The run that this one resumes, and the runs that resumed it. Needs no worker. Raises PlanNotFound."""
     memo = await memo_of(await describe(client, plan))
@@ -169,45 +153,32 @@ async def _new_run(
     workspace: str | None = None,
 ) -> Started:
     description = await _ended(client, plan)
-    state = await ask(client, plan, "state")
-    run = None if "order" in state else Run.model_validate(state)
-    if run is None and is_changed:
-        raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
-    if run is not None:
-        run = await undone_since(client, run)
-    if run is not None and by is not None:
-        run.agents |= await unfinished(client, run)
+    state, how = await ask(client, plan, "state"), Continued(by, is_changed, waivers, workspace)
+    begin = next_of_features(state, how) or await _next_of_plan(client, state, make, how)
     base = base_id(plan_id(plan))
     taken = [name async for name, _ in _runs(client, base)]
     for number in range(len(taken) + 2, MAX_RUNS):
-        new_id, now, queue = run_id(base, number), datetime.now(UTC), description.task_queue
         try:
-            if run is None:
-                agent = AgentRun.model_validate(state)
-                agent.run = agent.run if waivers else unwaived(agent.run)
-                return await _resume_agent(client, agent, new_id, now, queue, by, workspace)
-            new = placed(make(run, new_id, now), workspace)
-            new.options = new.options.model_copy(
-                update={"parts": rules_of_features().parts_for_next(run, rerun=by is None)}
-            )
-            return await start_run(client, new if waivers else unwaived(new), queue)
+            return await begin(client, run_id(base, number), datetime.now(UTC), description.task_queue)
         except PlanExists:  # another client took this number in the meantime
             continue
     raise Refused(f"plan '{base}' has reached the limit of {MAX_RUNS} runs; start it as a new plan", "TOO_MANY_RUNS")
 
 
-async def _resume_agent(
-    client: Client, agent: AgentRun, new_id: str, now: datetime, queue: str, by: str | None, workspace: str | None
-) -> Started:
-    if by is None:
-        raise Refused("an agent's steps cannot be rerun; continue the agent with `plan resume`", "NOT_A_PLAN")
-    if agent.end == "completed":
-        raise Refused("the agent has completed its request; there is nothing to resume", "NOTHING_TO_DO")
-    resumed = resumed_agent(agent, new_id, now, by)
-    resumed.run = placed(resumed.run, workspace)
-    request = {"agent": resumed.model_dump(mode="json", exclude_defaults=True)}
-    title = resumed.run.plan.title
-    return await start_agent(client, request, new_id, queue, title, resumed.run.resumes, resumed.run.options)
+async def _next_of_plan(
+    client: Client, state: Any, make: Callable[[Run, str, datetime], Run], how: Continued
+) -> NextRun:
+    run = await undone_since(client, Run.model_validate(state))
+    if how.by is not None:
+        run.agents |= await unfinished(client, run)
+
+    async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
+        new = how.begun(make(run, new_id, now))
+        parts = rules_of_features().parts_for_next(run, rerun=how.by is None)
+        new.options = new.options.model_copy(update={"parts": parts})
+        return await start_run(client, new, queue)
+
+    return begin
 
 
 async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:

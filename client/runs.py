@@ -25,8 +25,6 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from plansurvive.client import decisions, end_records
-from plansurvive.client.agents import recorded as history
-from plansurvive.client.agents import start as start_agent
 from plansurvive.client.answers import answer, event
 from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located
@@ -57,6 +55,8 @@ from plansurvive.client.rpc import (
 )
 from plansurvive.client.start import Started, start
 from plansurvive.client.summary import wait
+from plansurvive.features.agents.verbs import recorded as history
+from plansurvive.features.agents.verbs import start_agent
 from plansurvive.features.editing.verbs import edit
 from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.verbs import compensate, compensations, file_changes, undo

@@ -1,4 +1,4 @@
-"""Starts plans and agents: picks the id, builds the workflow's input and what Temporal's UI shows from the start.
+"""Starts plans: picks the id, builds the workflow's input and what Temporal's UI shows from the start.
 
 The plan is sent as its author wrote it, and the worker validates it again. Ids are never reused: starting with the id
 of a plan that exists or existed fails.
@@ -89,24 +89,6 @@ async def start_run(client: Client, run: Run, queue: str) -> Started:
     )
 
 
-async def start_agent(
-    client: Client,
-    request: dict[str, Any],
-    agent_id: str,
-    queue: str,
-    title: str,
-    resumes: str,
-    options: Options | None = None,
-) -> Started:
-    """Start an agent; `resumes` is the id of the agent it resumes, or empty. Raises PlanExists, NotConnected."""
-    memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
-    shown = {"memo": memo, "static_summary": _cut(line(title), SUMMARY_BYTES)}
-    index = first(PlanStatus.RUNNING.value, title, resumes)
-    return await launch(
-        client, request, agent_id, queue, shown, index, priority_of(None, options), kind="AgentWorkflow"
-    )
-
-
 async def launch(
     client: Client,
     request: dict[str, Any],
@@ -165,8 +147,8 @@ def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str
             **({"labels": plan.labels} if plan.labels else {}),
             **_origin(plan.task_id, plan.created_at),
         },
-        "static_summary": _cut(f"{line(title)} · {count} step{'s' * (count != 1)}", SUMMARY_BYTES),
-        "static_details": _cut(markdown(plan), DETAILS_BYTES),
+        "static_summary": cut(f"{line(title)} · {count} step{'s' * (count != 1)}", SUMMARY_BYTES),
+        "static_details": cut(markdown(plan), DETAILS_BYTES),
     }
 
 
@@ -176,7 +158,7 @@ def _origin(task_id: str | None, created: datetime | None) -> dict[str, str]:
     return named | ({"createdAt": created.isoformat()} if created else {})
 
 
-def _cut(text: str, limit: int) -> str:
+def cut(text: str, limit: int) -> str:
     """Truncate a text to `limit` bytes without splitting a character."""
     data = text.encode()
     return text if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client import agents, runs
+from plansurvive.client import runs
 from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
@@ -23,6 +23,7 @@ from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started, Summary
+from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_file import history_text
 from plansurvive.features.agents.history_store import AgentHistory, history_store
 from plansurvive.features.planning.make import MakeRequest, Out, follow_making
@@ -87,7 +88,7 @@ def _run(
         require_llm(here.settings, own_worker=here.keeps_worker)
         local = here.connection.is_on_this_machine
         options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=who())
-        started = await agents.start(
+        started = await verbs.start_agent(
             here.client, order, options=options, agent_id=agent_id, queue=here.settings.task_queue
         )
         begun.append(started)
@@ -116,7 +117,7 @@ def history(
     """Show the agent runs on this machine. Lists task, status, times and what each run resumes."""
     store = history_store(environment.settings())
     if rebuild:
-        found = session.run(lambda here: agents.recorded(here.client), worker=False)
+        found = session.run(lambda here: verbs.recorded(here.client), worker=False)
         found = [entry for entry in found if entry.agent_type != PLAN_TYPE]
         store.replace(found)
         output.say(f"Rebuilt the history from {len(found)} agent runs.")
@@ -157,7 +158,7 @@ def _read(store: AgentHistory) -> History:
 async def _ends(running: list[Entry]) -> list[tuple[str, Status, datetime]]:
     """Ends that the server knows of. It is not started for that."""
     connection = await find(environment.settings())
-    return await agents.ends(connection.client, running) if connection else []
+    return await verbs.ends(connection.client, running) if connection else []
 
 
 async def _follow(here: Connected, started: Started, detach: bool, as_json: bool) -> Summary | None:

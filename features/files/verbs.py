@@ -30,9 +30,10 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
+from plansurvive.client.continuing import unwaived
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.ids import plan_id
-from plansurvive.client.resume import links, unwaived
+from plansurvive.client.resume import links
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
 from plansurvive.client.start import Started, start_run
 from plansurvive.client.undone import undo_plans

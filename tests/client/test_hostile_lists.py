@@ -10,8 +10,9 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest
 from temporalio.client import Client
 
-from plansurvive.client import agents, pending, runs
+from plansurvive.client import pending, runs
 from plansurvive.client.listing import list_plans
+from plansurvive.features.agents import verbs
 from tests.nightly import sampled
 from tests.waiting import until
 
@@ -56,7 +57,7 @@ async def test_a_memo_that_cannot_be_read_hides_no_other_plan(temporal_client: C
             return set(ours) <= {each.workflow_id async for each in list_plans(temporal_client, agents=True)}
 
         assert await until(listed, "our plan and our agent are listed")
-        assert set(ours) <= {entry.agent_id for entry in await agents.recorded(temporal_client)}
+        assert set(ours) <= {entry.agent_id for entry in await verbs.recorded(temporal_client)}
         assert [each async for each in pending.pending(temporal_client, patience=1.0) if tag in each.plan_id] == []
         assert (await runs.links(temporal_client, f"{tag}-theirs")).resumed_by == []
     finally:
@@ -78,7 +79,7 @@ async def test_an_odd_id_hides_no_other_plan(temporal_client: Client, odd: str) 
             return ours in {each.workflow_id async for each in list_plans(temporal_client, agents=True)}
 
         assert await until(listed, "ours is listed")
-        assert ours in {entry.agent_id for entry in await agents.recorded(temporal_client)}
+        assert ours in {entry.agent_id for entry in await verbs.recorded(temporal_client)}
     finally:
         for name in (ours, *theirs):
             await temporal_client.get_workflow_handle(name).terminate()

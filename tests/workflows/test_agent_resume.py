@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.client import agents as client_agents
 from plansurvive.client import resume
+from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.errors import Refused
@@ -40,7 +40,7 @@ async def _resumed(plans: Plans, ended: Started) -> Started:
 
 async def _recorded(plans: Plans, *names: str) -> dict[str, Entry]:
     """The agent history of these runs from the server, once its visibility index shows all of them as ended."""
-    entries = {entry.agent_id: entry for entry in await client_agents.recorded(plans.client) if entry.agent_id in names}
+    entries = {entry.agent_id: entry for entry in await verbs.recorded(plans.client) if entry.agent_id in names}
     return entries if sum(bool(entry.completion_timestamp) for entry in entries.values()) == len(names) else {}
 
 

@@ -13,9 +13,9 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError
 
 from examples.scripted_llm.script import Script
-from plansurvive.client import agents as client_agents
 from plansurvive.client import resume
 from plansurvive.client.resume import Links
+from plansurvive.features.agents import verbs
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
@@ -112,7 +112,7 @@ def _agent_of(plan: Started) -> str:
 
 async def _recorded(client: Client, *names: str) -> dict[str, Entry]:
     """The agent history of these runs from the server, once it lists all of them."""
-    entries = {entry.agent_id: entry for entry in await client_agents.recorded(client) if entry.agent_id in names}
+    entries = {entry.agent_id: entry for entry in await verbs.recorded(client) if entry.agent_id in names}
     return entries if len(entries) == len(names) else {}
 
 

@@ -14,7 +14,7 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
-from plansurvive.client import agents, runs
+from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.local_tools import known_tools
@@ -22,6 +22,7 @@ from plansurvive.client.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
+from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_store import history_store
 from plansurvive.plans.agents import history as history_of
 from plansurvive.plans.agents.history import Entry, History
@@ -54,7 +55,7 @@ async def rebuild(request: Request) -> Response:
     """Rebuild the history from the Temporal server."""
     await form_of(request)
     service = service_of(request)
-    found = [each for each in await agents.recorded(await service.client()) if each.agent_type != history_of.PLAN_TYPE]
+    found = [each for each in await verbs.recorded(await service.client()) if each.agent_type != history_of.PLAN_TYPE]
     await asyncio.to_thread(history_store(service.settings).replace, found)
     return done(request, "/agents", f"Rebuilt the history from {len(found)} agent runs.")
 
@@ -124,7 +125,7 @@ async def _begin(client: Client, order: AgentOrder, options: Options, typed: dic
     name = typed["id"].strip() or None
     if not typed["asPlan"]:
         queue = settings.task_queue
-        return (await agents.start(client, order, options=options, agent_id=name, queue=queue)).plan_id
+        return (await verbs.start_agent(client, order, options=options, agent_id=name, queue=queue)).plan_id
     planned = options.model_copy(update={"review": True, "approve_all": False, "split": step_args(order)})
     started = await runs.make(client, order.request, options=planned, plan_id=name, queue=settings.task_queue)
     return started.plan_id
@@ -138,7 +139,7 @@ async def _history(request: Request, settings: Settings) -> tuple[History, str]:
     if not running:
         return read.history, read.warning
     try:
-        ends = await agents.ends(await service_of(request).client(), running)
+        ends = await verbs.ends(await service_of(request).client(), running)
         settled = (await asyncio.to_thread(store.settle, ends)).history if ends else read.history
         return settled, read.warning
     except PlanError as error:

@@ -1,4 +1,4 @@
-"""Starts agents that belong to no plan, and lists the runs of agents and plans that the server knows.
+"""Starts agents that belong to no plan, or resume one, and lists the runs of agents and plans that the server knows.
 
 For everything else an agent is handled like a plan (`client.runs`), by its id `agent-...`.
 """
@@ -14,12 +14,15 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client import ids
 from plansurvive.client.ids import AGENT, plan_id
+from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT, memo_of, translated
-from plansurvive.client.start import Started, start_agent
+from plansurvive.client.start import SUMMARY_BYTES, Started, cut, launch
 from plansurvive.plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.execution.resume import base_id
-from plansurvive.plans.run import Options
+from plansurvive.plans.run import Options, PlanStatus
+from plansurvive.plans.views.safe_text import line
+from plansurvive.workflows.search_attributes import first
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
 MAX_RUNS = 1_000
@@ -33,7 +36,7 @@ _BY_TEMPORAL: dict[WorkflowExecutionStatus, Status] = {
 }
 
 
-async def start(
+async def start_agent(
     client: Client,
     order: AgentOrder,
     *,
@@ -53,9 +56,27 @@ async def start(
     async def begin(chosen: str) -> Started:
         name = AGENT + chosen
         ids.workflow_id(name)
-        return await start_agent(client, request, name, queue, title, "", options)
+        return await launched(client, request, name, queue, title, "", options)
 
     return await (ids.with_generated(title, begin) if agent_id is None else begin(agent_id.removeprefix(AGENT)))
+
+
+async def launched(
+    client: Client,
+    request: dict[str, Any],
+    agent_id: str,
+    queue: str,
+    title: str,
+    resumes: str,
+    options: Options | None = None,
+) -> Started:
+    """Start an agent; `resumes` is the id of the agent it resumes, or empty. Raises PlanExists, NotConnected."""
+    memo = {"title": title[:1_000], "request": title[:1_000], **({"resumes": resumes} if resumes else {})}
+    shown = {"memo": memo, "static_summary": cut(line(title), SUMMARY_BYTES)}
+    index = first(PlanStatus.RUNNING.value, title, resumes)
+    return await launch(
+        client, request, agent_id, queue, shown, index, priority_of(None, options), kind="AgentWorkflow"
+    )
 
 
 async def recorded(client: Client) -> list[Entry]:

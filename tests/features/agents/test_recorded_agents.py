@@ -10,7 +10,7 @@ from temporalio.client import Client, WorkflowHandle
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import agents
+from plansurvive.features.agents import verbs
 from plansurvive.plans.agents.history import Entry
 from tests.driving import Started
 from tests.test_worker import line, worker_process
@@ -73,5 +73,5 @@ async def _waiting(client: Client, queue: str, kind: str, ending: str) -> Starte
 
 async def _found(client: Client, wanted: dict[str, str]) -> dict[str, Entry]:
     """The entries of the runs, once all are as they should be."""
-    entries = {entry.agent_id: entry for entry in await agents.recorded(client) if entry.agent_id in wanted}
+    entries = {entry.agent_id: entry for entry in await verbs.recorded(client) if entry.agent_id in wanted}
     return entries if {name: entry.status for name, entry in entries.items()} == wanted else {}

@@ -1,0 +1,57 @@
+"""How an ended run is continued in a new one, whatever kind of workflow it was."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from temporalio.client import Client
+
+from plansurvive.client.start import Started
+from plansurvive.plans.run import Run
+from plansurvive.runtime.sides import sides
+
+NextRun = Callable[[Client, str, datetime, str], Awaitable[Started]]
+"""Starts the run that continues an ended one. Its arguments: the client, the new id, the time, the task queue."""
+
+
+class Continued(NamedTuple):
+    """How an ended run is continued."""
+
+    by: str | None
+    """Who resumes it; None: steps of it run again."""
+    is_changed: bool
+    """With other arguments or limits."""
+    waivers: bool
+    """False: no person continues it."""
+    workspace: str | None
+    """The absolute path of the directory to work in, if another one."""
+
+    def begun(self, run: Run) -> Run:
+        """The new run where it is to work, and without waivers unless a person continues it."""
+        new = placed(run, self.workspace)
+        return new if self.waivers else unwaived(new)
+
+
+def next_of_features(state: Any, how: Continued) -> NextRun | None:
+    """Starts the next run of a workflow of a feature, of which this is the state; None if it is a plan's.
+
+    Raises Refused.
+    """
+    return next((begin for side in sides("resuming") if (begin := side.next_run(state, how)) is not None), None)
+
+
+def placed(run: Run, workspace: str | None) -> Run:
+    """A new run in the directory that a person named: what is there now is its workspace, whatever was before."""
+    if workspace is None:
+        return run
+    granted = None if run.options.granted is None else [*run.options.granted, workspace]
+    options = run.options.model_copy(update={"workspace": workspace, "granted": granted, "directories": {}})
+    return run.model_copy(update={"options": options})
+
+
+def unwaived(run: Run) -> Run:
+    """A new run that no person started, as one of an agent over MCP: whatever the plan waives asks after all."""
+    options = run.options.model_copy(update={"waivers": False, "approve_all": False, "owns": []})
+    return run.model_copy(update={"options": options, "owns": [], "remembered": {}})

@@ -1,0 +1,36 @@
+"""The run of an agent that resumes an ended one, for `plan resume`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from temporalio.client import Client
+
+from plansurvive.client.continuing import Continued, NextRun
+from plansurvive.client.start import Started
+from plansurvive.features.agents.verbs import launched
+from plansurvive.plans.agents.resume import resumed
+from plansurvive.plans.agents.run import AgentRun
+from plansurvive.plans.errors import Refused
+
+
+def next_run(state: Any, how: Continued) -> NextRun | None:
+    """Starts the next run of an agent. None: the state is no agent's. Raises Refused NOT_A_PLAN, NOTHING_TO_DO."""
+    if "order" not in state:
+        return None
+    if how.is_changed:
+        raise Refused("an agent is resumed as it is: --set is for plans", "NOT_A_PLAN")
+    if how.by is None:
+        raise Refused("an agent's steps cannot be rerun; continue the agent with `plan resume`", "NOT_A_PLAN")
+    agent, by = AgentRun.model_validate(state), how.by
+    if agent.end == "completed":
+        raise Refused("the agent has completed its request; there is nothing to resume", "NOTHING_TO_DO")
+
+    async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
+        new = resumed(agent, new_id, now, by)
+        new.run = how.begun(new.run)
+        request = {"agent": new.model_dump(mode="json", exclude_defaults=True)}
+        return await launched(client, request, new_id, queue, new.run.plan.title, new.run.resumes, new.run.options)
+
+    return begin
