@@ -27,6 +27,15 @@ def _show(error: PlanError, as_json: bool) -> None:
     return output.show_error(error, as_json=as_json, where=error.file.name, lines=lines)
 
 
+_MISSING = {
+    "ID": "name a plan; `plan list` shows them",
+    "STEP": "name a step; `plan show ID` lists them, `plan pending ID` those that await a decision",
+    "FILE": "name a plan file; `plan init` makes a first one",
+    "REQUEST": "say what is wanted, in quotation marks",
+}
+"""By argument, what to write."""
+
+
 def _code(error: PlanError) -> int:
     if isinstance(error, (NotConnected, WorkerFailed)):
         return NOT_CONNECTED
@@ -36,7 +45,9 @@ def _code(error: PlanError) -> int:
 def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
-        return PlanError(in_plain_words(error.format_message()), "BAD_USAGE"), BAD_INPUT
+        text = in_plain_words(error.format_message())
+        missing = next((each for name, each in _MISSING.items() if text == f"Missing argument '{name}'."), "")
+        return PlanError(text.removesuffix(".") + f": {missing}." if missing else text, "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."

@@ -21,6 +21,18 @@ ELSEWHERE = {
     "params": "args", "retries": "retry", "cmd": "command", "script": "code", "filename": "path", "file": "path",
 }  # fmt: skip
 """Names that other programs have for fields of plans and arguments of tools."""
+_COMMAND = "a command is `tool: run_command` with `args: {command: ...}`"
+ANSWERS = {
+    "jobs": "this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
+    "on": "nothing in a plan starts it; `plan schedule create` runs it at set times",
+    "schedule": "`plan schedule create FILE --cron ...` runs a plan at set times",
+    "cron": "`plan schedule create FILE --cron ...` runs a plan at set times",
+    "run": _COMMAND, "shell": _COMMAND, "command": _COMMAND, "cmd": _COMMAND, "script": _COMMAND,
+    "as": "the name of an item is part of the loop: `forEach: {items: LIST, as: NAME}`",
+    "env": "the environment of a command is in its step: `args: {command: ..., env: {NAME: VALUE}}`",
+    "name": "a plan has a `title`, a step an `id` and a `description`",
+}  # fmt: skip
+"""Fields of other programs that no field of plans and steps stands for, and what to write instead."""
 MIN_COST = 10_000
 """What each hint costs at least: there are at most 100 per check."""
 

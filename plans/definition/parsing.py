@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
-from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.near_names import ANSWERS, Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
@@ -205,6 +205,8 @@ def _models(kind: Any) -> Iterator[type[BaseModel]]:
         yield from _models(part)
 
 
+SECONDS = ("timeout", "estimatedDuration", "delay", "seconds")
+"""Fields that are times: their numbers are seconds."""
 _MODELS: dict[str, type[BaseModel]] = {"": Plan} | {
     info.alias or name: model
     for owner in (Plan, Step)
@@ -250,6 +252,8 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
     if kind == "string_pattern_mismatch":
         return f"{_short(detail['input'])} is not a valid id: write 1 to 128 letters, digits, '_' or '-'"
     text = in_plain_words(detail["msg"])
+    if text == "should be a number" and name in SECONDS:
+        text += " of seconds"
     return f"{text}; it is {_short(detail['input'])}"
 
 
@@ -259,6 +263,8 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
     known = [field.alias or key for key, field in model.model_fields.items()]
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
+    if model in (Plan, Step) and name in ANSWERS:
+        return f"there is no field '{name}'; {ANSWERS[name]}"
     near = named_elsewhere(name, known) or hints.near(name, known)
     return f"there is no field '{name}'; " + (f"did you mean '{near}'?" if near else f"known: {', '.join(known)}")
 

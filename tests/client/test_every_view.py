@@ -196,3 +196,9 @@ def test_every_view_shows_every_state_of_every_step() -> None:
                     looked_at(run, name)
                     agrees(run)
             run.steps[name] = state
+
+
+def test_the_logs_of_a_plans_finally_can_be_asked_for_before_it_has_written_any() -> None:
+    [run] = [run for run in snapshots() if run.closing and run.closing.phase == "finally"]
+    steps = QUERIES["logs"](run, [{"stepId": "finally"}])["steps"]
+    assert steps[0]["stepId"] == "finally"

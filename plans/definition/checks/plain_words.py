@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+_OR_MODEL = re.compile(r" or instance of \w+")
+"""A class of ours, which no file can hold."""
 _WORDS = (
     ("Value error, ", ""),
     ("Input should be", "should be"),
@@ -25,4 +29,4 @@ def in_plain_words(message: str) -> str:
     """A message of pydantic in plain words."""
     for technical, plain in _WORDS:
         message = message.replace(technical, plain)
-    return message
+    return _OR_MODEL.sub("", message)

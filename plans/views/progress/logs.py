@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.activity_io import Logs, PastCall
 from plansurvive.plans.children.family import members_of
+from plansurvive.plans.definition.scopes import FINALLY
 from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.execution.messages import LogsAsked
 from plansurvive.plans.execution.tool_history import last_call
@@ -84,6 +85,8 @@ def _steps(run: Run) -> Iterator[Step]:
     """The steps of the plan in its order, then those inside them in the order in which they begun: nothing moves."""
     first = shown_steps(run)
     yield from first
+    if run.closing is not None and FINALLY in run.steps:  # the block: it has no attempts, but can be asked for
+        yield run.outline.step(FINALLY)
     known = {step.id for step in first}
     for name in run.steps if run.opened else ():
         node = run.outline.nodes.get(name)

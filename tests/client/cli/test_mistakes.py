@@ -53,6 +53,29 @@ FILES: dict[str, Mistake] = {
     "a dependency that is not in a list": Mistake(
         "check FILE", "should be a list; it is 'b'", f"steps: [{LOOK}, {{id: b, tool: sleep, dependsOn: b}}]\n"
     ),
+    "a workflow of GitHub Actions": Mistake(
+        "check FILE",
+        "there is no field 'jobs'; this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
+        "jobs: {a: {}}\n",
+    ),
+    "a command as GitHub Actions write it": Mistake(
+        "check FILE",
+        "there is no field 'run'; a command is `tool: run_command` with `args: {command: ...}`",
+        "steps: [{id: a, run: ls}]\n",
+    ),
+    "the name of an item beside the loop": Mistake(
+        "check FILE",
+        "there is no field 'as'; the name of an item is part of the loop: `forEach: {items: LIST, as: NAME}`",
+        f"steps: [{LOOK.removesuffix('}')}, forEach: [1], as: n}}]\n",
+    ),
+    "a time with its unit": Mistake(
+        "check FILE", "should be a number of seconds; it is '5m'", f"timeout: 5m\nsteps: [{LOOK}]\n"
+    ),
+    "retries as a number": Mistake(
+        "check FILE",
+        "should be an object (`name: value`); it is 3",
+        f"steps: [{LOOK.removesuffix('}')}, retry: 3}}]\n",
+    ),
     "no id": Mistake("check FILE", "'id' is missing; add it", "steps: [{tool: sleep}]\n"),
     "dependencies as GitHub Actions call them": Mistake(
         "check FILE",
@@ -118,7 +141,13 @@ FILES: dict[str, Mistake] = {
     "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn"),
     "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
     "a misspelt command": Mistake("shwo", "BAD_USAGE: No such command 'shwo'. Did you mean 'show'?"),
-    "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID'."),
+    "no id of a plan": Mistake("show", "BAD_USAGE: Missing argument 'ID': name a plan; `plan list` shows them."),
+    "no step": Mistake(
+        "approve ID",
+        "BAD_USAGE: Missing argument 'STEP': name a step; `plan show ID` lists them, "
+        "`plan pending ID` those that await a decision.",
+    ),
+    "no file": Mistake("run", "BAD_USAGE: Missing argument 'FILE': name a plan file; `plan init` makes a first one."),
     "a count that is a word": Mistake(
         "run FILE --max-parallel x", "BAD_USAGE: Invalid value for '--max-parallel': should be a whole number"
     ),
