@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,10 @@ from temporalio.client import Client
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client import resume
+from plansurvive.client.start import start_run
+from plansurvive.features.notify.model import Told
+from plansurvive.plans.execution import resume as resumption
+from plansurvive.plans.run import Run
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
 from tests.driving import Plans, Started, work
@@ -298,6 +303,28 @@ async def test_a_resumed_plan_says_what_it_asks_and_how_it_ends(
         await again.approve("a")
         assert (await again.ended())["status"] == "completed"
         assert [event["type"].rpartition(".")[2] for event in await said(hook, 4)][2:] == ["awaiting", "completed"]
+
+
+async def test_a_run_that_resumes_one_whose_end_was_told_tells_its_own(
+    idle: Plans, make_worker: MakeWorker, hook: Sink, targets: Path
+) -> None:
+    """As a worker has the ended run: its stored record is of before its end was told."""
+    async with make_worker(notify=targets):
+        first = await idle.start(
+            [work("a", **ASKS), work("b", "a")], notify={"to": "hook", "on": ["partial", "completed"]}
+        )
+        await first.until_asked("a")
+        await first.deny("a")
+        await first.ended()
+        await said(hook)
+        run = Run.model_validate(await first.handle.query("state"))
+        assert run.part(Told).ended
+        run = resumption.resumed(run, f"{run.plan.id}-r2", datetime.now(UTC))
+        again = Started(idle.client, (await start_run(idle.client, run, idle.queue)).workflow_id)
+        await again.until_asked("a")
+        await again.approve("a")
+        assert (await again.ended())["status"] == "completed"
+        assert [event["type"].rpartition(".")[2] for event in await said(hook, 2)] == ["partial", "completed"]
 
 
 @pytest.mark.slow

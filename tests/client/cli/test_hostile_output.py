@@ -170,6 +170,12 @@ def test_the_console_escapes_texts_of_every_kind(content: Any) -> None:
         check(shown.replace("\nINJECTED", " INJECTED"), "the console")  # only its caller knows whose a line break is
 
 
+def test_a_text_is_wrapped_by_the_width_of_what_is_shown_of_it() -> None:
+    rows = printed(Text("\u202e" * 10), width=20).splitlines()
+    assert max(map(len, rows)) <= 20, rows
+    assert "".join(rows) == "\\u202e" * 10
+
+
 def test_a_cell_is_one_row_and_leaves_room_for_the_other_columns() -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name, overflow in (("PLAN", "fold"), ("STATUS", "ellipsis"), ("TITLE", "ellipsis")):
