@@ -202,8 +202,14 @@ async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_bring
         plan = Started(idle.client, made.workflow_id)
         await plan.until_asked("gate")
 
+        async def approve_after(milliseconds: float) -> None:
+            await asyncio.sleep(milliseconds / 1_000)
+            await plan.approve("gate", by="the boss")
+
         async def is_in_a_first_task() -> bool:
-            await asyncio.gather(*(plan.approve("gate", by="the boss") for _ in range(20)))
+            # A stream of signals, no burst: one that comes during a task keeps the run from continuing as new, and only
+            # one that comes right after it has continued is in the first task of its successor.
+            await asyncio.gather(*(approve_after(1.5 * number) for number in range(40)))
             return any(begins_with_signal(history.events) for history in await plan.histories())
 
         await until(is_in_a_first_task, "a continued run begins with a decision")
