@@ -49,10 +49,11 @@ from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
 from plansurvive.plans.step_call import StepCall, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
-from plansurvive.workflows import hosts, list_items, timers, tool_call
+from plansurvive.workflows import list_items, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers
 from plansurvive.workflows.in_steps import AllInSteps, InSteps
 from plansurvive.workflows.outcomes import cancelled, completed, failed, lasted, left_behind, of_activity, skipped
+from plansurvive.workflows.place import Place
 
 
 class Execution:
@@ -63,7 +64,7 @@ class Execution:
         self._handles: dict[str, asyncio.Future[Any]] = {}
         self._finished: deque[tuple[str, asyncio.Future[Any]]] = deque()
         self.timers = ApprovalTimers()
-        self.in_steps, self.place = AllInSteps(), hosts.Place(run)
+        self.in_steps, self.place = AllInSteps(), Place(run)
         self._sent, self.rest = 0, timers.Rest()
         self._seen = -1
         self.before_turn: Callable[[], None] = lambda: None
@@ -198,7 +199,7 @@ class Execution:
             case Call(filled, values):
                 self.schedule.start(step_id, now)
                 self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self.place.moved))
+                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self.place))
 
     def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         """Have a feature begin a step of its tool."""

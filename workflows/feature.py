@@ -123,6 +123,14 @@ class InRun:
         """The worker refuses the plan, which never begins. `facts`: of that worker. Example: `notify` says so."""
 
     @classmethod
+    async def placed(cls, run: Run, facts: Facts) -> Facts:  # noqa: ARG003
+        """The worker has been asked, and the plan has not begun: the facts, for where its files will be.
+
+        Before the features of the run are made. Example: `hosts` gets a directory for it at one host.
+        """
+        return facts
+
+    @classmethod
     def early(cls, execution: Execution, message: Any) -> None:
         """A signal that was declared as `early` has come, and the features of the run are not known yet.
 
@@ -264,6 +272,13 @@ class Features:
         made = [kind(execution) for kind in kinds]
         execution.ask([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
+
+    async def placed(self, run: Run, facts: Facts) -> Facts:
+        """See `InRun.placed`: asks the features of the worker that these facts are of."""
+        for kind in self.in_run:
+            if kind.feature in facts.features:
+                facts = await kind.placed(run, facts)
+        return facts
 
     def early(self, execution: Execution, message: Message, value: Value) -> None:
         """Hand a signal to its feature, of which there is nothing in the run yet."""

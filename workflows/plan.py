@@ -27,7 +27,7 @@ from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown, queries
 from plansurvive.plans.views.nested.standing import folded_ids
-from plansurvive.workflows import completion, hosts, resume_check, search_attributes
+from plansurvive.workflows import completion, resume_check, search_attributes
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
@@ -152,7 +152,7 @@ class PlanWorkflow(MessageHandlers):
             problems += tool_problems(own, facts.tools)
         if errors(problems):
             raise await self._refused(facts, problems)
-        run.facts = await hosts.at_home(run, facts)
+        run.facts = await self.features.placed(run, facts)
         self._gather()
         run.inputs = input_values(run.plan, run.options.inputs)[0]
         self._started().schedule.rules.checked(run, workflow.now())
@@ -186,7 +186,7 @@ class PlanWorkflow(MessageHandlers):
         facts = await facts_about(run, None, all_tools=True, signature=self._admission.signature)
         if errors(facts.problems):
             raise await self._refused(facts, facts.problems)
-        run.facts = await hosts.at_home(run, facts)
+        run.facts = await self.features.placed(run, facts)
         self._gather()
         self._judge()
         self._hear()

@@ -51,8 +51,8 @@ class Policy:
         return _retry_policy(self.retry.attempts, self.retry.delay, self.retry.factor)
 
     @property
-    def retry_policy_at_host(self) -> RetryPolicy:
-        """The same for a call at a plan's host. Not repeatable: one attempt, since `workflows.hosts` counts deaths."""
+    def retry_policy_counted(self) -> RetryPolicy:
+        """The same at a place that counts deaths of workers (`workflows.place`): not repeatable, so one attempt."""
         return self.retry_policy if self.repeatable else RetryPolicy(maximum_attempts=1)
 
 
@@ -90,8 +90,6 @@ SNAPSHOT = Policy(60.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """snapshot_workspace and compare_files: reading a workspace."""
 CHANGES = Policy(600.0, Retry(attempts=3, delay=1.0, factor=2.0))
 """file_changes: listing or undoing a plan's file changes; idempotent."""
-TAKE_HOST = Policy(1_800.0, Retry(attempts=100, delay=1.0, factor=1.5))
-"""take_host: restores a checkpoint. It may come to workers that cannot, and waits for one that can, as CHECK does."""
 NEW_QUEUE = timedelta(seconds=10)
 """Schedule-to-start timeout for a queue that an edit is about to bind a step to. A running worker answers at once."""
 UNSERVED = timedelta(seconds=60)

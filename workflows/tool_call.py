@@ -19,18 +19,17 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
-from plansurvive.plans.hosts.host import Host
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import StepValues, call_of
-from plansurvive.workflows import hosts, policies
-from plansurvive.workflows.hosts import Moved
+from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
+from plansurvive.workflows.place import Destination, Place
 from plansurvive.workflows.policies import Policy
 
 
 def start(
-    schedule: Schedule, step: Step, filled: Filled, values: StepValues, moved: Moved
+    schedule: Schedule, step: Step, filled: Filled, values: StepValues, place: Place
 ) -> asyncio.Future[dict[str, Any]]:
     """Start the tool call of a running step and add it to the step's tool history."""
     run = schedule.run
@@ -39,28 +38,26 @@ def start(
     state.calls += 1
     note_call(run, step, filled.args)
 
-    def begin(host: Host | None = None) -> workflow.ActivityHandle[dict[str, Any]]:
+    def begin(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
         call = schedule.rules.extended(run, step, _call(run, step, spec, filled, values, policy))
-        return _begin(run, step, call, policy, host)
+        return _begin(run, step, call, policy, to)
 
-    if run.host_of(step) is not None:
-        return asyncio.create_task(hosts.call(run, step.id, policy, begin, moved))
-    return begin()
+    return place.call(step, policy, begin)
 
 
 def _begin(
-    run: Run, step: Step, call: Call, policy: Policy, host: Host | None
+    run: Run, step: Step, call: Call, policy: Policy, to: Destination
 ) -> workflow.ActivityHandle[dict[str, Any]]:
     return workflow.start_activity(
         step.tool,
         of_json(call.model_dump_json(exclude_defaults=True)),
-        task_queue=host.queue if host else run.queue_of(step),
+        task_queue=to.queue,
         activity_id=call_name(step.id, run.steps[step.id].calls),
         summary=_summary(run, step),
         start_to_close_timeout=policy.start_to_close,
         heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
-        schedule_to_start_timeout=host.wait if host else None,
-        retry_policy=policy.retry_policy_at_host if host else policy.retry_policy,
+        schedule_to_start_timeout=to.patience,
+        retry_policy=policy.retry_policy if to.patience is None else policy.retry_policy_counted,
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
     )
 

@@ -18,7 +18,7 @@ class Agents(InRun):
 
     def in_steps(self) -> Sequence[InSteps]:
         """Steps of the tool `agent`, where plans have children."""
-        place = self.execution.place
+        place = self.execution.place.sharer
         return (ChildAgents(self.execution.schedule, place),) if isinstance(place, SharedPlace) else ()
 
 

@@ -33,7 +33,7 @@ from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views import markdown
 from plansurvive.plans.views.summary import summary_of
-from plansurvive.workflows import hosts, resume_check, search_attributes
+from plansurvive.workflows import resume_check, search_attributes
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.handlers import MessageHandlers
 from plansurvive.workflows.inputs import invalid, require_own_id, why_refused
@@ -94,7 +94,7 @@ class AgentWorkflow(MessageHandlers):
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
         facts = await facts_about(agent.run, None, all_tools=True, signature=self._admission.signature)
-        facts = await hosts.at_home(agent.run, facts)
+        facts = await self.features.placed(agent.run, facts)
         if errors(facts.problems):
             agent_run.conclude(agent, "failed", why_refused(errors(facts.problems)), workflow.now())
             raise invalid(facts.problems)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -26,52 +26,52 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.features.children.handles import Handles
 from plansurvive.features.children.messages import PlaceNews, PlaceReport
+from plansurvive.features.hosts.model import arrived
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.hosts.host import UNSUPPORTED, Checkpoint, Host
+from plansurvive.plans.hosts.host import UNSUPPORTED, Checkpoint
 from plansurvive.plans.hosts.host import elsewhere as unsupported_workspace
 from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.workflows import hosts
 from plansurvive.workflows.execution import Execution
+from plansurvive.workflows.place import Sharer
 
 NEWS, REPORT = "place", "place_report"
 """Signals: of a plan to its children, and of a child to its plan."""
 NO_HOST = "NO_HOST"
 
 
-class SharedPlace(hosts.Place):
-    """The place of one Run's files: moves it with its children, or has the plan above do that."""
+class SharedPlace(Sharer):
+    """The place of one Run's files: it is moved with its children, or the plan above does that."""
 
     @classmethod
     def of(cls, execution: Execution) -> SharedPlace:
         """That of the run; there is one from the first news of it on, which may come before the run is checked."""
-        if not isinstance(execution.place, cls):
-            execution.place = cls(execution.schedule, Handles())
-        return execution.place
+        place = execution.place
+        if not isinstance(place.sharer, cls):
+            place.sharer = cls(execution)
+        return place.sharer
 
-    def __init__(self, schedule: Schedule, handles: Handles) -> None:
-        super().__init__(schedule.run)
-        self._schedule, self.handles = schedule, handles
+    def __init__(self, execution: Execution) -> None:
+        self.execution, self.run, self.handles = execution, execution.run, Handles()
         self._left = set[str]()
         self._news, self._failure = 0, PlaceNews()
         self._saying = set[asyncio.Task[None]]()  # asyncio holds tasks weakly
         self._looking = set[asyncio.Task[None]]()
 
-    async def move(self, lost: Host, step_id: str) -> bool:
+    async def move(self, token: str, move: Callable[[], Awaitable[bool]]) -> bool:
         """Move the files now, or have the plan above do that. Raises ApplicationError if that could not move."""
         if self.run.is_guest:
-            return await self._asked_above(lost)
+            return await self._asked_above(token)
         if not self._guests() and not self.handles.starting:
-            return await super().move(lost, step_id)
+            return await move()
         self.run.moving = True  # before the task begins: whoever looks meanwhile must not move as well
         # Not the step's own task: it may be cancelled, and the children have left then.
-        return await asyncio.shield(asyncio.create_task(super().move(lost, step_id)))
+        return await asyncio.shield(asyncio.ensure_future(move()))
 
-    async def before_move(self, lost: Host) -> None:
+    async def before_move(self, token: str) -> None:
         """Have all children leave."""
-        await self._leave_below(lost.token)
+        await self._leave_below(token)
 
     async def after_move(self, error: ActivityError | None) -> None:
         """Tell all children where the files are now, or why they could not be moved."""
@@ -111,7 +111,7 @@ class SharedPlace(hosts.Place):
             run.host = host.model_copy(update={"left": False})
         else:
             run.host = news.host.for_child()
-            hosts.arrived(run, host, None)
+            arrived(run, host, None, workflow.now())
         run.next_seq()
         self._say(self._tell(news))
 
@@ -124,7 +124,7 @@ class SharedPlace(hosts.Place):
         if message.left == host.token:
             self._left.add(step_id)
         if message.lost:
-            looking = asyncio.create_task(self._look(host.model_copy(update={"token": message.lost}), step_id))
+            looking = asyncio.create_task(self._look(message.lost, step_id))
             self._looking.add(looking)
             looking.add_done_callback(self._looking.discard)
 
@@ -146,27 +146,27 @@ class SharedPlace(hosts.Place):
                 await self._report(**left)
         await self.said()
 
-    async def _look(self, lost: Host, step_id: str) -> None:
+    async def _look(self, token: str, step_id: str) -> None:
         """A child's steps wait for the host: move, or say that it lives."""
         try:
-            is_elsewhere = await self.moved(lost, step_id)
+            is_elsewhere = await self.execution.place.moved(token, step_id)
         except (ActivityError, ApplicationError):
             return  # it has been told with all the others
         if not is_elsewhere:
             await self.handles.send(step_id, NEWS, _json(PlaceNews(host=self.run.host)))
 
-    async def _asked_above(self, lost: Host) -> bool:
+    async def _asked_above(self, token: str) -> bool:
         """Have the plan above look after the host, and wait for what it says."""
         run, seen = self.run, self._news
         run.moving = True
         try:
-            await self._report(lost=lost.token)
+            await self._report(lost=token)
             await workflow.wait_condition(lambda: self._news > seen)
         finally:
             run.moving = False
         if self._failure.error:
             raise ApplicationError(self._failure.error, type=self._failure.code or NO_HOST)
-        return run.host is None or run.host.token != lost.token
+        return run.host is None or run.host.token != token
 
     async def _leave(self, token: str) -> None:
         """Leave a place, after those below, and say so."""
@@ -202,7 +202,7 @@ class SharedPlace(hosts.Place):
 
     def _guests(self) -> list[str]:
         """The steps whose children work at the place."""
-        return [name for name in self.handles if self.run.host_of(self._schedule.step(name)) is not None]
+        return [name for name in self.handles if self.run.host_of(self.execution.schedule.step(name)) is not None]
 
     def _is_moving(self) -> bool:
         run = self.run

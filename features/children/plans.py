@@ -35,14 +35,14 @@ from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.undone import undone_child
-from plansurvive.plans.hosts.host import Host
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.step_call import upcoming
-from plansurvive.workflows import hosts, policies, search_attributes
+from plansurvive.workflows import policies, search_attributes
 from plansurvive.workflows.payloads import LARGE
+from plansurvive.workflows.place import Destination
 
 APPROVAL = "APPROVAL_REQUIRED"
 
@@ -123,11 +123,8 @@ class ChildPlans:
 
     async def _load(self, step: Step, source: Source) -> None:
         try:
-            if self._run.host_of(step) is None:
-                loaded = await self._loading(step, source)
-            else:
-                policy, begin = policies.SNAPSHOT, partial(self._loading, step, source)
-                loaded = await hosts.call(self._run, step.id, policy, begin, self._place.moved)
+            begin = partial(self._loading, step, source)
+            loaded = await self._place.execution.place.call(step, policies.SNAPSHOT, begin)
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise asyncio.CancelledError from error
@@ -147,7 +144,7 @@ class ChildPlans:
             LogKind.CHILD, f"loaded {loaded.source}, SHA-256 {loaded.sha256[:12]}…"[:500], workflow.now(), step.id
         )
 
-    def _loading(self, step: Step, source: Source, host: Host | None = None) -> workflow.ActivityHandle[LoadedPlan]:
+    def _loading(self, step: Step, source: Source, to: Destination) -> workflow.ActivityHandle[LoadedPlan]:
         return workflow.start_activity(
             "load_plan",
             LoadRequest(
@@ -157,10 +154,10 @@ class ChildPlans:
                 **{source.kind: source.value},
             ),
             result_type=LoadedPlan,
-            task_queue=host.queue if host else self._run.queue_of(step),
+            task_queue=to.queue,
             activity_id=f"load_plan:{step.id}",
             summary=f"{step.id} · load {source.value}"[:200],
-            schedule_to_start_timeout=host.wait if host else None,
+            schedule_to_start_timeout=to.patience,
             start_to_close_timeout=policies.SNAPSHOT.start_to_close,
             retry_policy=policies.SNAPSHOT.retry_policy,
         )

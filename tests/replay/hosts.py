@@ -7,7 +7,7 @@ from typing import Any
 
 from plansurvive.runtime.settings import Settings
 from tests.driving import GO, WAITS, Plans, Started, step, work
-from tests.hosts.machines import Machines
+from tests.features.hosts.machines import Machines
 from tests.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]

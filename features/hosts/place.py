@@ -10,24 +10,29 @@ A call that must not be repeated and whose worker was lost with its host has an 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
+from temporalio.workflow import ActivityHandle
 
+from plansurvive.features.hosts.model import arrived
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest, LeftFiles
 from plansurvive.plans.hosts.moving import newest
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Retry, Step
 from plansurvive.plans.parts import Parted
 from plansurvive.plans.run import Run
 from plansurvive.workflows import policies
 from plansurvive.workflows.outcomes import left_behind
 from plansurvive.workflows.payloads import of_json
+from plansurvive.workflows.place import Destination, Place
 from plansurvive.workflows.policies import Policy
 
 AGAIN = timedelta(seconds=1)
@@ -36,8 +41,8 @@ _LOST = (TimeoutType.HEARTBEAT, TimeoutType.START_TO_CLOSE)
 _SHUT_DOWN = ("CancelledError", "KEY_MISSING", "WorkerShutdown")
 """Types of the failure of an attempt that ended with its worker's shutdown, or before it could read its arguments. The
 last one is of the SDK's core: the attempt had not ended when its worker was gone."""
-Moved = Callable[[Host, str], Awaitable[bool]]
-"""Moves the plan from a host that takes none of its calls, unless it is only busy; whether it is elsewhere now."""
+TAKE_HOST = Policy(1_800.0, Retry(attempts=100, delay=1.0, factor=1.5))
+"""take_host: restores a checkpoint. It may come to workers that cannot, and waits for one that can, as CHECK does."""
 T = TypeVar("T")
 
 
@@ -58,51 +63,53 @@ async def at_home(run: Run, facts: Facts) -> Facts:
     return facts.model_copy(update={"workspace": run.host.workspace})
 
 
-async def call(run: Run, step_id: str, policy: Policy, begin: Callable[[Host], Awaitable[T]], moved: Moved) -> T:
-    """The result of a call at the plan's host, and at the next if that is lost. Raises as an activity does.
+class HostPlace(Place):
+    """The host of one Run's files: moves them when it is lost."""
 
-    `begin` starts the activity at a host. An attempt that must not be repeated has only one on the server, and is
-    counted here: the effect log of the host knows whether it ended.
-    """
-    deaths, begun = 0, False
-    while (host := run.host) is not None:
-        if host.left:
-            await workflow.wait_condition(lambda: run.host is None or not run.host.left)
-            continue
-        try:
-            result = await begin(host)
-        except ActivityError as error:
-            _keep(run, _checkpoint(left_behind(error)))
-            if _is(error, (TimeoutType.SCHEDULE_TO_START,)):
-                if await moved(host, step_id) and begun and not policy.repeatable:
-                    raise _unknown(host) from None
+    def call(self, step: Step, policy: Policy, begin: Callable[[Destination], ActivityHandle[T]]) -> asyncio.Future[T]:
+        """Call at the plan's host, and at the next if that is lost; a step bound to another queue, there."""
+        if self.run.host_of(step) is None:
+            return super().call(step, policy, begin)
+        return asyncio.create_task(self._call(step, policy, begin))
+
+    async def _call(self, step: Step, policy: Policy, begin: Callable[[Destination], ActivityHandle[T]]) -> T:
+        """The result of the call.
+
+        An attempt that must not be repeated has only one on the server, and is counted here: the effect log of the
+        host knows whether it ended.
+        """
+        run, step_id, deaths, begun = self.run, step.id, 0, False
+        while (host := run.host) is not None:
+            if host.left:
+                await workflow.wait_condition(lambda: run.host is None or not run.host.left)
                 continue
-            if _has_left(run, host) and not is_cancelled_exception(error):
-                if not policy.repeatable:
-                    raise _unknown(host) from None
-                continue  # its directory may be gone: what failed there says nothing about the files that count
-            if policy.repeatable or not _is_lost(error) or deaths >= policies.WORKER_DEATHS:
-                raise
-            deaths, begun = deaths + 1, True
-            await workflow.sleep(AGAIN, summary=f"look up {step_id} at its host")
-            continue
-        taken = _checkpoint(_returned(result))
-        _keep(run, taken)
-        if taken is None or run.host is None or (taken.token == run.host.token and not run.host.left):
-            return result
-        if not policy.repeatable:  # it ended at a host that the plan has left
-            raise _unknown(host)
-        run.note(LogKind.WARNING, f"its files are at host '{host.name}': it is run again", workflow.now(), step_id)
-    raise ApplicationError("the plan has no host", type=MOVED)  # never: a plan that has one keeps having one
+            try:
+                result = await begin(Destination(host.queue, host.wait))
+            except ActivityError as error:
+                _keep(run, _checkpoint(left_behind(error)))
+                if _is(error, (TimeoutType.SCHEDULE_TO_START,)):
+                    if await self.moved(host.token, step_id) and begun and not policy.repeatable:
+                        raise _unknown(host) from None
+                    continue
+                if _has_left(run, host) and not is_cancelled_exception(error):
+                    if not policy.repeatable:
+                        raise _unknown(host) from None
+                    continue  # its directory may be gone: what failed there says nothing about the files that count
+                if policy.repeatable or not _is_lost(error) or deaths >= policies.WORKER_DEATHS:
+                    raise
+                deaths, begun = deaths + 1, True
+                await workflow.sleep(AGAIN, summary=f"look up {step_id} at its host")
+                continue
+            taken = _checkpoint(_returned(result))
+            _keep(run, taken)
+            if taken is None or run.host is None or (taken.token == run.host.token and not run.host.left):
+                return result
+            if not policy.repeatable:  # it ended at a host that the plan has left
+                raise _unknown(host)
+            run.note(LogKind.WARNING, f"its files are at host '{host.name}': it is run again", workflow.now(), step_id)
+        raise ApplicationError("the plan has no host", type=MOVED)  # never: a plan that has one keeps having one
 
-
-class Place:
-    """The place of one Run's files: moves it when its host is lost. `children` puts one in its place to share."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    async def moved(self, lost: Host, step_id: str) -> bool:
+    async def moved(self, token: str, step_id: str) -> bool:
         """Move the files, unless the host is only busy or they have been moved already; whether they are elsewhere now.
 
         Raises what taking another place raises.
@@ -111,43 +118,28 @@ class Place:
         await workflow.wait_condition(lambda: not run.moving)
         while run.moving:  # all who waited go on in the same moment, and one of them has begun to move
             await workflow.wait_condition(lambda: not run.moving)
-        if run.host is None or run.host.token != lost.token:
+        if run.host is None or run.host.token != token:
             return True
-        return await self.move(lost, step_id)
+        lost = run.host
+        return await self.sharer.move(token, lambda: self._move(lost, step_id))
 
-    async def move(self, lost: Host, step_id: str) -> bool:
-        """Move the files now, unless the host is only busy."""
+    async def _move(self, lost: Host, step_id: str) -> bool:
         run = self.run
         run.moving = True
         try:
             if await answers(lost):
                 return False
             try:
-                await self.before_move(lost)
+                await self.sharer.before_move(lost.token)
                 run.host = await elsewhere(run)
             except ActivityError as error:
-                await self.after_move(error)
+                await self.sharer.after_move(error)
                 raise
-            arrived(run, lost, step_id)
-            await self.after_move(None)
+            arrived(run, lost, step_id, workflow.now())
+            await self.sharer.after_move(None)
         finally:
             run.moving = False
         return True
-
-    async def before_move(self, lost: Host) -> None:
-        """The files are about to be moved: have those who share the place leave it."""
-
-    async def after_move(self, error: ActivityError | None) -> None:
-        """The files have been moved, or could not be: tell those who share the place."""
-
-
-def arrived(run: Run, lost: Host, step_id: str | None) -> None:
-    """Note what follows from the run's new place."""
-    if run.host is None:
-        return
-    run.facts = run.facts.model_copy(update={"workspace": run.host.workspace})
-    text = f"host '{lost.name}' is lost: the plan continues at '{run.host.name}' with the files of its last checkpoint"
-    run.note(LogKind.WARNING, text, workflow.now(), step_id)
 
 
 async def elsewhere(run: Run) -> Host:
@@ -204,8 +196,8 @@ async def _asked(request: HostRequest, queue: str | None, patience: timedelta | 
         task_queue=queue,
         summary="a place for the plan's files",
         schedule_to_start_timeout=patience,
-        start_to_close_timeout=policies.TAKE_HOST.start_to_close,
-        retry_policy=policies.TAKE_HOST.retry_policy,
+        start_to_close_timeout=TAKE_HOST.start_to_close,
+        retry_policy=TAKE_HOST.retry_policy,
     )
     return found
 

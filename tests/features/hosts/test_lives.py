@@ -15,7 +15,7 @@ from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from tests.driving import GO, WAITS, Plans, Started, count, statuses, step, work
-from tests.hosts.machines import Machines
+from tests.features.hosts.machines import Machines
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from plansurvive.runtime.settings import Settings
 from tests.driving import Plans
-from tests.hosts.machines import Machines
+from tests.features.hosts.machines import Machines
 
 
 @pytest.fixture

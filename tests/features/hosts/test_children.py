@@ -11,7 +11,7 @@ from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client.resume import resume
 from plansurvive.features.files.verbs import file_changes
 from tests.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work
-from tests.hosts.machines import Machines
+from tests.features.hosts.machines import Machines
 from tests.waiting import until
 from tests.workflows.agents import call, says
 

@@ -10,7 +10,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.worker import build
 from tests.driving import GO, WAITS, Plans, Started, statuses, step, work
-from tests.hosts.machines import TOOLS, Machines
+from tests.features.hosts.machines import TOOLS, Machines
 from tests.waiting import connected, until
 
 pytestmark = pytest.mark.slow
