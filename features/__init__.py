@@ -49,6 +49,7 @@ FEATURES: tuple[str, ...] = (
     "planning",
     "budget",
     "editing",
+    "express",
     "cache",
     "limits",
     "notify",
