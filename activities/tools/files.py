@@ -58,7 +58,7 @@ class Deleted(TypedDict):
     path: str
 
 
-@tool(effect="pure", reads="reported", outside=False)
+@tool(effect="pure", quick=True, reads="reported", outside=False)
 def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count | None = None) -> str:
     """Read a UTF-8 text file, or a range of its lines; at most 16 MiB per call.
 
@@ -81,7 +81,7 @@ def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count |
     return chosen
 
 
-@tool(effect="pure", reads="reported", outside=False)
+@tool(effect="pure", quick=True, reads="reported", outside=False)
 def read_json(path: str, context: ToolContext) -> Any:
     """Read and parse a JSON file.
 
@@ -102,7 +102,7 @@ def read_json(path: str, context: ToolContext) -> Any:
     return value
 
 
-@tool(effect="keyed", reads="reported", outside=False)
+@tool(effect="keyed", quick=True, reads="reported", outside=False)
 def write_file(path: str, content: str | StoredText, context: ToolContext) -> Written:
     """Create or overwrite a text file and its missing parent directories.
 
@@ -133,7 +133,7 @@ def write_file(path: str, content: str | StoredText, context: ToolContext) -> Wr
     return value
 
 
-@tool(effect="keyed", outside=False)
+@tool(effect="keyed", quick=True, outside=False)
 def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> Edited:
     """Replace the only occurrence of a text in a file. With an empty oldText, create a new file.
 
@@ -164,7 +164,7 @@ def edit_file(path: str, old_text: str, new_text: str, context: ToolContext) -> 
     return value
 
 
-@tool(effect="keyed", reads="reported", outside=False)
+@tool(effect="keyed", quick=True, reads="reported", outside=False)
 def create_directory(path: str, context: ToolContext) -> Created:
     """Create a directory and its missing parents. Succeeds if it already exists.
 

@@ -29,7 +29,7 @@ class Entry(TypedDict):
     size: int
 
 
-@tool(effect="pure", outside=False)
+@tool(effect="pure", quick=True, outside=False)
 def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
     """List the entries of a directory.
 
@@ -46,7 +46,7 @@ def list_directory(context: ToolContext, path: str = ".") -> list[Entry]:
     return sorted(found, key=lambda entry: entry["name"])
 
 
-@tool(effect="pure", outside=False)
+@tool(effect="pure", quick=True, outside=False)
 def find_files(pattern: str, context: ToolContext, path: str = ".") -> list[str]:
     """Find files that match a glob pattern such as `src/**/*.py`.
 

@@ -240,6 +240,7 @@ def tool(
     value_schema: Mapping[str, Any] | None = None,
     touches_files: bool = True,
     cache: bool = False,
+    quick: bool = False,
     reads: Literal["reported", "unknown"] | None = None,
     outside: bool | None = None,
     version: str = "",

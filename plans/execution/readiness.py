@@ -7,7 +7,7 @@ status: `plans.execution.schedule` does, and updates the indexes after each tran
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -166,6 +166,10 @@ class ReadinessIndex:
     def needs(self, step_id: str) -> dict[str, bool]:
         """A step's dependencies; True where it uses the value."""
         return self._needs.get(step_id, _NONE)
+
+    def dependents(self, step_id: str) -> Sequence[str]:
+        """The steps that depend on a step."""
+        return self._dependents.get(step_id, ())
 
     def ask_beside(self, step_id: str) -> None:
         """Mark a running step as awaiting a person's decision. It stays running, as its agent does."""

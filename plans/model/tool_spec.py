@@ -64,6 +64,9 @@ class ToolSpec(Parted, Value):
     cache: bool = Field(
         default=False, description="Calls may take the result of an earlier run, unless the plan or the step says no."
     )
+    quick: bool = Field(
+        default=False, description="Calls take milliseconds: several may be made in one activity, where a plan says so."
+    )
     reads: Literal["reported", "unknown"] = Field(
         default="unknown",
         description="reported: its value depends on its arguments and the files that it reports as read, on no clock,"

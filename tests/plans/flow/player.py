@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
@@ -40,7 +40,7 @@ class Player:
         if run.started is None:
             self.schedule.begin(self.now)
 
-    def play(self, limit: int = 100_000) -> Player:
+    def play(self, limit: int = 100_000) -> Self:
         """Go on until nothing can happen without a person; end the run if nothing can happen at all."""
         for _ in range(limit):
             if self.reload:
