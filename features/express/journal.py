@@ -35,7 +35,10 @@ _SCHEMA = (
     "CREATE INDEX by_time ON segments (time)",
     f"PRAGMA user_version = {VERSION}",
 )
-_KEEP = "INSERT INTO outcomes SELECT run, activity, ?, ? FROM segments WHERE run = ? AND activity = ? AND attempt = ?"
+_KEEP = (
+    "INSERT OR REPLACE INTO outcomes SELECT run, activity, ?, ? FROM segments"
+    " WHERE run = ? AND activity = ? AND attempt = ?"
+)
 _OLD = "SELECT run, activity FROM segments WHERE time < ?"
 
 

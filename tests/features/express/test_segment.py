@@ -305,7 +305,7 @@ def told(player: Player) -> dict[str, Any]:
     return found | {"": player.run.status}
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(60))
 def test_random_plans_end_as_without(seed: int) -> None:
     steps = random_steps(random.Random(seed))
     bounds = Bounds(steps=random.Random(seed).choice([1, 3, 256]))

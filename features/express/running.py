@@ -1,0 +1,106 @@
+"""Runs a segment in a worker: makes its calls side by side, and keeps each outcome before anything follows from it.
+
+What an earlier attempt of the segment has kept is taken from the journal: the call is not made again, if it is still
+the same call. A failure is not kept, and so the call is attempted again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pydantic import ValidationError
+
+from plansurvive.features.express.journal import Journal
+from plansurvive.features.express.journal import Segment as SegmentId
+from plansurvive.features.express.model import CallEnd, SegmentEnd
+from plansurvive.features.express.segment import Made, Segment
+from plansurvive.plans.activity_io import Return
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.ids import call_name
+
+Make = Callable[[Made], Awaitable[Return]]
+"""Makes one attempt of a call. Raises PlanError if it fails; all else ends the attempt of the segment."""
+
+
+@dataclass
+class Running:
+    """One attempt of a segment, with the journal of the worker's state directory."""
+
+    segment: Segment
+    make: Make
+    clock: Callable[[], datetime]
+    journal: Journal
+    id: SegmentId
+    attempt: int
+    known: Mapping[str, str] = field(default_factory=dict)
+    """What earlier attempts have kept, by the name of the call."""
+    calls: list[CallEnd] = field(default_factory=list)
+
+    async def end(self) -> SegmentEnd:
+        """Run the segment to its end.
+
+        Raises Superseded if another attempt has begun, and what the journal raises; calls in flight are cancelled then.
+        """
+        self.known = self.journal.begin(self.id, self.attempt)
+        in_flight = dict[asyncio.Task[Return], Made]()
+        try:
+            while self._begin(in_flight):
+                await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+                for task in [task for task in in_flight if task.done()]:
+                    self._take(in_flight.pop(task), task)
+        finally:
+            for task in in_flight:
+                task.cancel()
+            await asyncio.gather(*in_flight, return_exceptions=True)
+        return SegmentEnd(calls=self.calls, left=self.segment.left)
+
+    def _begin(self, in_flight: dict[asyncio.Task[Return], Made]) -> bool:
+        """Begin what can begin now. Whether anything is in flight."""
+        while begun := self.segment.begin(self.clock()):
+            kept = [(made, self._kept(made)) for made in begun]
+            for made, end in kept:
+                if end is not None:
+                    self._settle(end, len(self.known[_name(made)]))
+                else:
+                    in_flight[asyncio.ensure_future(self.make(made))] = made
+            if all(end is None for _, end in kept):
+                break
+        return bool(in_flight)
+
+    def _kept(self, made: Made) -> CallEnd | None:
+        """How the call ended in an earlier attempt, if that is known."""
+        try:
+            end = CallEnd.model_validate_json(self.known.get(_name(made), ""))
+        except ValidationError:
+            return None
+        return end if end.digest == made.digest else None
+
+    def _take(self, made: Made, task: asyncio.Task[Return]) -> None:
+        try:
+            returned = task.result()
+        except PlanError as error:
+            self.segment.failed(made.step.id)
+            self.calls.append(_end(made, code=error.code, error=error.message))
+            return
+        end = _end(made, returned=returned)
+        text = end.model_dump_json(exclude_defaults=True)
+        self.journal.keep(self.id, self.attempt, _name(made), text)
+        self._settle(end, len(text))
+
+    def _settle(self, end: CallEnd, size: int) -> None:
+        self.calls.append(end)
+        if end.returned is not None:
+            self.segment.completed(end.step_id, end.returned, size, self.clock())
+
+
+def _name(made: Made) -> str:
+    return call_name(made.step.id, made.number)
+
+
+def _end(made: Made, *, returned: Return | None = None, code: str = "", error: str = "") -> CallEnd:
+    return CallEnd(
+        step_id=made.step.id, number=made.number, digest=made.digest, returned=returned, code=code, error=error
+    )
