@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ import pytest_asyncio
 from temporalio.client import Client
 from temporalio.worker import Worker
 
+from plansurvive.features import FEATURES
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
@@ -72,11 +73,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: left to the nightly run (--nightly), or asked for with -m slow")
     config.addinivalue_line("markers", "sampled: run for every change (--sample) though slow; CONTRIBUTING says which")
     config.addinivalue_line("markers", "oldest_server: run at night on the oldest server that is supported as well")
+    config.addinivalue_line(
+        "markers", "uses(*features): not of the core; left out where one of them is (tests/without.py)"
+    )
     hypothesis.settings.load_profile("nightly" if config.getoption("nightly") else "default examples")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests marked slow to the nightly run, but for the sample; an expression with -m chooses by itself."""
+    """Leave out tests of features that this tree does not have (`tests.without`).
+
+    Leave the tests marked slow to the nightly run, but for the sample; an expression with -m chooses by itself.
+    """
+    _leave(config, items, lambda item: not used_by(item) <= {*FEATURES})
     if config.getoption("nightly") or config.getoption("markexpr"):
         return
     takes_sample = config.getoption("sample")
@@ -85,6 +93,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_sampled = item.get_closest_marker("sampled") is not None
         return item.get_closest_marker("slow") is not None and not (takes_sample and is_sampled)
 
+    _leave(config, items, is_left)
+
+
+def used_by(item: pytest.Item) -> set[str]:
+    """The features that a test needs: of its folder below tests/features, and of its marks `uses`."""
+    named = {name for mark in item.iter_markers("uses") for name in mark.args}
+    features = Path(__file__).parent / "features"
+    if item.path.is_relative_to(features) and item.path.parent != features:
+        named.add(item.path.relative_to(features).parts[0])
+    return named
+
+
+def _leave(config: pytest.Config, items: list[pytest.Item], is_left: Callable[[pytest.Item], bool]) -> None:
     left = [item for item in items if is_left(item)]
     if left:
         config.hook.pytest_deselected(items=left)

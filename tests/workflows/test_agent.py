@@ -14,6 +14,8 @@ from plansurvive.plans.agents.order import MAX_NUDGES
 from tests.driving import Plans, statuses
 from tests.workflows.agents import Serving, call, says, serving
 
+pytestmark = pytest.mark.uses("agents")
+
 WEBAPP = (
     "Build a web application: create the project structure, set up the database, implement the API, write the tests."
 )

@@ -15,6 +15,8 @@ from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
+pytestmark = pytest.mark.uses("agents", "budget")
+
 LOOKS = says({"tool_calls": [call("list_directory", path=".")]}, times=0)
 """An agent that never comes to an end by itself."""
 TOKENS = 300

@@ -16,6 +16,8 @@ from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 from tests.workflows.transcripts import agent_of
 
+pytestmark = pytest.mark.uses("agents")
+
 ANSWER = says({"answer": "done", "confidence": "high"})
 
 

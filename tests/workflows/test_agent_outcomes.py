@@ -20,6 +20,8 @@ from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 from tests.workflows.transcripts import agent_of, occurrences, prompts, told
 
+pytestmark = pytest.mark.uses("agents")
+
 STEP = {"id": "agent", "tool": "agent", "args": {"objective": "Sign it."}}
 ANSWER = says({"answer": "done", "confidence": "high"})
 SLOW = {"reply": {"json": {"answer": "too late", "confidence": "high"}, "delay": 4.0}}

@@ -16,6 +16,8 @@ from tests.plans.agents.talking import begins_like
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
+pytestmark = pytest.mark.uses("agents")
+
 ANSWER = says({"answer": "done", "confidence": "high"})
 SMALL = 8_000
 """A context window that a handful of results fills: the built-in tools alone take half of it."""

@@ -13,6 +13,8 @@ from tests.nightly import only_nightly
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 
+pytestmark = pytest.mark.uses("agents")
+
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Work."}}
 DONE = says({"answer": "done", "confidence": "high"}, times=0)
 

@@ -22,6 +22,8 @@ from tests.nightly import sampled
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving, three_tasks
 
+pytestmark = pytest.mark.uses("agents")
+
 CHARACTERS_PER_TOKEN = 4
 PAYLOAD_WARNING = 512_000
 """Bytes of a payload from which on the server complains; it refuses 2 MB."""

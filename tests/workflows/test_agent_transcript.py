@@ -19,6 +19,8 @@ from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, serving
 from tests.workflows.transcripts import agent_of, occurrences, prompts, texts, told
 
+pytestmark = pytest.mark.uses("agents")
+
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Sign three times."}}
 EDITED = "-by-ann"
 CALLS = {

@@ -34,7 +34,7 @@ RESULTS = {
     "a count that is none": (Payload(metadata=JSON, data=b'{"duration": 1, "attempt": -5, "value": 1}'), None),
     "any JSON (control)": (Payload(metadata=JSON, data=b'{"by": "hand"}'), None),
 }
-pytestmark = pytest.mark.on_server("activities that others complete")
+pytestmark = [pytest.mark.on_server("activities that others complete"), pytest.mark.uses("planning")]
 
 ODD: list[Any] = ["x", None, [], {}, math.nan, math.inf, -1, 10**30, True]
 DETAILS: list[dict[str, Any]] = [

@@ -20,7 +20,7 @@ from tests.driving import Plans, View, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.joining_tools import CALLS
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("cache")]
 WIDTH, LAYERS = 40, 4
 """Steps that read a file each, and layers of as many that join what two of the layer before have written: 200."""
 SOURCES = 40

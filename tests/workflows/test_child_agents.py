@@ -24,6 +24,8 @@ from tests.nightly import only_nightly, sampled
 from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 
+pytestmark = pytest.mark.uses("agents")
+
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Write $first.", "maxCalls": 5}}
 FIRST = {"id": "first", "tool": "write_file", "args": {"path": "first.txt", "content": "1"}}
 

@@ -18,7 +18,7 @@ from tests.driving import WAITS, Plans, Started, step, work
 from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 
-pytestmark = pytest.mark.oldest_server
+pytestmark = [pytest.mark.oldest_server, pytest.mark.uses("children")]
 
 
 def sub(step_id: str, *needs: str, **args: Any) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from tests.driving import WAITS, Plans, Started, View, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.test_closing import BREAKS, ends, undoable
 
+pytestmark = pytest.mark.uses("children")
+
 
 def child(step_id: str, *steps: dict[str, Any], needs: list[str] | None = None, **more: Any) -> dict[str, Any]:
     """A step that runs a plan of these steps."""

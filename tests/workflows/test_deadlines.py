@@ -10,6 +10,8 @@ from temporalio.exceptions import ApplicationError
 
 from tests.driving import WAITS, Plans, Started, View, statuses, step, work
 
+pytestmark = pytest.mark.uses("deadline")
+
 SOON = 4.0
 UNDO = {"tool": "append", "args": {"text": "undone"}}
 LAST: dict[str, Any] = {"finally": [work("tell", args={"name": "{{status}}"})]}

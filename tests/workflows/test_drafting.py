@@ -17,6 +17,8 @@ from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, reviewed, talking, write
 
+pytestmark = pytest.mark.uses("planning")
+
 GOOD = answer(write("one"), write("two", "one", content="$one.path"))
 MINE = {"op": "set", "stepId": "one", "path": "args.content", "value": "mine"}
 

@@ -13,6 +13,8 @@ from temporalio.exceptions import ApplicationError
 from tests.driving import Plans, Started, View, step, work
 from tests.nightly import only_nightly
 
+pytestmark = pytest.mark.uses("editing")
+
 
 async def edit(plan: Started, *edits: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Send the update `edit`; returns its result."""

@@ -13,7 +13,7 @@ from plansurvive.plans.errors import PlanError
 from tests.driving import Plans, Started, count, step
 from tests.waiting import until
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("files")]
 
 SORT = "sort out/copy.csv > sorted.csv; sort -o data.csv data.csv"
 WRITE = "open('n' + 'ew', 'w').write('x' * 300)\nprint('y' * 300)"

@@ -25,7 +25,7 @@ from tests.waiting import until
 from tests.workflows.agents import Agents, call, says, serving
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("children")]
 
 WRITES = "echo new > made.txt; echo more >> old.txt; rm gone.txt; touch began"
 """What is changed before the step is stopped."""

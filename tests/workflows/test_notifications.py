@@ -27,6 +27,8 @@ from tests.waiting import until
 from tests.workflows.agents import call, says
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.uses("notify")
+
 ASKS = {"requiresApproval": True}
 
 

@@ -16,6 +16,8 @@ from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.test_visible import _details
 
+pytestmark = pytest.mark.uses("children")
+
 MISSING = {"id": "miss", "tool": "read_file", "args": {"path": "missing"}, "retry": {"attempts": 1}}
 
 

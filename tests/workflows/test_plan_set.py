@@ -32,7 +32,11 @@ from tests.driving import Plans, Started
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("a client of its own, and lists")]
+pytestmark = [
+    pytest.mark.modes("plain"),
+    pytest.mark.on_server("a client of its own, and lists"),
+    pytest.mark.uses("children"),
+]
 
 NUMBERS = "seq 1 4000"
 """A command whose output is too long for the history: it is kept in the value store."""

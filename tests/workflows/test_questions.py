@@ -13,6 +13,8 @@ from plansurvive.client import resume
 from tests.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.uses("waiting")
+
 
 def ask(step_id: str = "ask", *needs: str, **args: Any) -> dict[str, Any]:
     """A step that asks a question."""

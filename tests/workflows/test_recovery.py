@@ -10,6 +10,8 @@ from tests.driving import Plans, Started, statuses, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, talking, write
 
+pytestmark = pytest.mark.uses("planning")
+
 READ = {"id": "read", "tool": "read_file", "args": {"path": "missing.txt"}, "description": "Read the notes"}
 COPY = write("copy", "read", content="$read")
 MEND = {"defaults": {"onFailure": "ask_llm"}}

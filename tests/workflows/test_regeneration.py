@@ -15,6 +15,8 @@ from tests.workflows.conftest import MakeWorker
 from tests.workflows.failing import failing
 from tests.workflows.talking import answer, talking, write
 
+pytestmark = pytest.mark.uses("planning")
+
 SLOW = {
     "id": "slow",
     "tool": "run_command",

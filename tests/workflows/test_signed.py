@@ -33,6 +33,8 @@ from tests.driving import WAITS, Plans, Started, count, step, terminated, work
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.uses("signing")
+
 WAITING = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
 WAIVED = {"id": "gate", "tool": "delete_file", "args": {"path": "kept"}, "requiresApproval": False}
 

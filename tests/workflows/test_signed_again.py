@@ -43,7 +43,10 @@ from tests.driving import Plans, Started, refusals, step, terminated
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = pytest.mark.modes("plain", "uncached")  # events are looked for in the newest run
+pytestmark = [
+    pytest.mark.modes("plain", "uncached"),  # events are looked for in the newest run
+    pytest.mark.uses("signing"),
+]
 GATE = {"id": "gate", "tool": "work", "args": {"name": "gate"}, "requiresApproval": True}
 HOLD = {"id": "hold", "tool": "ask", "args": {"question": "Go on?"}, "dependsOn": ["gate"]}
 REAPPLY = {

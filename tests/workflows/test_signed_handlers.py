@@ -28,6 +28,8 @@ from tests.driving import Plans, Started
 from tests.workflows.agents import Agents, call, says
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.uses("signing")
+
 STOPS = "stops what runs, which who has the port can do with any workflow by a terminate"
 FORGEABLE = (
     "from another workflow of ours; counts only with the token of what was asked, or from what works on the step"

@@ -30,7 +30,7 @@ from tests.driving import Plans, Started
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("schedules")]
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("schedules"), pytest.mark.uses("signing")]
 WAIVED = {"id": "gate", "tool": "delete_file", "args": {"path": "kept"}, "requiresApproval": False}
 YEARLY = Timing(cron=["0 0 1 1 *"])
 SCHEDULED_BY = SearchAttributeKey.for_keyword("TemporalScheduledById")

@@ -10,6 +10,8 @@ import pytest
 from tests.driving import Plans, Started, statuses, step
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
+pytestmark = pytest.mark.uses("planning")
+
 TASKS = says({"tasks": ["Write one", "Write two", "Write three"]}, when={"schema": "tasks"})
 
 

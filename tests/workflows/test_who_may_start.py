@@ -32,7 +32,7 @@ from tests.sinks import targets_file, webhook_sink
 from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 
-pytestmark = pytest.mark.modes("plain")
+pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("signing")]
 HARMLESS = {
     "WorkspaceLockWorkflow": {"has_ended"},  # asks the server; who may terminate it may let two plans in, signed or not
     "PruneWorkflow": {"prune"},  # bounded by the worker's settings; below

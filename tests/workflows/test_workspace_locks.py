@@ -13,6 +13,8 @@ from tests.driving import WAITS, Plans, Started, View, statuses, work
 from tests.waiting import until
 from tests.workflows.test_signed_again import newest, reset, tasks_of
 
+pytestmark = pytest.mark.uses("locks")
+
 ALONE: dict[str, Any] = {"workspaceLock": True}
 
 

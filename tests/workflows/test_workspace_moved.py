@@ -14,6 +14,8 @@ from tests.driving import Plans, Started, statuses, step
 from tests.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker
 
+pytestmark = pytest.mark.uses("children")
+
 SWAPS = {
     "a link": 'mv sub away && ln -s "$PWD/other" sub',
     "a rename": "mv sub away && mv other sub",

@@ -20,7 +20,11 @@ from plansurvive.plans.views.live import attempt_text
 from tests.driving import WAITS, Plans, step, terminated
 from tests.waiting import connected, until
 
-pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("rates in real time, and several clients")]
+pytestmark = [
+    pytest.mark.modes("plain"),
+    pytest.mark.on_server("rates in real time, and several clients"),
+    pytest.mark.uses("limits"),
+]
 MakeWorker = Callable[..., Worker]
 
 

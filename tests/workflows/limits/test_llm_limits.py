@@ -19,7 +19,11 @@ from tests.driving import Plans, terminated
 from tests.waiting import until
 from tests.workflows.agents import Agents, three_tasks
 
-pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("rates in real time, and several clients")]
+pytestmark = [
+    pytest.mark.modes("plain"),
+    pytest.mark.on_server("rates in real time, and several clients"),
+    pytest.mark.uses("limits"),
+]
 
 
 @pytest_asyncio.fixture(autouse=True)
