@@ -99,6 +99,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "dry_run": {"show": function("request", as_json=True)},
     "foresight": {"foresight": function("site")},
     "starting": {"choice": function("given")},
+    "resuming": {"next_run": function({}, "how")},
     "filters": {"kept": function("given")},
     "doctor": {"findings": function("settings", "environ")},
     "doctor_of_server": {"findings": function("settings", "connection", is_async=True)},
@@ -156,6 +157,10 @@ def test_the_api_of_scripts_has_the_verbs_of_each_feature() -> None:
     assert [name for name in verbs if name not in api.imports] == []
 
 
+UNFINISHED = frozenset({"features.express.running", "features.express.reach"})
+"""Modules with tests of their own that no side uses until express runs segments; an entry that is used fails."""
+
+
 def test_each_module_of_a_feature_is_a_side_or_used_by_one() -> None:
     """A side with a misspelt name would never be loaded."""
     modules = read_modules(ROOT)
@@ -167,7 +172,7 @@ def test_each_module_of_a_feature_is_a_side_or_used_by_one() -> None:
         if module.name.startswith("features.") and module.name.count(".") > 1 and not module.base.startswith("__")
         and module.name not in used and module.base not in {*SIDES, *named}
     ]  # fmt: skip
-    assert unused == []
+    assert {*unused} == UNFINISHED
 
 
 def package(name: str) -> Any:
