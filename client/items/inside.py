@@ -22,13 +22,13 @@ async def inside(
 
     `since`: the number to begin with (`InsidePage.next`); `direct`: only the items, not the steps inside them;
     `unfinished`: without those that are completed or skipped (`InsidePage.done`). Raises PlanError UNKNOWN_STEP if the
-    plan has no such step, or it has not begun.
+    plan has no such step, or it has not started.
     """
     asked = {"stepId": step_id, "since": since, "limit": limit, "direct": direct, "unfinished": unfinished}
     try:
         return await ask_view(client, plan, InsidePage, "inside", asked)
     except ValueError:  # an empty answer
-        text = f"the plan has no step '{step_id}', or it has not begun; `plan show` lists its steps"
+        text = f"the plan has no step '{step_id}', or it has not started; `plan show` lists its steps"
         raise PlanError(text, "UNKNOWN_STEP") from None
 
 

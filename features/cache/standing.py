@@ -96,7 +96,7 @@ def _not_begun(run: Run, step: Step, state: StepState) -> Standing:
     """Of a step that has not started: what keeps it from that, the strongest reason first."""
     if state.never:
         return Standing([f"it never starts: {state.reason}"], ReadinessIndex(run).open_needs(step.id))
-    # 1. The plan as a whole: it ended or stopped, or has not begun.
+    # 1. The plan as a whole: it ended or stopped, or has not started.
     if whole := _whole_plan(run):
         return Standing([f"it has not started: {whole}"], [])
     # 2. Steps that it depends on.
@@ -121,7 +121,7 @@ def _whole_plan(run: Run) -> str:
         return f"the plan ended before ({run.status.value})"
     if run.status is PlanStatus.REVIEW:
         return f"the plan is in review; plan begin {run.plan.id}"
-    return "the plan has not begun" if run.status is PlanStatus.DRAFT else ""
+    return "the plan has not started" if run.status is PlanStatus.DRAFT else ""
 
 
 def _failed_inside(run: Run, step_id: str) -> list[str]:

@@ -101,7 +101,7 @@ def _nothing(plan: str, step: str | None, attempts: int) -> str:
     if step is None:
         return "No step of this plan has written output."
     if not attempts:
-        return f"Step '{line(step)}' has not begun, or wrote nothing; see: plan show {plan}"
+        return f"Step '{line(step)}' has not started, or wrote nothing; see: plan show {plan}"
     return f"Step '{line(step)}' wrote no output; its result: plan show {plan}"
 
 

@@ -194,7 +194,7 @@ def _reopen(draft: Draft, name: str) -> None:
     users = [node.id for node in siblings(run, name) if local in dependencies(node.step)]
     late = next((user for user in users if has_begun(run, user)), None)
     if late:
-        raise Refused(f"step '{late}', which depends on '{name}', has begun without it", "TOO_LATE")
+        raise Refused(f"step '{late}', which depends on '{name}', has started without it", "TOO_LATE")
     if name in draft.skipped:
         del draft.skipped[name]
     else:

@@ -93,7 +93,7 @@ class Draft:
                 return None
             self._nested(anchor)
             if top in self.run.steps and has_begun(self.run, top):
-                text = f"'{top}' has begun: steps are added and removed in its single items, such as '{top}[KEY]'"
+                text = f"'{top}' has started: steps are added and removed in its single items, such as '{top}[KEY]'"
                 raise Refused(text, "TOO_LATE")
             found = place_of(self._top(top), path)
         if found is None:
@@ -119,14 +119,14 @@ class Draft:
             raise _unknown(name)
         status = self.run.steps[top].status if top in self.run.steps else None
         if status is not None and has_begun(self.run, top) and status is not Status.RUNNING:
-            raise Refused(f"step '{top}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
+            raise Refused(f"step '{top}' is {status}: only steps that have not started can be edited", "TOO_LATE")
         rows, index = found
         return rows[index]
 
     def _require_not_begun(self, name: str) -> None:
         if name != self.recovering and name in self.run.steps and has_begun(self.run, name):
             status = self.run.steps[name].status
-            raise Refused(f"step '{name}' is {status}: only steps that have not begun can be edited", "TOO_LATE")
+            raise Refused(f"step '{name}' is {status}: only steps that have not started can be edited", "TOO_LATE")
 
     def place(self, after: str | None) -> int:
         """The index after the step `after`; 0 if that is None. Raises Refused for an unknown step."""

@@ -22,11 +22,11 @@ def check_inside(
 ) -> Outline | None:
     """The outline of the run as edited; None if no block or loop has begun.
 
-    Raises Refused or InvalidPlan if the edited plan, or an edited instance, does not fit what has begun.
+    Raises Refused or InvalidPlan if the edited plan, or an edited instance, does not fit what has started.
     """
     if not run.opened:
         return None
-    # 1. What has begun keeps its shape, and finds the values that it needs.
+    # 1. What has started keeps its shape, and finds the values that it needs.
     old, new = run.outline, edited_outline(run, plan, overrides)
     begun = ((was, node) for was, node in others(old, new) if was is not None and node.id in run.opened)
     known: dict[tuple[int, int], tuple[list[str], list[str]]] = {}
@@ -40,7 +40,7 @@ def check_inside(
         named = node.id in overrides or node.parent is None
         if changed and not (named and changed == ["steps" if node.kind == "block" else node.kind]):
             names = ", ".join(f"`{name.rstrip('_')}`" for name in changed)
-            raise Refused(f"'{node.id}' has begun, so {names} can no longer be changed", "TOO_LATE")
+            raise Refused(f"'{node.id}' has started, so {names} can no longer be changed", "TOO_LATE")
         _check_values(run, new, node, needs)
     # 2. The edited blocks, and edited steps that stand alone, mean something; what was wrong before does not count.
     bodies = dict.fromkeys(new.nodes[name].parent or "" for name in overrides if new.nodes[name].needs_siblings)
@@ -54,7 +54,7 @@ def check_inside(
         found = [problem for problem in found if problem.message not in before]
     if found:
         raise InvalidPlan(found)
-    # 3. Edited instances that have not begun find the values that they need now.
+    # 3. Edited instances that have not started find the values that they need now.
     for name in overrides:
         if not has_begun(name):
             _check_values(run, new, new.nodes[name], _new_needs(old.nodes[name].source, new.nodes[name].source))

@@ -49,7 +49,7 @@ def require_open(run: Run, step_id: str) -> None:
     if (loop := outline.loop_of(step_id)) is not None:
         raise Refused(
             f"'{step_id}' is a batch: its items run in a child plan. Edit a step of '{loop.id}' for batches that have"
-            f" not begun, or a step of that child plan (`plan show ID '{step_id}'` names it)",
+            f" not started, or a step of that child plan (`plan show ID '{step_id}'` names it)",
             "IN_CHILD_PLAN",
         )
     for node in outline.ancestors(step_id):

@@ -48,14 +48,14 @@ async def begin(request: Request) -> Response:
     found = await loaded(request)
     version = number_of(text_of(form, "version"))
     if version is not None and version != found.version:
-        text = f"The plan has changed since you read it: it is at version {found.version} now. Nothing has begun."
+        text = f"The plan has changed since you read it: it is at version {found.version} now. Nothing has started."
         return refused(request, found, Refused(text, "STALE_VERSION"), version)
     client = await service_of(request).client()
     try:
         said = await runs.begin(client, name, **person_of(request).author)
     except PlanError as error:
         return refused(request, await loaded(request), error, version)
-    return done(request, f"/plans/{quote(name, safe='')}", said or "The plan has begun.")
+    return done(request, f"/plans/{quote(name, safe='')}", said or "The plan has started.")
 
 
 @needs(Role.OPERATOR)

@@ -145,7 +145,7 @@ def why_not_edited(found: Reviewed, path: str) -> str:
     top = path.split(".")[0].split("[")[0].split("#")[0]
     known = path if path in run.steps else top
     if known in run.steps and has_begun(run, known) and not (known == top != path and _is_running(run, top)):
-        return f"'{known}' is {run.steps[known].status}: only what has not begun can be changed"
+        return f"'{known}' is {run.steps[known].status}: only what has not started can be changed"
     return ""
 
 

@@ -38,7 +38,7 @@ async def inside_text(here: Connected, plan: str, step: str, *, everything: bool
     listed = sorted(page.steps, key=_urgency) if page.done else page.steps
     steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else listed
     if page.step is None and not steps and not page.done:
-        return f"No step that fits '{line(step)}' has begun; see: plan show {plan_id(plan)}"
+        return f"No step that fits '{line(step)}' has started; see: plan show {plan_id(plan)}"
     rows += [row for each in steps for row in _row(each)]
     if (page.next is not None or page.done) and not everything:
         more = ["others"] if page.next is not None else []

@@ -40,7 +40,7 @@ def numbers(counts: Mapping[str, int], total: int | None = None) -> list[str]:
     waiting = [word for word in counts if word not in _ORDER]
     found = [f"{counts[word]:,} {_WORDS.get(word, word)}" for word in (*_ORDER, *waiting) if counts.get(word)]
     left = (total or 0) - sum(counts.values())
-    return [*found, f"{left:,} not begun"] if left > 0 else found
+    return [*found, f"{left:,} not started"] if left > 0 else found
 
 
 def what(step: Step) -> str:
