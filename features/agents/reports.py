@@ -14,6 +14,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plansurvive.features.agents.history_file import run_summary
+from plansurvive.features.agents.progress import progress_of
 from plansurvive.plans.activity_io import SummaryFile
 from plansurvive.plans.agents.history import DEFAULT_TYPE, AgentEvent, Entry, written
 from plansurvive.plans.agents.reports import report as reports
@@ -23,7 +24,6 @@ from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.usage import OVERRUN_CODE, estimate
-from plansurvive.plans.views.agent_progress import progress_of
 from plansurvive.plans.views.safe_text import safe
 from plansurvive.workflows import policies
 

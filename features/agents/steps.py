@@ -14,6 +14,7 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
+from plansurvive.features.agents.progress import note_end
 from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
@@ -30,7 +31,6 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, PlanStatus, Run
 from plansurvive.plans.usage import OVERRUN_CODE
-from plansurvive.plans.views.agent_progress import note_end
 from plansurvive.workflows import search_attributes
 from plansurvive.workflows.in_steps import InSteps
 

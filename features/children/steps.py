@@ -10,6 +10,7 @@ from temporalio import workflow
 
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.plans import ChildPlans
+from plansurvive.features.children.progress import note_progress
 from plansurvive.features.children.requests import ChildRequests
 from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children.view import asks_now
@@ -19,7 +20,6 @@ from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.usage import Permission
-from plansurvive.plans.views.agent_progress import note_progress
 from plansurvive.workflows.in_steps import InSteps
 
 
