@@ -37,8 +37,8 @@ from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
-from tests.servers import development_server
-from tests.waiting import connected
+from tests.kit.servers import development_server
+from tests.kit.waiting import connected
 
 ROOT = Path(__file__).parent.parent
 SECONDS, SLOTS = 5.0, 20
@@ -83,7 +83,7 @@ def worker(address: str, place: Path, workspace: Path) -> Iterator[None]:
     """A worker process."""
     environ = {
         **os.environ, "TEMPORAL_ADDRESS": address, "PLANS_STATE_DIR": str(place / "state"), "PLANS_UNDO": "off",
-        "PLANS_TOOLS": str(ROOT / "tests/ledger_tools.py"), "PLANS_MAX_ACTIVITIES": str(SLOTS),
+        "PLANS_TOOLS": str(ROOT / "tests/kit/ledger_tools.py"), "PLANS_MAX_ACTIVITIES": str(SLOTS),
         "PLANS_WORKSPACE": str(workspace), "PYTHONPATH": str(ROOT),
     }  # fmt: skip
     with (place / "worker.log").open("a") as log:

@@ -25,8 +25,8 @@ from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
-from tests.sinks import Sink, targets_file, webhook_sink
-from tests.waiting import connected, until
+from tests.kit.sinks import Sink, targets_file, webhook_sink
+from tests.kit.waiting import connected, until
 
 BAR = 5.0
 """Seconds within which a decision that waits is said."""

@@ -27,8 +27,8 @@ from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon
 from plansurvive.runtime.task_queues import listeners
-from tests.collector import collector
-from tests.waiting import until
+from tests.kit.collector import collector
+from tests.kit.waiting import until
 from tests.workflows.agents import says
 
 BAR = 0.05

@@ -25,10 +25,10 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.temporal_binary import find_temporal
-from tests.lacking import pytest_make_collect_report as pytest_make_collect_report
-from tests.lacking import pytest_runtest_makereport as pytest_runtest_makereport
-from tests.servers import development_server, oldest_program
-from tests.waiting import connected, until
+from tests.kit.lacking import pytest_make_collect_report as pytest_make_collect_report
+from tests.kit.lacking import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.kit.servers import development_server, oldest_program
+from tests.kit.waiting import connected, until
 
 CACHED = ("HOME", "XDG_CACHE_HOME", "PLANS_CACHE_DIR")
 """What says where programs are kept that were fetched before."""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.host import has_crashed
+from tests.kit.host import has_crashed
 
 
 @pytest.mark.parametrize(

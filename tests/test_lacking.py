@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lacking import GUARDED, INSTALLED, NOT_ROOT, end, is_refused
+from tests.kit.lacking import GUARDED, INSTALLED, NOT_ROOT, end, is_refused
 from tests.test_imports import ROOT
 
 SKIPPED = """
@@ -71,7 +71,7 @@ def test_a_skipped_test_of_the_sandbox_fails_where_everything_is_installed(
     place.mkdir(parents=True)
     (place / "test_seeded.py").write_text(SKIPPED)
     (place / "test_whole.py").write_text("import pytest\npytest.importorskip('no_such_module')\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.lacking", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.kit.lacking", "-p", "no:cacheprovider"]
     command += ["-c", os.devnull, "--continue-on-collection-errors", f"--rootdir={tmp_path}", str(place)]
     kept = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environ}
     ended = subprocess.run(command, env=kept, cwd=tmp_path, capture_output=True, text=True)
@@ -84,7 +84,7 @@ def test_a_skipped_test_of_the_sandbox_fails_where_everything_is_installed(
 
 def test_the_tests_of_this_tree_are_guarded_so(request: pytest.FixtureRequest) -> None:
     hooks = request.config.hook.pytest_runtest_makereport.get_hookimpls()
-    assert "tests.lacking" in {hook.function.__module__ for hook in hooks}
+    assert "tests.kit.lacking" in {hook.function.__module__ for hook in hooks}
     assert all((ROOT / folder).is_dir() for folder in GUARDED)
 
 

@@ -17,10 +17,10 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.driving import CEILING
-from tests.host import has_crashed
+from tests.kit.driving import CEILING
+from tests.kit.host import has_crashed
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
-from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
 

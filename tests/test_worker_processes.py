@@ -14,10 +14,10 @@ from temporalio.client import Client
 
 from plansurvive.runtime import daemon
 from plansurvive.runtime.task_queues import listeners
-from tests.driving import Plans, step
+from tests.kit.driving import Plans, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
 from tests.test_worker import line, worker_process
-from tests.waiting import until
 
 ROOT = Path(__file__).parent.parent
 

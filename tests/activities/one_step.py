@@ -18,7 +18,7 @@ from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.limits.in_workflow import LimitsWorkflow
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.runtime.value_store import ValueStore
-from tests.driving import CEILING
+from tests.kit.driving import CEILING
 
 
 @workflow.defn

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.waiting import PATIENCE
+from tests.kit.waiting import PATIENCE
 
 
 def alive(workspace: Path) -> list[int]:

@@ -17,8 +17,8 @@ from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
 from tests.alerts.prometheus import Prometheus, scraping
 from tests.chaos.conftest import Chaos, ServerProcess, WorkerProcess, chaos, chaos_server, chaos_worker
-from tests.driving import Plans
-from tests.waiting import until
+from tests.kit.driving import Plans
+from tests.kit.waiting import until
 from tests.workflows.agents import says
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]

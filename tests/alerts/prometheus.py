@@ -18,7 +18,7 @@ from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
 from scripts.get_prometheus import program
 from tests.alerts.scaled_rules import scaled
-from tests.waiting import until
+from tests.kit.waiting import until
 
 RULES = Path(__file__).parents[2] / "deploy" / "prometheus" / "alerts.yml"
 INTERVAL = "1s"

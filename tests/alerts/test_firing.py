@@ -18,9 +18,9 @@ from plansurvive.plans.run import ENDED
 from tests.alerts.conftest import Stand
 from tests.chaos.conftest import WorkerProcess
 from tests.deploy.test_alerts import rules
-from tests.driving import Started, statuses, work
+from tests.kit.driving import Started, statuses, work
+from tests.kit.waiting import until
 from tests.upgrades.fleet import AT, copy
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.attacks.attack import User
 from tests.attacks.workers import WorkerSide, worker_side
-from tests.lacking import NOT_ROOT, end
+from tests.kit.lacking import NOT_ROOT, end
 
 
 @pytest.fixture(scope="session")

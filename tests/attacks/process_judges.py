@@ -14,7 +14,7 @@ import psutil
 
 from tests.attacks.ground import Ground, as_user
 from tests.attacks.judges import Escaped, Judging, stolen
-from tests.host import running
+from tests.kit.host import running
 
 HEARD_SECONDS = 0.3
 """How long a listener waits for what may come after the command has ended; what came before is in its queue."""

@@ -14,7 +14,7 @@ from tests.attacks.judges import planted
 from tests.attacks.run import measure, measure_without_launcher
 from tests.attacks.table import DOCUMENT, table, written
 from tests.attacks.workers import WorkerSide
-from tests.lacking import require_sandbox
+from tests.kit.lacking import require_sandbox
 from tests.nightly import sampled
 
 SAMPLE = 20

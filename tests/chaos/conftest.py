@@ -20,8 +20,8 @@ import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from plansurvive.runtime.server import HOST, flags, free_ports, listens
-from tests.driving import Plans
-from tests.waiting import connected, until
+from tests.kit.driving import Plans
+from tests.kit.waiting import connected, until
 
 ROOT = Path(__file__).parent.parent.parent
 KILLS = int(os.environ.get("PLANS_CHAOS_KILLS", "3"))

@@ -18,7 +18,7 @@ from plansurvive.plans.run import Options
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.storage import LocalDirectory, converter
 from tests.chaos.conftest import KILLS, Chaos
-from tests.waiting import connected, until
+from tests.kit.waiting import connected, until
 
 STEPS = int(os.environ.get("PLANS_CHAOS_STEPS", "400"))
 ACROSS = 50

@@ -14,8 +14,8 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client import resume
 from tests.chaos.conftest import KILLS, Chaos
-from tests.driving import Started, View
-from tests.waiting import until
+from tests.kit.driving import Started, View
+from tests.kit.waiting import until
 from tests.workflows.agents import call
 
 TOKENS = 300

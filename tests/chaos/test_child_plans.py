@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.chaos.conftest import KILLS, Chaos
-from tests.driving import step, work
-from tests.waiting import until
+from tests.kit.driving import step, work
+from tests.kit.waiting import until
 
 
 def child(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.chaos.conftest import Chaos
 from tests.chaos.night.clock import Clock, missing
-from tests.driving import step
+from tests.kit.driving import step
 
 HOUR = 3_600
 SOON = {"approval": {"timeout": 3, "onTimeout": "deny"}}

@@ -15,7 +15,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from plansurvive.features.workflow_types import WORKFLOWS
 from tests.chaos.conftest import Chaos
-from tests.driving import Started, step, terminated
+from tests.kit.driving import Started, step, terminated
 
 ROUND_TRIPS = 30
 """Requests after which one that was sent before them has reached the server."""

@@ -17,9 +17,9 @@ import pytest
 
 from tests.chaos.conftest import KILLS, ROOT, Chaos
 from tests.chaos.faults import POINTS, command
-from tests.driving import statuses, step
+from tests.kit.driving import statuses, step
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 
 TOOLS: dict[str, dict[str, Any]] = {
     "write_file": {"path": "d/new", "content": "written\n"},

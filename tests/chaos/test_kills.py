@@ -10,8 +10,8 @@ import pytest
 from temporalio.api.enums.v1 import EventType
 
 from tests.chaos.conftest import KILLS, Chaos
-from tests.driving import Started, statuses, step, work
-from tests.waiting import until
+from tests.kit.driving import Started, statuses, step, work
+from tests.kit.waiting import until
 
 
 def thirty_steps() -> list[dict[str, Any]]:

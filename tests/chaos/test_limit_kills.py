@@ -14,8 +14,8 @@ import pytest
 import pytest_asyncio
 
 from tests.chaos.conftest import Chaos, WorkerProcess
-from tests.driving import Started
-from tests.waiting import until
+from tests.kit.driving import Started
+from tests.kit.waiting import until
 
 RATE, MINUTE = 60, 60.0
 MINUTES, CALLS = 3, 30

@@ -14,8 +14,8 @@ import pytest
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from tests.chaos.conftest import Chaos
-from tests.driving import step
-from tests.waiting import until
+from tests.kit.driving import step
+from tests.kit.waiting import until
 from tests.workflows.talking import answer, make, write
 
 READ = {"id": "read", "tool": "read_file", "args": {"path": "missing.txt"}}

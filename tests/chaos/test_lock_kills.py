@@ -8,8 +8,8 @@ import pytest
 
 from plansurvive.features.locks.rules import key_of
 from tests.chaos.conftest import Chaos
-from tests.driving import WAITS, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, work
+from tests.kit.waiting import until
 
 ALONE: dict[str, Any] = {"workspaceLock": True}
 

@@ -14,8 +14,8 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
 from tests.chaos.conftest import KILLS, Chaos
-from tests.driving import Started, step
-from tests.waiting import until
+from tests.kit.driving import Started, step
+from tests.kit.waiting import until
 
 LOOP_KILLS = max(KILLS, 3)
 ITEMS = 640

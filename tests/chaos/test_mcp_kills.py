@@ -15,8 +15,8 @@ from mcp import Client, StdioServerParameters
 from plansurvive.runtime.server import HOST
 from tests.apps.mcp.tasks.agent import accepted, agent, got, started, until_status, update
 from tests.chaos.conftest import ROOT, Chaos
-from tests.driving import WAITS, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, work
+from tests.kit.waiting import until
 
 PLAN = {
     "title": "Outlives them all",

@@ -9,10 +9,10 @@ import pytest
 
 from tests.chaos.conftest import Chaos
 from tests.chaos.faults import command
-from tests.driving import work
+from tests.kit.driving import work
+from tests.kit.sinks import targets_file, webhook_sink
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
-from tests.sinks import targets_file, webhook_sink
-from tests.waiting import until
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from tests.chaos.conftest import Chaos, Killable
-from tests.driving import Started, count
-from tests.waiting import until
+from tests.kit.driving import Started, count
+from tests.kit.waiting import until
 
 STRAYS = 8_000
 DAY = timedelta(days=1)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.chaos.conftest import Chaos
-from tests.driving import step, work
+from tests.kit.driving import step, work
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
-from tests.waiting import until
 
 LOG = "log.txt"
 END = "<end>"

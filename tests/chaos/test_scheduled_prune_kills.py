@@ -22,8 +22,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory
 from tests.chaos.conftest import KILLS, Chaos
 from tests.chaos.test_prune_kills import DAY, age, strays, values
-from tests.driving import Started, count
-from tests.waiting import until
+from tests.kit.driving import Started, count
+from tests.kit.waiting import until
 
 PATIENCE = 180.0
 """Seconds: a worker that died is missed by the prune's heartbeat after 30."""

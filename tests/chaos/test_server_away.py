@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.chaos.conftest import Chaos
-from tests.driving import GO, statuses, work
+from tests.kit.driving import GO, statuses, work
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 
 COMMAND = f"echo x >> begun; until [ -e {GO} ]; do sleep 0.05; done; echo x >> ended; exit "
 GIVEN_UP = "Network error while completing activity"

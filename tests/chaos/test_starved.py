@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from tests.chaos.conftest import Chaos
-from tests.driving import statuses, work
-from tests.waiting import until
+from tests.kit.driving import statuses, work
+from tests.kit.waiting import until
 
 PLANS, STEPS = 50, 8
 STARVED = 15.0

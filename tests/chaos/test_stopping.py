@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.conftest import Chaos
-from tests.driving import statuses, step, work
-from tests.host import a_nap, running
-from tests.waiting import until
+from tests.kit.driving import statuses, step, work
+from tests.kit.host import a_nap, running
+from tests.kit.waiting import until
 
 
 @pytest.mark.slow

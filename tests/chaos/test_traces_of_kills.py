@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.conftest import Chaos
-from tests.collector import collector, lines
-from tests.driving import WAITS, work
-from tests.waiting import until
+from tests.kit.collector import collector, lines
+from tests.kit.driving import WAITS, work
+from tests.kit.waiting import until
 
 
 @pytest.mark.slow

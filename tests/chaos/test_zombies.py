@@ -17,9 +17,9 @@ import pytest_asyncio
 
 from tests.chaos.conftest import Chaos, WorkerProcess
 from tests.chaos.faults import command
-from tests.driving import Started, statuses
+from tests.kit.driving import Started, statuses
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 
 FREE: dict[str, Any] = {"requiresApproval": False}
 

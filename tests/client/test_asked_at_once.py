@@ -14,7 +14,7 @@ from plansurvive.client import runs
 from plansurvive.client.ids import workflow_id
 from plansurvive.runtime.task_queues import listeners
 from tests.client.cli.command import plan, running, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 ASKING = 6
 

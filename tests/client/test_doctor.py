@@ -16,7 +16,7 @@ from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.runtime.search_attributes import ensure, known
 from plansurvive.runtime.server import SEARCH_ATTRIBUTES
 from plansurvive.runtime.temporal_binary import PINNED
-from tests.lacking import require_sandbox
+from tests.kit.lacking import require_sandbox
 
 
 def by_subject(findings: list[Finding]) -> dict[str, Finding]:

@@ -20,7 +20,7 @@ from plansurvive.plans.views.queries import QUERIES
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import build
-from tests.waiting import until
+from tests.kit.waiting import until
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}

@@ -14,8 +14,8 @@ from temporalio.worker import Worker
 from plansurvive.client import runs
 from plansurvive.client.file_watcher import watch_files
 from tests.client.cli.command import line_with, plan, running
-from tests.driving import Plans, Started
-from tests.waiting import PATIENCE, until
+from tests.kit.driving import Plans, Started
+from tests.kit.waiting import PATIENCE, until
 
 MAKE: dict[str, Any] = {"id": "make", "tool": "write_file", "args": {"path": "x", "content": "one"}}
 GATE: dict[str, Any] = {"id": "gate", "tool": "sleep", "args": {"seconds": 0.01}, "requiresApproval": True}

@@ -22,7 +22,7 @@ from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import build
-from tests.waiting import connected, until
+from tests.kit.waiting import connected, until
 
 STEPS = [
     {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}},

@@ -13,8 +13,8 @@ from temporalio.client import Client
 from plansurvive.client import pending, runs
 from plansurvive.client.listing import list_plans
 from plansurvive.features.agents import verbs
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 
 JSON = {"encoding": b"json/plain"}
 MEMOS = {

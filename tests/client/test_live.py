@@ -28,10 +28,10 @@ from plansurvive.plans.views.row import live_row
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
-from tests import ledger_tools
 from tests.client.cli.command import line_with, plan, running
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit import ledger_tools
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 Start = Callable[..., Any]

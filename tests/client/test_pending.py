@@ -17,8 +17,8 @@ from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 GATED = {"title": "Gated", "steps": [{"id": "gate", "tool": "sleep", "args": {"seconds": 0}, "requiresApproval": True}]}
 

@@ -20,8 +20,8 @@ from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 Start = Callable[..., Any]
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.go_programs import built, cached
-from tests.waiting import PATIENCE
+from tests.kit.go_programs import built, cached
+from tests.kit.waiting import PATIENCE
 
 COMPOSE = ("github.com/docker/compose/v2/cmd", "v2.29.7")
 """What is built where Docker lacks `docker compose`."""

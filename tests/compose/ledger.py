@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.compose.stack import Stack
-from tests.waiting import until
+from tests.kit.waiting import until
 
 STEPS = 16
 

@@ -22,7 +22,7 @@ from plansurvive.runtime.server import free_ports
 from scripts.pin_images import DIGEST, missing, pinned
 from tests.compose.engine import Engine
 from tests.compose.stand_ins import POSTGRESQL, PYTHON, TEMPORAL, StandIn, make
-from tests.waiting import until
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE_FILE = ROOT / "docker-compose.yml"

@@ -19,7 +19,7 @@ from pathlib import Path
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import installed
 from tests.compose.engine import Engine
-from tests.go_programs import built, cached, run, schema, source, temporal_programs
+from tests.kit.go_programs import built, cached, run, schema, source, temporal_programs
 
 SUITE = "bookworm"
 UI = ("github.com/temporalio/ui-server/v2", "v2.42.1")

@@ -16,9 +16,9 @@ from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.runtime.settings import Settings
 from scripts.get_prometheus import program
 from tests.chaos.conftest import Chaos, chaos, chaos_server, chaos_worker
-from tests.driving import terminated, work
 from tests.features.telemetry.test_metrics_of_workers import page, samples
-from tests.waiting import until
+from tests.kit.driving import terminated, work
+from tests.kit.waiting import until
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
-from tests.driving import Plans, Started, View, step
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, View, step
+from tests.kit.waiting import until
 
 SCHEDULED, COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED, EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED
 

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from tests.client.cli.command import plan
-from tests.driving import Started
+from tests.kit.driving import Started
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples/map-files"
 

@@ -14,7 +14,7 @@ from temporalio.worker import Worker
 
 from plansurvive.client.plan_file import load
 from tests.client.cli.command import Ended, plan
-from tests.waiting import until
+from tests.kit.waiting import until
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 PLANS = sorted([*EXAMPLES.glob("*.yaml"), *EXAMPLES.glob("*/plan.*")])

@@ -15,7 +15,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
 from tests.client.cli.command import plan
-from tests.waiting import until
+from tests.kit.waiting import until
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "tool-server"
 

@@ -32,10 +32,10 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from plansurvive.workflows import plan as core
 from plansurvive.workflows.feature import Collaborators, Features, InRun
-from tests.driving import Plans, work
+from tests.kit.driving import Plans, work
+from tests.kit.waiting import until
 from tests.plans.building import NOW, step
 from tests.plans.building import run_of as made_of
-from tests.waiting import until
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 ROOT = Path(__file__).parents[2] / "features"

@@ -16,8 +16,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans
 from tests.fuzz.carry import Carry
+from tests.kit.driving import Plans
 
 TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
 NOWHERE = "http://127.0.0.1:9/v1"

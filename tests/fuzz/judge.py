@@ -14,7 +14,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
 from temporalio.service import RPCError
 
-from tests.waiting import until
+from tests.kit.waiting import until
 
 STUCK = 3
 """Attempts of one workflow task: the first may be lost with a worker that is busy, no sound task needs a third.

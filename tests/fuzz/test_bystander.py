@@ -20,13 +20,13 @@ from temporalio.api.common.v1 import Payload
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.common import RawValue
 
-from tests.driving import Plans, Started, statuses, step, terminated, work
 from tests.fuzz.conftest import Serving
 from tests.fuzz.judge import CEILING
 from tests.fuzz.shapes import UNDECODABLE
 from tests.fuzz.test_server import INCONSISTENT, start_raw
+from tests.kit.driving import Plans, Started, statuses, step, terminated, work
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
-from tests.waiting import until
 
 TIMES = 3.0
 """How much longer a plan may take beside bad starts, p95."""

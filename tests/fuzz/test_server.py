@@ -29,11 +29,11 @@ from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter
 from temporalio.service import RPCError
 
-from tests.driving import Plans, refusals, statuses, work
 from tests.fuzz import mutate, states
 from tests.fuzz.conftest import Serving
 from tests.fuzz.judge import CEILING, STUCK, Verdict, gathered, judged
 from tests.fuzz.shapes import NO_MESSAGES, UNDECODABLE
+from tests.kit.driving import Plans, refusals, statuses, work
 from tests.nightly import only_nightly
 
 KINDS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")

@@ -19,7 +19,7 @@ from temporalio.exceptions import ActivityError, TimeoutError
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from tests.kit.in_process import Server
-from tests.waiting import until
+from tests.kit.waiting import until
 
 LIMIT = timedelta(seconds=60)
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from plansurvive.client import resume
-from tests.driving import CEILING, Plans, Started
+from tests.kit.driving import CEILING, Plans, Started
 from tests.workflows.agents import call, says
 
 CHOOSES = says({"tool_calls": [call("plan_actions", reason="two objectives")]})

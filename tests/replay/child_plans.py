@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from plansurvive.client import resume
-from tests.driving import WAITS, Plans, Started, step, work
+from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.replay.agents import LOOKS
 
 AGENT = {"id": "agent", "tool": "agent", "args": {"objective": "Look."}}

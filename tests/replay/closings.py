@@ -8,7 +8,7 @@ from typing import Any
 
 from plansurvive.client import runs
 from plansurvive.plans.run import Options
-from tests.driving import WAITS, Plans, Started, work
+from tests.kit.driving import WAITS, Plans, Started, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["b"]}
 UNDO = {"tool": "append", "args": {"text": "undo {{value}}"}}

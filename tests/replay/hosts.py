@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from plansurvive.runtime.settings import Settings
-from tests.driving import GO, WAITS, Plans, Started, step, work
 from tests.features.hosts.machines import Machines
-from tests.waiting import until
+from tests.kit.driving import GO, WAITS, Plans, Started, step, work
+from tests.kit.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 QUEUE = "replay-hosts"

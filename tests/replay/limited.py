@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 
 from plansurvive.features.limits.model import EXCHANGE, WORKFLOW, workflow_id
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
 from plansurvive.features.locks.rules import key_of
-from tests.driving import WAITS, Plans, Started, work
+from tests.kit.driving import WAITS, Plans, Started, work
 
 
 async def _two(plans: Plans) -> tuple[Started, Started]:

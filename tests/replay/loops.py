@@ -12,8 +12,8 @@ from temporalio.service import RPCError
 
 from plansurvive.client import resume
 from plansurvive.plans.children.orders import child_id
-from tests.driving import WAITS, Plans, Started, View, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, View, step, work
+from tests.kit.waiting import until
 
 Data = dict[str, Any]
 BAD: Data = {"id": "bad", "tool": "refuse", "args": {"code": "{{row}}"}, "when": "row != 'good'"}

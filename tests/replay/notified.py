@@ -9,9 +9,9 @@ from typing import Any
 from temporalio.client import WorkflowFailureError
 from temporalio.service import RPCError
 
-from tests.driving import Plans, Started, work
-from tests.sinks import Sink, targets_file, webhook_sink
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, work
+from tests.kit.sinks import Sink, targets_file, webhook_sink
+from tests.kit.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 RULE = {"to": "hook", "remind": 1.0, "escalate": {"after": 1.5, "to": "hook"}}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.driving import Plans, Started
-from tests.waiting import until
+from tests.kit.driving import Plans, Started
+from tests.kit.waiting import until
 
 
 def command(name: str, text: str, **more: Any) -> dict[str, Any]:

@@ -34,11 +34,11 @@ from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
-from tests.driving import Plans
+from tests.kit.driving import Plans
+from tests.kit.waiting import connected, until
 from tests.replay import server_tools
 from tests.replay.scenarios import LLM, SCENARIOS, TALKS
 from tests.replay.server_tools import SERVER_TOOLS
-from tests.waiting import connected, until
 
 HISTORIES = Path(__file__).parent / "histories"
 RELEASES = Path(__file__).parent / "releases"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 from tests.replay.agents import AGENTS
 from tests.replay.agents import TALKS as AGENT_TALKS
 from tests.replay.child_plans import CHILD_PLANS

@@ -6,7 +6,7 @@ from plansurvive.apps.schedules.control import delete_schedule, trigger_schedule
 from plansurvive.apps.schedules.create import Rules, create_schedule
 from plansurvive.apps.schedules.spec import Timing
 from plansurvive.plans.run import Options
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 
 WRITE = {"id": "w", "tool": "write_file", "args": {"path": "report.md", "content": "new"}}
 REFUSE = {"id": "bad", "tool": "refuse", "args": {"code": "CONFLICT"}, "dependsOn": ["w"]}

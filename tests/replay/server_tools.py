@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans, Started, work
 from tests.features.tool_servers.scene import say, tool, written
+from tests.kit.driving import Plans, Started, work
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 SAID = "said.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 
 CHAIN = ("first", "s0", "s1", "s2", "s3", "second")
 

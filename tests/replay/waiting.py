@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 SHORT = {"historyLimit": 12}

@@ -17,8 +17,8 @@ from playwright.async_api import BrowserContext, Error, Page, async_playwright
 
 from plansurvive.runtime import daemon
 from plansurvive.runtime.server import HOST, Server, free_ports
-from tests.lacking import end
-from tests.waiting import connected, until
+from tests.kit.lacking import end
+from tests.kit.waiting import connected, until
 
 EVIL = "evil.example"
 """The attacker's name, which resolves to this machine: what DNS rebinding brings about."""

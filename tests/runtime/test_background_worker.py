@@ -21,7 +21,7 @@ from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.errors import WorkerFailed
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 @pytest_asyncio.fixture

@@ -24,8 +24,8 @@ from plansurvive.runtime.browser_guard import BLOCKED_PORTS, refusal
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.weaknesses import weaknesses
+from tests.kit.waiting import connected, until
 from tests.runtime.browsers import EVIL, listeners, old_server, send, start_body
-from tests.waiting import connected, until
 
 OWN = [(b"host", b"127.0.0.1:8233")]
 ORIGIN = (b"origin", b"http://127.0.0.1:8233")

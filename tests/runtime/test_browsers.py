@@ -18,9 +18,9 @@ from plansurvive.runtime.browser_guard import BLOCKED_PORTS
 from plansurvive.runtime.server import HOST, Server
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.browser import served
+from tests.kit.waiting import connected, until
 from tests.runtime.browsers import EVIL, Chromium, chromium, listeners, old_server, start_body
 from tests.runtime.test_browser_guard import WHERE, names
-from tests.waiting import connected, until
 
 pytestmark = pytest.mark.slow
 

@@ -16,8 +16,8 @@ import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from tests.servers import development_server, oldest_program
-from tests.waiting import connected
+from tests.kit.servers import development_server, oldest_program
+from tests.kit.waiting import connected
 
 SIDE_BY_SIDE, IN_A_ROUND, ROUNDS = 16, 2_000, 20
 LISTED = "WorkflowType = 'Nobody'"

@@ -17,7 +17,7 @@ from plansurvive.client.embedding.plugin import PlansPlugin
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
-from tests.lacking import end
+from tests.kit.lacking import end
 
 TEXT = "compressible " * 3_000
 """39 KB that gzip makes less than 1 KB: small enough to travel in the message rather than through the storage."""

@@ -22,8 +22,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import StorageError
 from plansurvive.runtime.value_store import ValueStore
 from tests.features.keys.rings import key, ring_file
-from tests.gcs_server import gcs_bucket as gcs_bucket
-from tests.gcs_server import gcs_program as gcs_program
+from tests.kit.gcs_server import gcs_bucket as gcs_bucket
+from tests.kit.gcs_server import gcs_program as gcs_program
 
 pytestmark = pytest.mark.slow
 ANYONE = AnonymousCredentials()  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from plansurvive.runtime import daemon, server
 from plansurvive.runtime.private_files import make_private, replaceable, trouble, untrusted
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.weaknesses import weaknesses
-from tests.waiting import until
+from tests.kit.waiting import until
 
 NOBODY, OTHER = 65_534, 12_345
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from plansurvive.runtime.scratch import clear, discard, owned, scratch_of
-from tests.waiting import until
+from tests.kit.waiting import until
 
 UNKNOWN_USER = 65_534
 

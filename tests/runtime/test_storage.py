@@ -21,7 +21,7 @@ from plansurvive.runtime.buckets import s3_driver
 from plansurvive.runtime.conversion.payloads import OnePayloadConverter
 from plansurvive.runtime.storage import LocalDirectory, StorageError, converter
 from plansurvive.runtime.value_store import ValueStore
-from tests.s3_server import bucket as bucket
+from tests.kit.s3_server import bucket as bucket
 
 STORE, RETRIEVE = StorageDriverStoreContext(), StorageDriverRetrieveContext()
 

@@ -12,7 +12,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.runtime.task_queues import WORKER, listeners, serves_this_machine
 from tests.client.cli.command import plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 @activity.defn

@@ -26,8 +26,8 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.server import HOST, free_ports
 from plansurvive.runtime.settings import Settings
-from tests.go_programs import NEWEST_SERVER, SERVER_VERSION, run, temporal_programs
-from tests.go_programs import schema as schema_of_server
+from tests.kit.go_programs import NEWEST_SERVER, SERVER_VERSION, run, temporal_programs
+from tests.kit.go_programs import schema as schema_of_server
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent

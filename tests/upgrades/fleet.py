@@ -32,9 +32,9 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.runtime.versions.routing import BadVersion, routing
 from plansurvive.runtime.versions.version import Version
-from tests.driving import LEDGER, Plans, Started, work
-from tests.servers import development_server
-from tests.waiting import until
+from tests.kit.driving import LEDGER, Plans, Started, work
+from tests.kit.servers import development_server
+from tests.kit.waiting import until
 from tests.workflows.agents import says
 
 ROOT = Path(__file__).parent.parent.parent

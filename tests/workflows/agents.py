@@ -10,7 +10,7 @@ from typing import Any
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from tests.driving import CEILING, Plans, Started
+from tests.kit.driving import CEILING, Plans, Started
 
 
 @dataclass(frozen=True)

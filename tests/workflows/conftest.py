@@ -28,8 +28,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import CACHED_WORKFLOWS, build
-from tests.driving import Plans
 from tests.kit import in_process
+from tests.kit.driving import Plans
 
 NOWHERE = "127.0.0.1:1"
 """An address at which nothing listens."""

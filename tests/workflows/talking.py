@@ -8,7 +8,7 @@ from typing import Any
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 from tests.workflows.conftest import MakeWorker
 
 

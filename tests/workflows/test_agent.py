@@ -11,7 +11,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.plans.agents.order import MAX_NUDGES
-from tests.driving import Plans, statuses
+from tests.kit.driving import Plans, statuses
 from tests.workflows.agents import Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("agents")

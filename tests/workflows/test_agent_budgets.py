@@ -10,9 +10,9 @@ from temporalio.client import Client
 
 from plansurvive.client import resume
 from plansurvive.plans.editing.next_run import Replacement
-from tests.driving import WAITS, Plans, Started, View, step
+from tests.kit.driving import WAITS, Plans, Started, View, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, sampled
-from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("agents", "budget")

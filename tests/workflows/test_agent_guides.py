@@ -11,8 +11,8 @@ import pytest
 from plansurvive.client import resume
 from plansurvive.client import runs as client_runs
 from plansurvive.client.errors import PlanClosed
-from tests.driving import WAITS, Plans, Started, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, step, work
+from tests.kit.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 from tests.workflows.transcripts import agent_of
 

@@ -14,9 +14,9 @@ from plansurvive.client import resume
 from plansurvive.plans.agents.question import Outcome
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import WAITS, Plans, Started, View, step
+from tests.kit.driving import WAITS, Plans, Started, View, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 from tests.workflows.transcripts import agent_of, occurrences, prompts, told
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from plansurvive.client import resume
-from tests.driving import WAITS, Plans, Started
+from tests.kit.driving import WAITS, Plans, Started
+from tests.kit.waiting import until
 from tests.plans.agents.talking import begins_like
-from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("agents")

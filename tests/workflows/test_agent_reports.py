@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from plansurvive.client import resume
-from tests.driving import WAITS, Plans, Started, View, step
+from tests.kit.driving import WAITS, Plans, Started, View, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("agents")

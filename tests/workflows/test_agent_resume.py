@@ -17,9 +17,9 @@ from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.errors import Refused
 from plansurvive.runtime.settings import Settings
-from tests.driving import WAITS, Plans, Started
+from tests.kit.driving import WAITS, Plans, Started
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 from tests.workflows.agents import Serving, call, says, serving, three_tasks
 
 pytestmark = pytest.mark.uses("agents")

@@ -13,9 +13,9 @@ from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from plansurvive.client import resume
-from tests.driving import Plans, Started, View
+from tests.kit.driving import Plans, Started, View
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, serving
 from tests.workflows.transcripts import agent_of, occurrences, prompts, texts, told
 

@@ -17,7 +17,7 @@ from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.plans.definition.will_ask import Ground, will_ask
 from plansurvive.plans.model import Plan
 from plansurvive.runtime.server import Server
-from tests.driving import WAITS, Plans, refusals, statuses, step, work
+from tests.kit.driving import WAITS, Plans, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.oldest_server

@@ -12,8 +12,8 @@ from plansurvive.client import resume
 from plansurvive.client.children.naming import located
 from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement
-from tests.driving import WAITS, Plans, Started, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, step, work
+from tests.kit.waiting import until
 
 
 def batched(items: Any, args: dict[str, Any] | None = None, **rule: Any) -> dict[str, Any]:

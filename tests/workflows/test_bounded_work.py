@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.expressions.references import MAX_IN_CODE
-from tests.driving import Plans, Started, statuses, step, work
+from tests.kit.driving import Plans, Started, statuses, step, work
 from tests.nightly import only_nightly
 
 pytestmark = pytest.mark.modes("plain")

@@ -19,9 +19,9 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from tests.driving import Plans, Started, step, terminated, work
+from tests.kit.driving import Plans, Started, step, terminated, work
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 
 JSON = {"encoding": b"json/plain"}
 MESSAGE = {"encoding": b"json/protobuf", "messageType": b"temporal.api.common.v1.Payload"}

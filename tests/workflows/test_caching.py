@@ -16,7 +16,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.cache.commands import why_of
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, View, step
+from tests.kit.driving import Plans, View, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.joining_tools import CALLS
 

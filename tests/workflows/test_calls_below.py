@@ -22,8 +22,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 from tests.apps.web.page_client import browsing, service_for
 from tests.client.cli.follow.test_board import drawn
-from tests.driving import Plans, Started
-from tests.waiting import until
+from tests.kit.driving import Plans, Started
+from tests.kit.waiting import until
 from tests.workflows.agents import Serving, serving
 from tests.workflows.test_control_matrix import decide_all
 from tests.workflows.whole_plan import AGENTS, NAMES, at_work, started, story

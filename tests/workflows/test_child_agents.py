@@ -19,9 +19,9 @@ from plansurvive.features.agents import verbs
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
-from tests.driving import WAITS, Plans, Started, View, step, terminated, work
+from tests.kit.driving import WAITS, Plans, Started, View, step, terminated, work
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, sampled
-from tests.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving, three_tasks
 
 pytestmark = pytest.mark.uses("agents")

@@ -14,8 +14,8 @@ from plansurvive.client import resume, runs
 from plansurvive.client.children.naming import located, parts
 from plansurvive.client.listing import list_plans
 from plansurvive.features.files.verbs import undo
-from tests.driving import WAITS, Plans, Started, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, step, work
+from tests.kit.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 
 pytestmark = [pytest.mark.oldest_server, pytest.mark.uses("children")]

@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 
 from plansurvive.client.resume import resume
-from tests.driving import WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["c"]}
 

@@ -11,7 +11,7 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.client.runs import wait
 from plansurvive.features.files.verbs import compensate, compensations, undo_whole, would_undo
 from plansurvive.plans.views.models import PlanView
-from tests.driving import WAITS, Plans, Started, View, step, work
+from tests.kit.driving import WAITS, Plans, Started, View, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.test_closing import BREAKS, ends, undoable
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from plansurvive.activities.attempt.compact import Compacted, returned
 from plansurvive.plans.activity_io import Return
-from tests.driving import Plans, work
+from tests.kit.driving import Plans, work
 
 
 async def test_results_say_nothing_that_an_earlier_release_would_assume(plans: Plans) -> None:

@@ -9,7 +9,7 @@ import pytest
 from plansurvive.plans.model import Step
 from plansurvive.workflows.completion import freed
 from plansurvive.workflows.execution import Execution
-from tests.driving import Plans, work
+from tests.kit.driving import Plans, work
 from tests.plans.building import run_of
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.failing import failing

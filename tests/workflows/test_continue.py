@@ -16,8 +16,8 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Worker
 
-from tests.driving import WAITS, Plans, refusals, statuses, step, terminated, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, refusals, statuses, step, terminated, work
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.oldest_server

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from temporalio.api.sdk.v1 import WorkflowMetadata
 
-from tests.contract import PAGE, Messages, promised_messages
-from tests.driving import Plans, work
+from tests.kit.contract import PAGE, Messages, promised_messages
+from tests.kit.driving import Plans, work
 from tests.workflows.agents import Serving, call, says, serving
 from tests.workflows.conftest import MakeWorker
 

@@ -8,9 +8,9 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from tests.driving import WAITS, Plans, Started, View, refusals, statuses, step, work
-from tests.host import a_nap, running
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, View, refusals, statuses, step, work
+from tests.kit.host import a_nap, running
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.every_mode

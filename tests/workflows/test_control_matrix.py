@@ -20,8 +20,8 @@ from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.card import command
-from tests.driving import Plans, Started, count, refusals, step
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, count, refusals, step
+from tests.kit.waiting import until
 from tests.workflows.agents import Serving, serving
 from tests.workflows.whole_plan import CALLS, NAMES, QUESTION, STEPS, at_work, started, story
 

@@ -8,7 +8,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 
 pytestmark = pytest.mark.uses("deadline")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plansurvive.client import resume
-from tests.driving import Plans, Started, step
+from tests.kit.driving import Plans, Started, step
 
 pytestmark = pytest.mark.modes("plain")
 

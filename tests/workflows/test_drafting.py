@@ -11,9 +11,9 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, count, step
+from tests.kit.driving import Plans, count, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, sampled
-from tests.waiting import until
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, reviewed, talking, write
 

@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, Started, View, step, work
+from tests.kit.driving import Plans, Started, View, step, work
 from tests.nightly import only_nightly
 
 pytestmark = pytest.mark.uses("editing")

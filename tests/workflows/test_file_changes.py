@@ -10,8 +10,8 @@ from temporalio.service import RPCError, RPCStatusCode
 from plansurvive.client import pending, runs
 from plansurvive.client.pending import Pending
 from plansurvive.plans.errors import PlanError
-from tests.driving import Plans, Started, count, step
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, count, step
+from tests.kit.waiting import until
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("files")]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.file_stamps import NOTES_BYTES, stamp_of
-from tests.driving import Plans, Started, View, refusals, statuses, step, work
+from tests.kit.driving import Plans, Started, View, refusals, statuses, step, work
 
 
 def read(step_id: str = "read", path: str = "x", **more: Any) -> dict[str, Any]:

@@ -20,8 +20,8 @@ import pytest_asyncio
 from plansurvive.client import runs
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing, service_for
-from tests.driving import Plans, Started
-from tests.waiting import until
+from tests.kit.driving import Plans, Started
+from tests.kit.waiting import until
 from tests.workflows.agents import Agents, call, says, serving
 from tests.workflows.conftest import MakeWorker
 

@@ -8,7 +8,7 @@ import pytest
 from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 
-from tests.driving import Plans, statuses, step, work
+from tests.kit.driving import Plans, statuses, step, work
 
 
 def raw(data: bytes, encoding: bytes = b"json/plain") -> RawValue:

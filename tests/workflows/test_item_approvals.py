@@ -12,7 +12,7 @@ from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.features.outputs.attempts import Attempts
 from plansurvive.plans.views.card import Card
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate
 
 

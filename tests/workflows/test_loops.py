@@ -9,8 +9,8 @@ import pytest
 
 from plansurvive.client import resume
 from plansurvive.plans.editing.next_run import Replacement
-from tests.driving import WAITS, Plans, Started, View, statuses, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.waiting import until
 from tests.workflows.agents import says, serving
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import talking

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from temporalio.client import WorkflowHistory
 
-from tests.driving import Plans, step, work
+from tests.kit.driving import Plans, step, work
 
 ITEMS = 10_000
 MOST_EVENTS = 12_000

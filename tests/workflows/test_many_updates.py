@@ -17,8 +17,8 @@ from plansurvive.client.rpc import SERVER_REFUSED
 from plansurvive.client.updates import is_held, update
 from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.errors import PlanError
-from tests.driving import Plans, Started, statuses, work
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, statuses, work
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("limits updates")]

@@ -10,7 +10,7 @@ from temporalio.client import WorkflowFailureError, WorkflowQueryFailedError
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, refusals, statuses, step, work
+from tests.kit.driving import Plans, refusals, statuses, step, work
 
 
 def _deep(levels: int) -> Any:

@@ -15,7 +15,7 @@ import pytest
 
 from plansurvive.plans.views.card import command
 from tests.client.cli.command import line_with, plan, running, written
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 from tests.workflows.agents import Serving, serving
 from tests.workflows.test_control_matrix import until_all_asked
 from tests.workflows.whole_plan import CALLS, QUESTION, story

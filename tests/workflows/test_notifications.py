@@ -20,10 +20,10 @@ from plansurvive.plans.execution import resume as resumption
 from plansurvive.plans.run import Run
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
+from tests.kit.sinks import Mails, Sink, mailbox, targets_file, webhook_sink
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.sinks import Mails, Sink, mailbox, targets_file, webhook_sink
-from tests.waiting import until
 from tests.workflows.agents import call, says
 from tests.workflows.conftest import MakeWorker
 

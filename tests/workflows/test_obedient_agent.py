@@ -15,7 +15,7 @@ import pytest
 
 from plansurvive.runtime.server import Server
 from tests.activities.sites import Site, serve
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 from tests.nightly import only_nightly
 from tests.workflows.agents import Serving, call, says, serving
 

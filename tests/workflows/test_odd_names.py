@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plansurvive.client import runs
-from tests.driving import Plans, step
+from tests.kit.driving import Plans, step
 
 pytestmark = pytest.mark.modes("plain")
 COMMAND = (

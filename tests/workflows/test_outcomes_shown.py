@@ -10,8 +10,8 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import runs
 from plansurvive.plans.run import PlanStatus
-from tests.driving import Plans, Started, step, work
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, step, work
+from tests.kit.waiting import until
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.test_visible import _details

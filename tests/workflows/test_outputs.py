@@ -13,7 +13,7 @@ import pytest
 from plansurvive.client import resume
 from plansurvive.features.outputs.feed import Wrote, feed
 from plansurvive.runtime.value_store import ValueStore
-from tests.driving import Plans, Started, step
+from tests.kit.driving import Plans, Started, step
 from tests.nightly import only_nightly
 from tests.workflows.agents import Serving, call, says, serving
 

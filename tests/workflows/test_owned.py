@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import runs
 from plansurvive.plans.run import PlanStatus
-from tests.driving import Plans, View, step
+from tests.kit.driving import Plans, View, step
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, talking

@@ -9,8 +9,8 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import WAITS, Plans, statuses, step, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, statuses, step, work
+from tests.kit.waiting import until
 
 pytestmark = [pytest.mark.every_mode, pytest.mark.oldest_server]
 

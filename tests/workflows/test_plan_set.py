@@ -28,7 +28,7 @@ from plansurvive.plans.activity_io import STDOUT
 from plansurvive.runtime.connect import connect, storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 from tests.workflows.agents import call, says, serving
 from tests.workflows.conftest import MakeWorker
 

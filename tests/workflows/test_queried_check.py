@@ -10,7 +10,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 
 from plansurvive.features.workflow_types import WORKFLOWS
-from tests.driving import Plans, work
+from tests.kit.driving import Plans, work
 from tests.replay.queried import split
 from tests.workflows.test_bounded_work import DOUBLED, INPUTS
 

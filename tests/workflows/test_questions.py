@@ -10,7 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import resume
-from tests.driving import Plans, Started, refusals, statuses, step, work
+from tests.kit.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.uses("waiting")

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, step, work
+from tests.kit.driving import Plans, step, work
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import talking, write
 from tests.workflows.test_edits_of_plans import edit, in_review, put, refusal

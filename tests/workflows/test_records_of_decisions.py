@@ -10,7 +10,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from plansurvive.plans.activity_io import PREVIEW_CHARACTERS
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import Card
-from tests.driving import Plans, Started, refusals, statuses, step, work
+from tests.kit.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.agents import serving
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import talking, write

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.driving import Plans, Started, statuses, step
+from tests.kit.driving import Plans, Started, statuses, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, talking, write
 

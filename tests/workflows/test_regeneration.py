@@ -9,8 +9,8 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from tests.driving import Plans, Started, View, statuses, step
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, View, statuses, step
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.failing import failing
 from tests.workflows.talking import answer, talking, write

@@ -17,9 +17,9 @@ from plansurvive.client.resume import Links
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.progress.next_actions import next_actions
-from tests.driving import WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 
 DIAMONDS: list[dict[str, Any]] = [
     work("a"),

@@ -18,10 +18,10 @@ from plansurvive.plans.execution.tool_history import (
 )
 from plansurvive.plans.run import Result
 from plansurvive.plans.views.text import text
-from tests.driving import Plans, Started, step, work
+from tests.kit.driving import Plans, Started, step, work
+from tests.kit.waiting import until
 from tests.plans.building import NOW, begun
 from tests.plans.building import step as step_of
-from tests.waiting import until
 
 COUNT = "date +%s.%N >> tries; exit 3"
 

@@ -16,10 +16,10 @@ from plansurvive.plans.run import Options
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, step
+from tests.kit.driving import Plans, step
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
 from tests.test_worker import line, worker_process
-from tests.waiting import until
 
 STEPS = 10_000
 

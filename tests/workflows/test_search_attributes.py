@@ -19,8 +19,8 @@ from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon
 from plansurvive.runtime.search_attributes import TOLD, known
 from plansurvive.runtime.server import HOST, SEARCH_ATTRIBUTES, Server, free_ports
-from tests.driving import Plans, Started, count, statuses, work
-from tests.waiting import connected, until
+from tests.kit.driving import Plans, Started, count, statuses, work
+from tests.kit.waiting import connected, until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.oldest_server, pytest.mark.on_server("lists")]

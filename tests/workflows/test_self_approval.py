@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from tests.driving import Plans, step
-from tests.lacking import require_sandbox
+from tests.kit.driving import Plans, step
+from tests.kit.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("commands that call it")]

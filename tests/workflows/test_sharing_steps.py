@@ -16,9 +16,9 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, Neighbours
 from plansurvive.worker import build, identity
-from tests.driving import Plans
+from tests.kit.driving import Plans
+from tests.kit.waiting import connected, until
 from tests.runtime.test_task_queues import from_another_machine
-from tests.waiting import connected, until
 
 pytestmark = pytest.mark.on_server("how it shares steps among workers")
 

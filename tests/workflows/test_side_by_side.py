@@ -15,7 +15,7 @@ from plansurvive.client import runs
 from plansurvive.features.files.model import ChangesReport
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, Started, step
+from tests.kit.driving import Plans, Started, step
 from tests.nightly import only_nightly
 
 pytestmark = pytest.mark.modes("plain")

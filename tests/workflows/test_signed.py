@@ -29,8 +29,8 @@ from plansurvive.plans.run import Options
 from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
-from tests.driving import WAITS, Plans, Started, count, step, terminated, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, count, step, terminated, work
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.uses("signing")

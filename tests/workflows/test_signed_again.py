@@ -39,8 +39,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.workflow_runner import runner_for
-from tests.driving import Plans, Started, refusals, step, terminated
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, refusals, step, terminated
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [

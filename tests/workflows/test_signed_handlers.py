@@ -24,7 +24,7 @@ from plansurvive.features.workflow_types import FEATURES_OF_WORKER, WORKFLOWS
 from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
 from plansurvive.workflows.feature import messages_of
-from tests.driving import Plans, Started
+from tests.kit.driving import Plans, Started
 from tests.workflows.agents import Agents, call, says
 from tests.workflows.conftest import MakeWorker
 

@@ -26,8 +26,8 @@ from plansurvive.features.signing.signer import Signer
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started
-from tests.waiting import until
+from tests.kit.driving import Plans, Started
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("schedules"), pytest.mark.uses("signing")]

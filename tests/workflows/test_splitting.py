@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.driving import Plans, Started, statuses, step
+from tests.kit.driving import Plans, Started, statuses, step
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("planning")

@@ -16,9 +16,9 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.workflow_runner import PASSED_THROUGH
-from tests.driving import Plans, Started, refusals, statuses, work
 from tests.fuzz.shapes import UNDECODABLE
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, refusals, statuses, work
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 

@@ -10,7 +10,7 @@ from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import WorkflowFailureError
 from temporalio.converter import DataConverter
 
-from tests.driving import Plans, work
+from tests.kit.driving import Plans, work
 
 
 @pytest.mark.on_server("what markers say")

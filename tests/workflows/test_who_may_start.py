@@ -27,9 +27,9 @@ from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.signature import Signature
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
-from tests.driving import Plans, Started, work
-from tests.sinks import targets_file, webhook_sink
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, work
+from tests.kit.sinks import targets_file, webhook_sink
+from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.uses("signing")]

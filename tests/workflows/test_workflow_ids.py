@@ -23,7 +23,7 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import Options, Run
 from plansurvive.workflows.worker_facts import facts_about
-from tests.driving import Plans, statuses, work
+from tests.kit.driving import Plans, statuses, work
 
 BAD = ("x y{}", "ä{}", "x/{}", "x\n{}", "x\x1b[31m{}", "x" * 200 + "{}", "[x]{}", "$x{}", "x;{}")
 """Ids of plans with a character that none may have, or too long; `{}` makes them unique."""

@@ -9,8 +9,8 @@ import pytest
 
 from plansurvive.client import resume, runs
 from plansurvive.features.locks.rules import key_of
-from tests.driving import WAITS, Plans, Started, View, statuses, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, work
+from tests.kit.waiting import until
 from tests.workflows.test_signed_again import newest, reset, tasks_of
 
 pytestmark = pytest.mark.uses("locks")

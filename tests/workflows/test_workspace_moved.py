@@ -10,8 +10,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.client.resume import resume
-from tests.driving import Plans, Started, statuses, step
-from tests.lacking import require_sandbox
+from tests.kit.driving import Plans, Started, statuses, step
+from tests.kit.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.uses("children")

@@ -10,7 +10,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.runtime.base.code_place import CODE
-from tests.driving import Plans, Started, View, step
+from tests.kit.driving import Plans, Started, View, step
 from tests.workflows.conftest import MakeWorker
 from tests.workflows.talking import answer, make, talking
 

@@ -10,7 +10,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.plans.agents.question import AgentQuestion, Outcome
 from plansurvive.plans.llm.request import LlmRequest
-from tests.driving import Started
+from tests.kit.driving import Started
 from tests.workflows.agents import Agents
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.driving import WAITS, Plans, Started
+from tests.kit.driving import WAITS, Plans, Started
 from tests.workflows.agents import Agents, call, says
 
 AGENTS = ("ag", "sub/ag", "sub/deep/ag", "each[a].ag", "many[0..0]/many[x]")

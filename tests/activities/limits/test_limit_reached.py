@@ -21,9 +21,9 @@ from plansurvive.features.limits.model import workflow_id
 from plansurvive.runtime.settings import Settings
 from tests.activities import one_step
 from tests.activities.attempts import Attempts
-from tests.driving import terminated
-from tests.ledger_tools import stamp
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.ledger_tools import stamp
+from tests.kit.waiting import until
 
 
 @pytest_asyncio.fixture

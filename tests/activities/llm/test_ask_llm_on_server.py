@@ -19,8 +19,8 @@ from plansurvive.plans.llm.snapshot import SnapshotRequest
 from plansurvive.runtime.settings import Settings
 from tests.activities.asking import CANARY, asking, request
 from tests.activities.asking_workflows import AskOnce, LookOnce
-from tests.driving import CEILING
-from tests.waiting import until
+from tests.kit.driving import CEILING
+from tests.kit.waiting import until
 
 
 def listening(client: Client, queue: str, activity: Any) -> Worker:

@@ -13,7 +13,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.model import Plan
 from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.runtime.settings import SettingError, Settings
-from tests.sinks import KEY
+from tests.kit.sinks import KEY
 
 URL = "https://user:hunter2secret@hooks.example.org/T0/B0"
 

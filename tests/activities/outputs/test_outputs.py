@@ -33,8 +33,8 @@ from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
+from tests.kit.s3_server import bucket as bucket
 from tests.nightly import only_nightly
-from tests.s3_server import bucket as bucket
 
 MIB = 1024 * 1024
 NOISE = "import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes({}))"

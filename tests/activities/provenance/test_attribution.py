@@ -22,7 +22,7 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.files.changes import FileChange
 from tests.activities.attempts import Attempts
 from tests.activities.processes import until
-from tests.lacking import require_sandbox
+from tests.kit.lacking import require_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are traced on Linux only")
 

@@ -9,7 +9,7 @@ import pytest
 
 from plansurvive.activities.provenance.shell_writes import MAX_VARIABLES, written_by_shell
 from plansurvive.plans.files.python_writes import MAX_CODE_CHARACTERS, written_by_python
-from tests.growth import cpu, growth
+from tests.kit.growth import cpu, growth
 
 FIFTY = " ".join(f"'touch {n}'" for n in range(50))
 NESTED = "touch last"

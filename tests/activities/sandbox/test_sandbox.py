@@ -27,9 +27,9 @@ from plansurvive.activities.sandbox.sandbox import Level, Limits, Mode, Network,
 from plansurvive.activities.tools.shell import run_command
 from tests.activities.attempts import Attempts
 from tests.activities.processes import is_running, until
-from tests.host import a_nap, running
-from tests.lacking import require_sandbox
-from tests.waiting import PATIENCE
+from tests.kit.host import a_nap, running
+from tests.kit.lacking import require_sandbox
+from tests.kit.waiting import PATIENCE
 
 CANARY = "canary-7d1f0c"
 PYTHON = sys.executable

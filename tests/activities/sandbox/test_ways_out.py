@@ -29,8 +29,8 @@ from plansurvive.activities.sandbox.sandbox import Level, Sandbox
 from plansurvive.activities.sandbox.supervisor import NOT_CONFINED
 from plansurvive.activities.tracing.trace import read
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
-from tests.host import a_nap, running
-from tests.lacking import require_sandbox
+from tests.kit.host import a_nap, running
+from tests.kit.lacking import require_sandbox
 from tests.nightly import sampled
 
 PYTHON = "/usr/bin/python3"

@@ -16,7 +16,7 @@ from plansurvive.activities.network.address_policy import AddressPolicy
 from plansurvive.activities.tools.http import MAX_RETRY_AFTER
 from tests.activities.attempts import Attempts
 from tests.activities.sites import Site, serve
-from tests.waiting import until
+from tests.kit.waiting import until
 
 RETRIED = (408, 409, 425, 429, 500, 502, 503)
 

@@ -12,7 +12,7 @@ import pytest
 from plansurvive.activities.tools.text_edit import find_edit
 from plansurvive.activities.workspace.text_diff import BoundedMatcher, diff_lines, unified_diff
 from plansurvive.plans.errors import ToolError
-from tests.growth import cpu
+from tests.kit.growth import cpu
 
 COUNT = 1_500
 

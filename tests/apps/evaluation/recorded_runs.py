@@ -22,7 +22,7 @@ from plansurvive.apps.evaluation.playing import Asking
 from plansurvive.plans.llm.prompt_set import PromptSet
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import CEILING, LEDGER, Plans, Started, View
+from tests.kit.driving import CEILING, LEDGER, Plans, Started, View
 
 TOOLS = str(Path(__file__).parent.parent.parent / "ledger_tools.py")
 Exchange = dict[str, Any]

@@ -9,7 +9,7 @@ from plansurvive.apps.evaluation.replay import replay
 from plansurvive.client import runs
 from plansurvive.runtime.settings import Settings
 from tests.apps.evaluation.recorded_runs import FIRST, LATER, WORKS, lab, says
-from tests.driving import work
+from tests.kit.driving import work
 
 FEEDBACK = "Also write three, please."
 

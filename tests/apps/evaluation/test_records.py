@@ -24,9 +24,9 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.evaluation.recorded_runs import FIRST, LATER, WORKS, call, lab, says
 from tests.client.cli.command import plan as command
 from tests.features.keys.rings import key, ring_file
+from tests.kit.servers import development_server
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.servers import development_server
-from tests.waiting import until
 
 DEMO = [says(WORKS, FIRST), says({"answer": "Both are written."}, LATER)]
 

@@ -10,7 +10,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from tests.apps.importers.importing import losses, plan_of
-from tests.driving import Plans, Started, View, statuses, step
+from tests.kit.driving import Plans, Started, View, statuses, step
 
 WORKFLOW = """\
 on:

@@ -17,8 +17,8 @@ from plansurvive.client.rpc import ask
 from plansurvive.client.served_page import recorded
 from plansurvive.plans.run import Options
 from tests.apps.mcp.agents import Agent, agent_of, called, refused
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 PAST = {"id": "past", "tool": "sleep", "args": {"seconds": 0}}
 REMOVE = {"tool": "delete_file", "requiresApproval": False, "args": {"path": "old.txt"}}

@@ -18,7 +18,7 @@ from temporalio.worker import Worker
 
 from plansurvive.apps.mcp.common.host import Host
 from tests.apps.mcp.agents import agent_of, called, refused
-from tests.waiting import PATIENCE, until
+from tests.kit.waiting import PATIENCE, until
 
 COMMAND = ("-m", "plansurvive.client", "mcp")
 HELLO = {

@@ -25,9 +25,9 @@ from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.versions.routing import BadVersion, NoVersions, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version
 from plansurvive.worker import build, identity
-from tests.driving import Plans, Started, work
-from tests.servers import development_server
-from tests.waiting import connected, until
+from tests.kit.driving import Plans, Started, work
+from tests.kit.servers import development_server
+from tests.kit.waiting import connected, until
 
 ROOT = Path(__file__).parent.parent.parent.parent
 

@@ -17,8 +17,8 @@ from plansurvive.client.doctor import Verdict, examine
 from plansurvive.runtime.versions.routing import BadVersion, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version
 from tests.chaos.conftest import WorkerProcess
-from tests.driving import Plans
-from tests.waiting import until
+from tests.kit.driving import Plans
+from tests.kit.waiting import until
 
 OLD, NEW = Version("team", "1"), Version("team", "2")
 

@@ -22,8 +22,8 @@ from plansurvive.client.local_tools import tools_of
 from plansurvive.plans.editing.edits import Edit
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
-from tests.driving import Started, terminated
-from tests.waiting import until
+from tests.kit.driving import Started, terminated
+from tests.kit.waiting import until
 
 WRITE = {
     "id": "write",

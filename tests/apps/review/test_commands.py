@@ -14,7 +14,7 @@ from examples.scripted_llm.server import ScriptedLlm
 from tests.client.cli.command import plan
 from tests.client.cli.follow.test_screen import Terminal, plan_file, terminal
 from tests.features.planning.test_make import llm as llm
-from tests.waiting import until
+from tests.kit.waiting import until
 
 QUIET = 6
 """So often in a row nothing new may be seen on a screen that is at rest."""

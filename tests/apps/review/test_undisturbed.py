@@ -9,7 +9,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from plansurvive.apps.review.undisturbed import undisturbed
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 class Sender(App[None]):

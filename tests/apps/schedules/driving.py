@@ -17,8 +17,8 @@ from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.listing import Listed
 from plansurvive.plans.run import Options
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 GATE = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
 """A step that waits for a person: a run that is in progress for as long as a test wants."""

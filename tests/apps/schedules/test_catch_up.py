@@ -23,7 +23,7 @@ from plansurvive.runtime.connect import reach
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.schedules.driving import LOOK, Schedules
-from tests.waiting import until
+from tests.kit.waiting import until
 
 pytestmark = pytest.mark.slow
 BUFFERED = Rules(overlap="buffer")

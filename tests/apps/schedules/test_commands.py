@@ -10,7 +10,7 @@ from temporalio.worker import Worker
 
 from plansurvive.client.cli.app import run
 from tests.client.cli.command import Ended, plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 PLAN = {"title": "Look", "steps": [{"id": "a", "tool": "list_directory", "args": {"path": "."}}]}
 ASKS = {"steps": [

@@ -19,7 +19,7 @@ from plansurvive.apps.service.install import Service
 from plansurvive.apps.service.unit import Unit, launchd_text, systemd_text, variables_of, variables_text
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import Settings
-from tests.lacking import end
+from tests.kit.lacking import end
 
 ODD = "a b%c$d"
 SHOW = "import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))"

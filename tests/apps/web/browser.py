@@ -34,8 +34,8 @@ from playwright.async_api import Browser, Page, Request, ViewportSize, async_pla
 from starlette.types import ASGIApp
 
 from plansurvive.runtime.server import HOST
-from tests.lacking import end
-from tests.waiting import PATIENCE, until
+from tests.kit.lacking import end
+from tests.kit.waiting import PATIENCE, until
 
 DESK: ViewportSize = {"width": 1280, "height": 800}
 PHONE: ViewportSize = {"width": 390, "height": 844}

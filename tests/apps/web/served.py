@@ -15,7 +15,7 @@ from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access import SecretLink
 from tests.apps.web.page_client import SECRET
-from tests.waiting import PATIENCE, until
+from tests.kit.waiting import PATIENCE, until
 
 
 @asynccontextmanager

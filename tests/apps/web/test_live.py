@@ -22,9 +22,9 @@ from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing, csrf_of, service_for
 from tests.apps.web.served import Viewer, served
-from tests.driving import terminated
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 from tests.test_imports import ROOT
-from tests.waiting import until
 
 Start = Callable[..., Any]
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}

@@ -17,8 +17,8 @@ from plansurvive.client.runs import Started
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing, service_for
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 Start = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)>\u202e\u200b\"'{{7*7}}"

@@ -27,8 +27,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
 from tests.apps.web.page_client import access_of, browsing, csrf_of
-from tests.driving import Started, terminated
-from tests.waiting import until
+from tests.kit.driving import Started, terminated
+from tests.kit.waiting import until
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "one"}, "description": "Write it"}
 READ = {"id": "read", "tool": "read_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}

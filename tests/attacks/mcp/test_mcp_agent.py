@@ -45,8 +45,8 @@ from tests.apps.mcp.http.reached import reached
 from tests.apps.mcp.tasks.agent import TakesTasks
 from tests.attacks.mcp.loose_plans import WAIVED, gone, put, ran, save
 from tests.attacks.mcp.obedient import Obedient
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 CANARY = "canary-52817"
 COMMAND = ("-m", "plansurvive.client", "mcp")

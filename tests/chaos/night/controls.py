@@ -20,7 +20,7 @@ from tests.chaos.night.new_code import FIRST
 from tests.chaos.night.plans import Planned, of_brick
 from tests.chaos.night.rounds import Setup
 from tests.chaos.night.storm import Storm
-from tests.waiting import until
+from tests.kit.waiting import until
 
 LATE = 4.0
 """Seconds that a call takes after its effect: time enough to kill it there."""

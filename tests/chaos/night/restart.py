@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.chaos.night.plans import Planned, waiting
 from tests.chaos.night.rounds import Setup
 from tests.chaos.night.storm import Storm
-from tests.waiting import until
+from tests.kit.waiting import until
 
 PATIENCE = 900.0
 """Seconds until so many plans wait, and until they have ended."""

@@ -23,7 +23,7 @@ from tests.chaos.night.people import People
 from tests.chaos.night.plans import Planned, planned, script
 from tests.chaos.night.stand import Stand
 from tests.chaos.night.storm import WEIGHTS, Storm
-from tests.waiting import connected
+from tests.kit.waiting import connected
 
 CALM_SECONDS = 120.0
 """Time that plans have to end after the storm. A step waits a heartbeat timeout, an LLM request up to its own limit."""

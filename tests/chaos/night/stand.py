@@ -19,7 +19,7 @@ from tests.chaos.conftest import Killable
 from tests.chaos.night.clock import Clock
 from tests.chaos.night.disk import Disk
 from tests.chaos.night.new_code import ROOT
-from tests.waiting import until
+from tests.kit.waiting import until
 
 BUCKET = "plans"
 TOOLS = "tests/chaos/night/tools.py"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from plansurvive.client.cli.app import run
-from tests.host import has_crashed
+from tests.kit.host import has_crashed
 
 CEILING = 180.0
 """Seconds that a command may take on a machine that is busy."""

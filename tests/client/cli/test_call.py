@@ -21,7 +21,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
 from tests.client.cli.command import plan, plan_process
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 LONG = "a line of a long text\n" * 1_800

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from plansurvive.client.cli import completion, environment
 from plansurvive.client.cli.app import run
 from tests.client.cli.command import plan, plan_process, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 

@@ -10,7 +10,7 @@ import pytest
 from temporalio.worker import Worker
 
 from tests.client.cli.command import Ended, plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 

@@ -37,7 +37,7 @@ from temporalio.worker import Worker
 from plansurvive.client.cli.commands import COMMANDS, imported
 from plansurvive.client.cli.console import SafeConsole
 from tests.client.cli.command import Ended, plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 EVIL = "\x1b]0;PWNED\x07\x1b[31mRED\x9b1m\u202eflip\u200bgone\r\nINJECTED row\u2028INJECTED too"
 """What a terminal obeys, what reorders a line, what nobody sees, and what would be a row of its own."""

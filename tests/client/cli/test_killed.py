@@ -24,8 +24,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.value_store import ValueStore
 from tests.client.cli.command import Ended, plan, running, written
+from tests.kit.waiting import until
 from tests.test_worker import worker_process
-from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled]
 Environ = dict[str, str]

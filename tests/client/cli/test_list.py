@@ -17,7 +17,7 @@ from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.summary import AskedStep
 from tests.client.cli.command import plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 NOW = datetime(2026, 1, 20, 10, 30, tzinfo=UTC)
 Environ = dict[str, str]

@@ -8,7 +8,7 @@ import pytest
 
 from plansurvive.runtime.home_paths import home_path
 from tests.client.cli.command import plan
-from tests.sinks import KEY
+from tests.kit.sinks import KEY
 
 PATHS = {"a NUL": "file:\\u0000", "no such user": "file:~nobody-there/x", "a directory": "file:."}
 HOSTS = {

@@ -12,7 +12,7 @@ from temporalio.worker import Worker
 
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 OK = "steps: [{id: look, tool: list_directory, args: {path: .}}]\n"

@@ -10,7 +10,7 @@ from temporalio.worker import Worker
 
 from tests.client.cli.command import Ended, plan, written
 from tests.client.cli.follow.test_screen import terminal
-from tests.waiting import until
+from tests.kit.waiting import until
 
 SIZE = {
     "type": "object",

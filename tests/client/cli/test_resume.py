@@ -25,8 +25,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
 from tests.client.cli.command import CEILING, plan, written
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 
 Environ = dict[str, str]
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}

@@ -16,7 +16,7 @@ from temporalio.worker import Worker
 from plansurvive.client.cli.session import found_by_chance
 from plansurvive.runtime.connect import Connection, Origin
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 REMOVE: dict[str, Any] = {"id": "remove", "tool": "delete_file", "args": {"path": "a.txt"}, "dependsOn": ["write"]}

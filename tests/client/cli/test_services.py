@@ -15,7 +15,7 @@ from plansurvive.runtime import server
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import CEILING, line_with, plan, plan_process, running, told_to_stop, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 WRITE = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 

@@ -10,7 +10,7 @@ import pytest
 from temporalio.worker import Worker
 
 from tests.client.cli.command import plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 WRITE: dict[str, Any] = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}}
 SAY: dict[str, Any] = {"id": "say", "description": "Say hi", "tool": "run_command", "args": {"command": "echo hi"}}

@@ -13,8 +13,8 @@ from temporalio.worker import Worker
 
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan, written
+from tests.kit.waiting import until
 from tests.plans.hostile_texts import HOSTILE
-from tests.waiting import until
 
 # In a folder that is there: without a signature approvals are strict, and a new name at the top asks as well.
 STEPS = [

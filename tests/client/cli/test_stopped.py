@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 
 from plansurvive.client.cli import signals
 from tests.client.cli.command import CEILING, line_with, plan, running, told_to_stop, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[3]
 DISORDER = ("Traceback", "was destroyed", "never retrieved", "never awaited", "Exception ignored", "Fatal")

@@ -15,7 +15,7 @@ from plansurvive.plans.model import Input
 from tests.apps.web.start.test_start import begun
 from tests.apps.web.visiting import Visitor
 from tests.apps.web.visiting import visitor as visitor
-from tests.driving import terminated
+from tests.kit.driving import terminated
 
 DEPLOY = """\
 title: Deploy

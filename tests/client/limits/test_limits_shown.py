@@ -16,7 +16,7 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing
 from tests.apps.web.visiting import Visitor, service_on
 from tests.client.cli.command import plan
-from tests.driving import terminated
+from tests.kit.driving import terminated
 
 FILE = """
 [tools.stamp]

@@ -12,9 +12,9 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.features.agents import verbs
 from plansurvive.plans.agents.history import Entry
-from tests.driving import Started
+from tests.kit.driving import Started
+from tests.kit.waiting import until
 from tests.test_worker import line, worker_process
-from tests.waiting import until
 
 Handle = WorkflowHandle[object, object]
 ASKS = {"reply": {"json": {"tool_calls": [{"tool": "run_command", "args": {"command": "true"}}]}}, "times": 0}

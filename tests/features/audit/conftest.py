@@ -12,7 +12,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans
+from tests.kit.driving import Plans
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 

@@ -8,8 +8,8 @@ from temporalio.client import Client
 
 from plansurvive.features.audit.keeper import Keeper
 from plansurvive.runtime.settings import Settings
-from tests.driving import Started, count
-from tests.waiting import until
+from tests.kit.driving import Started, count
+from tests.kit.waiting import until
 
 
 async def kept(settings: Settings, client: Client, started: Started) -> Path:

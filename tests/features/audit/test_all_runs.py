@@ -18,9 +18,9 @@ from plansurvive.features.audit.keeper import Keeper
 from plansurvive.features.audit.report import AuditReport, audit
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, count, work
 from tests.features.audit.keeping import kept
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, count, work
+from tests.kit.waiting import until
 
 GATE = work("go", requiresApproval=True)
 

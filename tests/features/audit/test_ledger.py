@@ -19,9 +19,9 @@ from plansurvive.features.audit.report import audit
 from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, work
 from tests.features.audit.keeping import kept
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, work
+from tests.kit.waiting import until
 
 
 async def deleted(client: Client, plan: Started) -> None:

@@ -23,9 +23,9 @@ from plansurvive.features.audit.report import AuditReport, Verification, audit
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, work
 from tests.features.audit.keeping import kept
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, work
+from tests.kit.waiting import until
 
 CANARY = "canary-51c9"
 

@@ -19,11 +19,11 @@ from plansurvive.plans.receipts import KEPT
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
-from tests.driving import GO, Plans, work
 from tests.features.audit.conftest import TOOLS
 from tests.features.audit.keeping import kept
+from tests.kit.driving import GO, Plans, work
+from tests.kit.waiting import until
 from tests.replay.signals import signals_continued
-from tests.waiting import until
 from tests.workflows.agents import Agents, call, says
 
 CANARY = "canary-77d0"

@@ -13,7 +13,7 @@ from temporalio.worker import Worker
 from plansurvive.client import runs
 from plansurvive.plans.errors import Refused
 from tests.client.cli.command import plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 

@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import Client
 
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans
 from tests.features.hosts.machines import Machines
+from tests.kit.driving import Plans
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.waiting import connected
+from tests.kit.waiting import connected
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 

@@ -10,9 +10,9 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.client.resume import resume
 from plansurvive.features.files.verbs import file_changes
-from tests.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work
 from tests.features.hosts.machines import Machines
-from tests.waiting import until
+from tests.kit.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work
+from tests.kit.waiting import until
 from tests.workflows.agents import call, says
 
 FREE: dict[str, Any] = {"requiresApproval": False}

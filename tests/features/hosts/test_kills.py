@@ -16,8 +16,8 @@ from temporalio.client import Client
 
 from tests.chaos.conftest import ROOT, WorkerProcess
 from tests.chaos.faults import command
-from tests.driving import GO, WAITS, Plans, Started, statuses, step, work
-from tests.waiting import until
+from tests.kit.driving import GO, WAITS, Plans, Started, statuses, step, work
+from tests.kit.waiting import until
 
 pytestmark = pytest.mark.slow
 FREE: dict[str, Any] = {"requiresApproval": False}

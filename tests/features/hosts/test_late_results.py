@@ -9,9 +9,9 @@ import pytest
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.worker import build
-from tests.driving import GO, WAITS, Plans, Started, statuses, step, work
 from tests.features.hosts.machines import TOOLS, Machines
-from tests.waiting import connected, until
+from tests.kit.driving import GO, WAITS, Plans, Started, statuses, step, work
+from tests.kit.waiting import connected, until
 
 pytestmark = pytest.mark.slow
 

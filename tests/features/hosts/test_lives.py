@@ -14,9 +14,9 @@ from plansurvive.client.resume import rerun, resume
 from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
-from tests.driving import GO, WAITS, Plans, Started, count, statuses, step, work
 from tests.features.hosts.machines import Machines
-from tests.waiting import until
+from tests.kit.driving import GO, WAITS, Plans, Started, count, statuses, step, work
+from tests.kit.waiting import until
 
 pytestmark = pytest.mark.slow
 FREE: dict[str, Any] = {"requiresApproval": False}

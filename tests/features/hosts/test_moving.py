@@ -9,9 +9,9 @@ from temporalio.client import Client
 
 from plansurvive.client.listing import listed_by
 from plansurvive.features.files.verbs import file_changes
-from tests.driving import Plans, statuses
 from tests.features.hosts.machines import Machines
-from tests.waiting import until
+from tests.kit.driving import Plans, statuses
+from tests.kit.waiting import until
 
 FREE: dict[str, Any] = {"requiresApproval": False}
 

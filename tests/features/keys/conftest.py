@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 
 from plansurvive.runtime.server import Server
-from tests.servers import development_server
+from tests.kit.servers import development_server
 
 
 @pytest_asyncio.fixture(scope="session")

@@ -17,8 +17,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, Started, step, work
 from tests.features.keys.rings import key, ring_file
+from tests.kit.driving import Plans, Started, step, work
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 PLACES = (

@@ -24,10 +24,10 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import Plans, Started, count, statuses, step, work
 from tests.features.keys.rings import LONG_AGO, key, ring_file
-from tests.servers import development_server
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, count, statuses, step, work
+from tests.kit.servers import development_server
+from tests.kit.waiting import until
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
 FIRST, SECOND = key(), key(LONG_AGO + timedelta(days=1))

@@ -15,7 +15,7 @@ from plansurvive.features.keys.ring import BadRing, KeyRing, new_key, parse, wri
 from plansurvive.features.keys.source import CommandSource, FileSource, source_of
 from plansurvive.runtime.errors import KeyMissing
 from tests.features.keys.rings import LONG_AGO, key, live, ring_file
-from tests.waiting import until
+from tests.kit.waiting import until
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

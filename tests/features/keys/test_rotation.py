@@ -26,9 +26,9 @@ from plansurvive.features.keys.settings import KeySettings
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, running
-from tests.driving import Plans, Started, statuses, work
 from tests.features.keys.rings import key, ring_file
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, statuses, work
+from tests.kit.waiting import until
 from tests.workflows.agents import three_tasks
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")

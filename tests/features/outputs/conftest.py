@@ -14,7 +14,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import converter
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
-from tests.waiting import connected, until
+from tests.kit.waiting import connected, until
 
 
 @pytest_asyncio.fixture

@@ -22,8 +22,8 @@ from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.runtime.value_store import ValueStore
 from plansurvive.worker import build
 from tests.client.test_history_feed import Mortal, mortal  # noqa: F401
+from tests.kit.waiting import connected, until
 from tests.nightly import only_nightly
-from tests.waiting import connected, until
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from plansurvive.runtime.connect import connect, storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 from tests.client.cli.command import line_with, plan, running, told_to_stop, written
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Environ = dict[str, str]
 NOISE = "import random, sys; sys.stdout.buffer.write(random.Random(7).randbytes({}))"

@@ -19,7 +19,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build
 from tests.client.cli.command import plan, written
-from tests.waiting import until
+from tests.kit.waiting import until
 from tests.workflows.talking import answer, write
 
 Environ = dict[str, str]

@@ -13,7 +13,7 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.chaos.conftest import chaos, chaos_server, chaos_worker
-from tests.driving import Plans
+from tests.kit.driving import Plans
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")

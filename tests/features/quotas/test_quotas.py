@@ -11,8 +11,8 @@ import pytest
 from plansurvive.features.quotas.rules import key_of
 from tests.chaos.conftest import Chaos
 from tests.client.cli.command import plan, written
-from tests.driving import WAITS, Plans, Started, View, statuses, work
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, View, statuses, work
+from tests.kit.waiting import until
 
 
 async def holding(plans: Plans, labels: dict[str, str], name: str = "first") -> Started:

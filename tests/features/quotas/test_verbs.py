@@ -20,11 +20,11 @@ from plansurvive.client import resume, runs
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.schedules.driving import Schedules
-from tests.driving import WAITS, Plans, Started, statuses, work
 from tests.features.quotas import test_quotas
 from tests.features.quotas.conftest import TOOLS
 from tests.features.quotas.test_quotas import holding, places, waiting
-from tests.waiting import until
+from tests.kit.driving import WAITS, Plans, Started, statuses, work
+from tests.kit.waiting import until
 from tests.workflows.agents import call, says
 
 

@@ -32,12 +32,12 @@ from tests.activities.sites import Site, serve
 from tests.apps.mcp.agents import agent_of
 from tests.apps.web.page_client import browsing, service_for
 from tests.client.cli.command import line_with, plan, running
-from tests.driving import GO, Plans, Started, statuses
 from tests.features.keys.rings import key, ring_file
 from tests.features.secrets.secret_files import private, write_secrets
-from tests.servers import development_server
-from tests.sinks import Sink, targets_file, webhook_sink
-from tests.waiting import until
+from tests.kit.driving import GO, Plans, Started, statuses
+from tests.kit.servers import development_server
+from tests.kit.sinks import Sink, targets_file, webhook_sink
+from tests.kit.waiting import until
 from tests.workflows.agents import call, says
 
 TOOLS = str(Path(__file__).parent / "echo_tools.py")

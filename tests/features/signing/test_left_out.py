@@ -11,8 +11,8 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from plansurvive.features import FEATURES
 from plansurvive.features.signing.signer import Signer
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans, step
 from tests.features.test_seams import worker_with
+from tests.kit.driving import Plans, step
 
 OTHERS = [name for name in FEATURES if name != "signing"]
 

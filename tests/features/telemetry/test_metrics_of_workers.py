@@ -15,9 +15,9 @@ from temporalio.client import Client
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.features.telemetry.instruments import free_address
-from tests.driving import Plans, step, work
+from tests.kit.driving import Plans, step, work
+from tests.kit.waiting import until
 from tests.test_worker import line, worker_process
-from tests.waiting import until
 from tests.workflows.agents import call, says
 
 ROOT = Path(__file__).parents[3]

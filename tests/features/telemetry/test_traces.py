@@ -25,10 +25,10 @@ from plansurvive.features.telemetry.span_export import SpanExport
 from plansurvive.features.telemetry.spans import SCHEMA_URL
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import CACHED_WORKFLOWS, build
-from tests.collector import Collector, collector, lines
-from tests.driving import Plans, work
+from tests.kit.collector import Collector, collector, lines
+from tests.kit.driving import Plans, work
+from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
-from tests.waiting import until
 from tests.workflows.agents import call, says
 
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")

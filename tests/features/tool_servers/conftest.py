@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from tests.driving import Plans
 from tests.features.tool_servers.serving import Serving
+from tests.kit.driving import Plans
 
 
 @pytest.fixture

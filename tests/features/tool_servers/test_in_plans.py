@@ -13,8 +13,8 @@ from temporalio.client import Client, WorkflowFailureError
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans, Started
 from tests.features.tool_servers.scene import Scene, tool
+from tests.kit.driving import Plans, Started
 from tests.plans.llm.test_chosen_tools import ATTACK, outside_of_data
 from tests.workflows.agents import Agents, call, says
 from tests.workflows.talking import answer, make

@@ -31,8 +31,8 @@ from plansurvive.runtime.storage import LocalDirectory
 from plansurvive.runtime.value_store import ValueStore
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, Started, count, step
-from tests.waiting import until
+from tests.kit.driving import Plans, Started, count, step
+from tests.kit.waiting import until
 
 DAY = timedelta(days=1)
 BIG = "b" * 100_000

@@ -24,8 +24,8 @@ from plansurvive.runtime.scratch import owned
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
-from tests.driving import Plans, step
-from tests.waiting import until
+from tests.kit.driving import Plans, step
+from tests.kit.waiting import until
 
 DAY = timedelta(days=1)
 TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")

@@ -10,7 +10,7 @@ from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.client.plan_file import PlanFile, check
 from plansurvive.plans.definition.near_names import ALLOWANCE, MIN_COST, Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND, Unreadable, parse_json
-from tests.growth import cpu, growth
+from tests.kit.growth import cpu, growth
 from tests.nightly import sampled
 from tests.plans.definition.hostile_plans import SHAPES
 from tests.plans.expressions import quadratic_quoting

@@ -10,7 +10,7 @@ import pytest
 from plansurvive.plans.files.name_patterns import DEFAULT, ProtectedNames, folded, pattern_problem
 from plansurvive.plans.files.protected_names import CATEGORIES
 from plansurvive.runtime.settings import SettingError, Settings
-from tests.growth import cpu, growth
+from tests.kit.growth import cpu, growth
 
 
 def test_the_list_is_written_as_names_are_compared_and_has_no_name_twice() -> None:

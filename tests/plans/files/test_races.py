@@ -12,7 +12,7 @@ import pytest
 from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.plans.files.races import CODE, MAX_RACES, races
 from plansurvive.plans.model import Problem, Step
-from tests.growth import growth
+from tests.kit.growth import growth
 from tests.nightly import only_nightly
 
 

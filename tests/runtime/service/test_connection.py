@@ -21,7 +21,7 @@ from plansurvive.runtime.background_worker import ensure_worker, recorded
 from plansurvive.runtime.connect import reach
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
-from tests.waiting import until
+from tests.kit.waiting import until
 
 PLAN = {"steps": [{"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "x"}}]}
 

@@ -19,8 +19,8 @@ from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import reach
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
+from tests.kit.waiting import until
 from tests.test_worker import line, start_plan, worker_process
-from tests.waiting import until
 
 
 @asynccontextmanager

@@ -12,9 +12,9 @@ import pytest
 from plansurvive.runtime import server
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, plan, running
-from tests.driving import GO
+from tests.kit.driving import GO
+from tests.kit.waiting import until
 from tests.nightly import only_nightly
-from tests.waiting import until
 
 STEPS = {
     "steps": [

@@ -15,7 +15,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import PINNED
 from tests.client.cli.command import plan_process as plan
 from tests.client.cli.command import written
-from tests.servers import OLDEST, oldest_program
+from tests.kit.servers import OLDEST, oldest_program
 
 ASK = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "hello"}, "requiresApproval": True}
 

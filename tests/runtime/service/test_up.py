@@ -23,7 +23,7 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import WORKER, listeners
 from tests.client.cli.command import line_with, plan, plan_process, running
-from tests.waiting import until
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[3]
 STEPS = [

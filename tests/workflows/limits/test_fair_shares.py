@@ -21,9 +21,9 @@ from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
-from tests.driving import LEDGER
-from tests.servers import development_server
-from tests.waiting import connected, until
+from tests.kit.driving import LEDGER
+from tests.kit.servers import development_server
+from tests.kit.waiting import connected, until
 from tests.workflows.conftest import TOOLS
 
 pytestmark = [pytest.mark.slow, pytest.mark.modes("plain"), pytest.mark.on_server("priorities and fair shares")]

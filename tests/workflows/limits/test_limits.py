@@ -17,8 +17,8 @@ from plansurvive.client.live.in_flight import in_flight
 from plansurvive.features.limits.model import workflow_id
 from plansurvive.features.limits.views import limits
 from plansurvive.plans.views.live import attempt_text
-from tests.driving import WAITS, Plans, step, terminated
-from tests.waiting import connected, until
+from tests.kit.driving import WAITS, Plans, step, terminated
+from tests.kit.waiting import connected, until
 
 pytestmark = [
     pytest.mark.modes("plain"),

@@ -15,8 +15,8 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.features.limits.model import workflow_id
 from plansurvive.features.limits.views import limits
-from tests.driving import Plans, terminated
-from tests.waiting import until
+from tests.kit.driving import Plans, terminated
+from tests.kit.waiting import until
 from tests.workflows.agents import Agents, three_tasks
 
 pytestmark = [

@@ -8,7 +8,7 @@ from temporalio.client import Client
 from plansurvive.client import runs
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
-from tests.driving import Plans, Started, work
+from tests.kit.driving import Plans, Started, work
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("rates in real time, and several clients")]
 

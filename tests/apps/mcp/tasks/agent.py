@@ -11,7 +11,7 @@ from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, Request
 from pydantic import Field
 
 from plansurvive.apps.mcp.common.capability import TASKS
-from tests.waiting import until
+from tests.kit.waiting import until
 
 Data = dict[str, Any]
 

@@ -19,7 +19,7 @@ from plansurvive.apps.mcp.common.capability import TASKS
 from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.server import build
 from tests.apps.mcp.tasks.agent import TakesTasks, accepted, agent, started, until_status, update
-from tests.waiting import until
+from tests.kit.waiting import until
 
 GATED = {
     "steps": [

@@ -25,7 +25,7 @@ from plansurvive.client.access.forms import form_of
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 @dataclass(frozen=True)

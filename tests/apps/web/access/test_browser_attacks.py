@@ -21,8 +21,8 @@ from starlette.routing import Route
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.access.serving import Page, on_socket, served
+from tests.kit.waiting import until
 from tests.runtime.browsers import EVIL, Chromium, chromium
-from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 NAMES = [EVIL, HOST]

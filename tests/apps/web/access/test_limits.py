@@ -16,7 +16,7 @@ from plansurvive.apps.web.limits import HEAD_BYTES, BoundedProtocol
 from plansurvive.client.access.forms import MAX_BYTES
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.access.serving import Page, served
-from tests.waiting import until
+from tests.kit.waiting import until
 
 
 class Impatient(BoundedProtocol):

@@ -28,8 +28,8 @@ from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.access.serving import Page, served
 from tests.apps.web.browser import opened, watch
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 pytestmark = pytest.mark.slow
 SCRIPT = "window.pwned=1"

@@ -21,8 +21,8 @@ from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.browser import chromium as chromium
 from tests.apps.web.page_client import browsing, service_for
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 Ask = Callable[..., Awaitable[str]]
 

@@ -20,7 +20,7 @@ from tests.apps.web.decisions.conftest import Ask
 from tests.apps.web.decisions.page import Page, seen
 from tests.apps.web.page_client import browsing, secret_link
 from tests.client.cli.command import plan as command
-from tests.waiting import until
+from tests.kit.waiting import until
 
 GATE = {"id": "gate", "tool": "sleep", "args": {"seconds": 0}, "requiresApproval": True}
 LATER = {"id": "later", "tool": "sleep", "args": {"seconds": 3600}, "dependsOn": ["gate"]}

@@ -27,8 +27,8 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.web.decisions.conftest import Ask
 from tests.apps.web.decisions.page import Page, seen
 from tests.apps.web.decisions.test_decide import GATE, decided, writing
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 QUESTION = {"id": "name", "tool": "ask", "args": {"question": "What is its name?", "default": "Rex", "timeout": 900}}
 

@@ -20,8 +20,8 @@ from tests.apps.web.decisions.page import Page, seen
 from tests.apps.web.decisions.test_browser import at
 from tests.apps.web.decisions.test_browser import page_at as page_at
 from tests.apps.web.decisions.test_decide import GATE, decided
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 LOOP = {**GATE, "id": "each", "args": {"seconds": "$item"}, "forEach": {"items": [0.001, 0.002, 0.003]}}
 QUESTION = {"id": "who", "tool": "ask", "args": {"question": "Who announces it?"}}

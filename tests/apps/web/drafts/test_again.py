@@ -8,7 +8,7 @@ from temporalio.worker import Worker
 
 from plansurvive.client import runs
 from tests.apps.web.visiting import WRITE, Start, Visitor
-from tests.driving import terminated
+from tests.kit.driving import terminated
 
 FAILS = {"id": "fails", "tool": "read_file", "args": {"path": "missing.txt"}, "retry": {"attempts": 1}}
 

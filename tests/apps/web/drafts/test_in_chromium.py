@@ -22,8 +22,8 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.web.browser import DESK, PHONE, opened, overflow, problems, served_at, watch
 from tests.apps.web.page_client import SECRET
 from tests.apps.web.visiting import LIST, READ, WRITE, Start, working
-from tests.driving import terminated
-from tests.waiting import PATIENCE
+from tests.kit.driving import terminated
+from tests.kit.waiting import PATIENCE
 
 WAIT = PATIENCE * 1_000
 """Milliseconds that the LLM may take, and a machine that is busy."""

@@ -15,8 +15,8 @@ from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing
 from tests.apps.web.visiting import LIST, READ, WRITE, Start, Visitor, at, service_on, working
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 HOSTILE = "<img src=x>\u202e{{7*7}}"
 

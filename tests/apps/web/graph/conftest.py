@@ -20,7 +20,7 @@ from plansurvive.apps.web.common.rendering import environment
 from plansurvive.apps.web.graph.gantt import TimeLine
 from plansurvive.client.access.browser import HEADERS
 from tests.apps.web.browser import DESK, Watch, opened, served, watch
-from tests.waiting import until
+from tests.kit.waiting import until
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A plan</title>
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -15,8 +15,8 @@ from tests.apps.web.browser import PHONE, SCRIPT_BUDGET, SIZES, overflow, proble
 from tests.apps.web.graph.conftest import Show
 from tests.apps.web.graph.test_gantt import BEGAN, at, ran
 from tests.apps.web.graph.views import MAPPED, layered, plan, step, view, written
+from tests.kit.waiting import until
 from tests.nightly import sampled
-from tests.waiting import until
 
 MOST_VISIBLE = 150
 

@@ -24,7 +24,7 @@ from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.web.page_client import ORIGIN, service_for
-from tests.waiting import until
+from tests.kit.waiting import until
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "<b>x.txt"}}
 

@@ -14,8 +14,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.web.one_time.test_links import browsing, csrf_on
 from tests.apps.web.page_client import ORIGIN
-from tests.sinks import mailbox, targets_file
-from tests.waiting import until
+from tests.kit.sinks import mailbox, targets_file
+from tests.kit.waiting import until
 
 STEP = {"id": "remove", "tool": "delete_file", "args": {"path": "x.txt"}}
 

@@ -21,7 +21,7 @@ from tests.apps.web.drafts.test_in_chromium import WAIT, page_of
 from tests.apps.web.page_client import SECRET
 from tests.apps.web.test_live import _worker as worker_process
 from tests.apps.web.visiting import Start
-from tests.waiting import until
+from tests.kit.waiting import until
 
 SPEAK = {
     "id": "speak",

@@ -22,8 +22,8 @@ from tests.apps.web.browser import PHONE, opened, served_at, watch
 from tests.apps.web.drafts.test_in_chromium import WAIT, is_good, page_of
 from tests.apps.web.page_client import SECRET
 from tests.apps.web.test_live import _worker as worker_process
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 COUNT = "echo counting; until [ -e counted ]; do sleep 0.05; done; echo counted; rm counted"
 PLAN = f"""\

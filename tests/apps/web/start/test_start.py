@@ -21,8 +21,8 @@ from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import browsing
 from tests.apps.web.visiting import LIST, Visitor, service_on, working
 from tests.client.cli.command import plan
-from tests.driving import terminated
-from tests.waiting import until
+from tests.kit.driving import terminated
+from tests.kit.waiting import until
 
 GREET = """\
 title: Greet somebody

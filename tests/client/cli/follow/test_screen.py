@@ -25,8 +25,8 @@ from plansurvive.client.cli.follow.next_steps import folded
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.client.cli.command import plan, written
-from tests.host import has_crashed
-from tests.waiting import until
+from tests.kit.host import has_crashed
+from tests.kit.waiting import until
 from tests.workflows.agents import call, says
 
 STEPS = [

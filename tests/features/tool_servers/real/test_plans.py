@@ -12,11 +12,11 @@ from temporalio.client import Client, WorkflowFailureError
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.runtime.settings import Settings
-from tests.driving import Plans
 from tests.features.tool_servers.real.real import Name, real_server
 from tests.features.tool_servers.real.test_real_servers import a_repository
 from tests.features.tool_servers.scene import served_worker
-from tests.waiting import until
+from tests.kit.driving import Plans
+from tests.kit.waiting import until
 from tests.workflows.agents import Agents, call, says
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "messages.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "messages.md"
 Messages = dict[str, set[str]]
 OF = {"PlanWorkflow": "plans", "AgentWorkflow": "agents"}
 """What the tables call the workflows."""

@@ -20,7 +20,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, Work
 from temporalio.exceptions import TimeoutError
 from temporalio.service import RPCError
 
-from tests.waiting import until
+from tests.kit.waiting import until
 
 CEILING = timedelta(seconds=240)
 """How long a plan may take: longer than anything that a test waits for while it runs."""

@@ -11,8 +11,8 @@ from plansurvive.runtime import daemon
 from plansurvive.runtime.base.wait import locked_async
 from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.temporal_binary import Release, install
-from tests.go_programs import cached
-from tests.waiting import connected, until
+from tests.kit.go_programs import cached
+from tests.kit.waiting import connected, until
 
 AT_ONCE = 'history.workflowIdReuseMinimalInterval="0s"'
 """The server holds back a workflow that continues as new within a second; tests let it do so all the time."""
