@@ -22,14 +22,14 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import decisions, runs
 from plansurvive.client.decisions import Choice
-from plansurvive.features.signing.model import NONCE
+from plansurvive.features.signing.model import NONCE, SIGNED_MESSAGES
 from plansurvive.features.signing.signer import Signer, signed
 from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.run import Options
 from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
-from tests.kit.driving import WAITS, Plans, Started, count, step, terminated, work
+from tests.kit.driving import WAITS, Plans, Started, count, refusals, step, terminated, work
 from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
 
@@ -190,6 +190,27 @@ async def test_a_message_that_was_honoured_is_refused_when_it_is_sent_again(
         await runs.edit(owner, plan.id, [SetField(op="set", step_id="gate", path="args.path", value="made-3")])
         assert await refused(plan, "edit", edit) == "REPLAYED"
         assert step(await plan.view(), "gate")["args"] == {"path": "made-3"}
+        await plan.handle.terminate()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("clear_session", {}), ("event", {"name": "paid", "data": 1}), ("deny", {"stepId": "gate"})],
+)
+async def test_a_signal_that_was_honoured_is_refused_when_it_is_sent_again(
+    idle: Plans, owner: Client, settings: Settings, make_worker: MakeWorker, queue: str, name: str,
+    message: dict[str, Any],
+) -> None:  # fmt: skip
+    async with make_worker(decisions="signed"):
+        plan = await waiting(idle, owner, queue)
+        nonce = str(await (await plan.handle.describe()).memo_value(NONCE))
+        kind = SIGNED_MESSAGES[name]
+        await plan.signal("pause")  # it stays open, whatever the signal decides
+        sent = signed(private_key(settings), kind, plan.id, nonce, message, name)
+        for _ in range(2):
+            await plan.signal(name, sent)
+        view = await plan.until(refusals, "a signal is refused")
+        assert [entry["code"] for entry in view["log"] if entry["kind"] == "refused"] == ["REPLAYED"]
         await plan.handle.terminate()
 
 
