@@ -65,3 +65,4 @@ async def run(state: Path, steps: int, attempt: int) -> None:
 
 if __name__ == "__main__":
     asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    os._exit(0)
