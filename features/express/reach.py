@@ -94,6 +94,5 @@ def _ended(schedule: Schedule, name: str, uses: bool) -> StepState | None:
         result = result.model_copy(update={"value": value.value, "composed": False})
     elif result is not None and not uses:
         result = result.model_copy(update={"value": None, "large": None, "composed": False})
-    return StepState.model_validate(
-        {"status": state.status, "result": result, "never": state.never, "changes": state.changes[-1:]}
-    )
+    carried = StepState.model_validate(state.model_dump(include={"status", "never"}))
+    return carried.model_copy(update={"result": result, "changes": state.changes[-1:]})

@@ -120,7 +120,10 @@ async def chaos_server(temporal_binary: Path, tmp_path: Path) -> AsyncIterator[S
 @pytest.fixture
 def chaos_worker(chaos_server: ServerProcess, environ: dict[str, str], tmp_path: Path) -> Iterator[WorkerProcess]:
     """A worker for that server, not yet started."""
-    given = {"TEMPORAL_ADDRESS": f"{HOST}:{chaos_server.port}", "PLANS_TOOLS": str(ROOT / "tests" / "ledger_tools.py")}
+    given = {
+        "TEMPORAL_ADDRESS": f"{HOST}:{chaos_server.port}",
+        "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
+    }
     worker = WorkerProcess([sys.executable, "worker.py"], environ | given, tmp_path / "worker.log")
     yield worker
     worker.kill()

@@ -37,7 +37,7 @@ from tests.kit.waiting import until
 from tests.plans.building import NOW, step
 from tests.plans.building import run_of as made_of
 
-TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
+TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 ROOT = Path(__file__).parents[2] / "features"
 
 

@@ -19,7 +19,7 @@ from plansurvive.worker import build
 from tests.fuzz.carry import Carry
 from tests.kit.driving import Plans
 
-TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
+TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 NOWHERE = "http://127.0.0.1:9/v1"
 """An LLM that never answers."""
 

@@ -17,7 +17,7 @@ from plansurvive.plans.definition.validation import errors
 from tests.fuzz import mutate
 from tests.nightly import only_nightly
 
-TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
+TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 VALID = 0.3
 """Least part of the mutated plans that must be valid."""
 SECONDS_PER_MEGABYTE = 10.0

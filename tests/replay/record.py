@@ -76,7 +76,7 @@ async def record(names: list[str], into: Path = HISTORIES, *, again: bool = Fals
 
 async def _histories(name: str, client: Client, settings: Settings, folder: Path) -> list[WorkflowHistory]:
     """The histories of a scenario, run by a worker of its own."""
-    tools = load_tools([str(ROOT / "tests" / "ledger_tools.py")])
+    tools = load_tools([str(ROOT / "tests" / "kit" / "ledger_tools.py")])
     workspace = folder / name
     workspace.mkdir()
     with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:

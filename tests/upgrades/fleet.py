@@ -165,7 +165,8 @@ async def fleet_of() -> AsyncIterator[Fleet]:
         environ = {
             **{name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))},
             "PLANS_STATE_DIR": str(folder / "state"), "PLANS_WORKSPACES": str(workspace), "PLANS_MODEL": "demo",
-            "PLANS_TOOLS": str(ROOT / "tests" / "ledger_tools.py"), "OPENAI_BASE_URL": llm.url, "PLANS_GRACE": "5",
+            "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
+            "OPENAI_BASE_URL": llm.url, "PLANS_GRACE": "5",
         }  # fmt: skip
         program = await find_temporal(Settings.read({"HOME": os.environ["HOME"]}), print)
         async with development_server(program, folder) as server:

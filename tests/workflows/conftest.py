@@ -33,7 +33,7 @@ from tests.kit.driving import Plans
 
 NOWHERE = "127.0.0.1:1"
 """An address at which nothing listens."""
-TOOLS = str(Path(__file__).parent.parent / "ledger_tools.py")
+TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 
 
 @dataclass(frozen=True)

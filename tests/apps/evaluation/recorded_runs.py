@@ -24,7 +24,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import CEILING, LEDGER, Plans, Started, View
 
-TOOLS = str(Path(__file__).parent.parent.parent / "ledger_tools.py")
+TOOLS = str(Path(__file__).parent.parent.parent / "kit" / "ledger_tools.py")
 Exchange = dict[str, Any]
 
 

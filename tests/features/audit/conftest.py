@@ -14,7 +14,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import Plans
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @pytest_asyncio.fixture

@@ -18,7 +18,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.waiting import connected
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @dataclass

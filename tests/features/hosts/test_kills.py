@@ -40,7 +40,7 @@ class Fleet:
             (own / "state" / "values").symlink_to(self.folder / "values")
         more = {
             "PLANS_HOST": name, "PLANS_HOST_PATIENCE": "2", "PLANS_STATE_DIR": str(own / "state"),
-            "PLANS_WORKSPACE": str(own / "workspace"), "PLANS_TOOLS": str(ROOT / "tests" / "ledger_tools.py"),
+            "PLANS_WORKSPACE": str(own / "workspace"), "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
         }  # fmt: skip
         program = program or [sys.executable, "worker.py"]
         self.hosts[name] = WorkerProcess(program, self.environ | more, self.folder / f"{name}.log")

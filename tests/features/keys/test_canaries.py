@@ -20,7 +20,7 @@ from plansurvive.worker import build
 from tests.features.keys.rings import key, ring_file
 from tests.kit.driving import Plans, Started, step, work
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 PLACES = (
     "argument", "value", "description", "undo", "notes", "input", "output", "condition", "failure",
     "comment", "denial", "approver", "question", "answer", "event", "edit", "large value", "command", "stdout",

@@ -29,7 +29,7 @@ from tests.kit.driving import Plans, Started, count, statuses, step, work
 from tests.kit.servers import development_server
 from tests.kit.waiting import until
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 FIRST, SECOND = key(), key(LONG_AGO + timedelta(days=1))
 CANARY = "canary-" + "7f3a" * 8
 BIG = "b" * 100_000

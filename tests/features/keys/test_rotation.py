@@ -31,7 +31,7 @@ from tests.kit.driving import Plans, Started, statuses, work
 from tests.kit.waiting import until
 from tests.workflows.agents import three_tasks
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 SOON = timedelta(seconds=3)
 """From adding a key to its use: more than the second in which every process notices a new one."""
 

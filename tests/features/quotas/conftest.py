@@ -16,7 +16,7 @@ from tests.chaos.conftest import chaos, chaos_server, chaos_worker
 from tests.kit.driving import Plans
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @pytest.fixture

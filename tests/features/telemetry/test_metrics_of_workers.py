@@ -21,7 +21,7 @@ from tests.test_worker import line, worker_process
 from tests.workflows.agents import call, says
 
 ROOT = Path(__file__).parents[3]
-TOOLS = str(ROOT / "tests" / "ledger_tools.py")
+TOOLS = str(ROOT / "tests" / "kit" / "ledger_tools.py")
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "plans.json"
 OWN = re.compile(r"\b(?:plans|temporal)_[a-z_]+[a-z]\b(?!\")")

@@ -31,7 +31,7 @@ from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
 from tests.workflows.agents import call, says
 
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SECRET = "canary-4f6d7a81"
 

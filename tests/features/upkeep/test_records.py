@@ -28,7 +28,7 @@ from tests.kit.driving import Plans, step
 from tests.kit.waiting import until
 
 DAY = timedelta(days=1)
-TOOLS = str(Path(__file__).parents[2] / "ledger_tools.py")
+TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 GATE = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
 
 
