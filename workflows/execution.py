@@ -300,8 +300,9 @@ class Execution:
     def end(self, step_id: str, outcome: Outcome) -> None:
         """Settle a step, unless it failed and a `catch` takes that."""
         self.timers.stop(step_id)
-        handler = handler_for(self.schedule.step(step_id), outcome.result)
-        if handler is None or outcome.status is not Status.FAILED or not self.schedule.may_start(step_id):
+        may_be_caught = outcome.status is Status.FAILED and self.schedule.may_start(step_id)
+        handler = handler_for(self.schedule.step(step_id), outcome.result) if may_be_caught else None
+        if handler is None:
             self.schedule.settle(step_id, outcome, workflow.now())
         else:
             self.schedule.catch(step_id, Opened(body=outcome.result, handler=handler), workflow.now())

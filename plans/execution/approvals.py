@@ -46,14 +46,14 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
         return asks is True or has_changed or _asks_by_default(run, step, call)
     if step.id in run.denied:
         return True
-    if remembered.by_item(run, step, call):
+    if run.remembered and remembered.by_item(run, step, call):
         return False
     if has_changed:
-        return asks is True or not remembered.by_tool(run, call)
+        return asks is True or call.kind not in run.remembered
     if run.options.approve_all:
         return False
     if asks is None:
-        return _asks_by_default(run, step, call) and not remembered.by_tool(run, call)
+        return _asks_by_default(run, step, call) and call.kind not in run.remembered
     return asks
 
 
@@ -72,11 +72,11 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
     if run.facts.strict_approvals or step.id in run.denied:
         return False
     asks = stated(run, step)
-    if remembered.by_item(run, step, call):
+    if run.remembered and remembered.by_item(run, step, call):
         return True
     if (run.options.approve_all or asks is False) and step.tool not in run.tools_changed:
         return True
-    return asks is not True and remembered.by_tool(run, call)
+    return asks is not True and call.kind in run.remembered
 
 
 def stated(run: Run, step: Step) -> bool | None:

@@ -239,7 +239,7 @@ class ReadinessIndex:
             return PlanStatus.FAILED
         whole = (self.run.steps[step.id] for step in self.run.plan.steps)
         complete = all(state.status in (Status.COMPLETED, Status.SKIPPED) for state in whole)
-        denied = any(state.is_denied or has_denied(state) for state in self.run.steps.values())
+        denied = any(state.is_denied or (state.child and has_denied(state)) for state in self.run.steps.values())
         return PlanStatus.COMPLETED if complete and not denied else PlanStatus.PARTIAL
 
     def _why_not(self, name: str) -> str:

@@ -17,14 +17,9 @@ Stated = Callable[[Run, Step], bool | None]
 """The step's `requiresApproval`, as far as it counts (`approvals.stated`)."""
 
 
-def by_tool(run: Run, call: StepCall) -> bool:
-    """Whether all calls of the tool were approved."""
-    return bool(run.remembered) and call.kind in run.remembered
-
-
 def by_item(run: Run, step: Step, call: StepCall) -> bool:
     """Whether this step was approved for all items of the loops around it. Then its author's wish was met once."""
-    return bool(run.remembered) and _is_inside(step) and _item_kind(step, call) in run.remembered
+    return _is_inside(step) and _item_kind(step, call) in run.remembered
 
 
 def remember(run: Run, step: Step, call: StepCall, decision: Decision, stated: Stated) -> None:
