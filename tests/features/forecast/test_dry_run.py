@@ -151,11 +151,12 @@ async def test_the_items_of_loops_are_counted_and_the_undos_are_listed_with_what
         (workspace / f"{name}.txt").write_text("one\n")
     gone = {"tool": "delete_file", "args": {"path": "{{item}}"}}
     steps: list[dict[str, Any]] = [
-        {**gone, "id": "gone", "forEach": ["a.txt", "b.txt"], "undo": {"tool": "delete_file", "args": {"path": "x"}}},
+        {**gone, "id": "gone", "forEach": ["a.txt", "b.txt"],
+         "undo": {"tool": "delete_file", "args": {"path": "x"}, "requiresApproval": True}},
         {"id": "files", "tool": "list_directory", "args": {"path": "."}},
         {"id": "each", "forEach": {"items": "files.entries"}, "steps": [{**gone, "id": "later"}]},
         {"id": "put", "tool": "write_file", "args": {"path": "new/put.txt", "content": "x"}, "undo": {"steps": [READ]}},
-    ]
+    ]  # fmt: skip
     file = written(tmp_path / "plan.json", {"title": "loops", "rollback": True, "steps": steps})
     shown = await plan(environ, "run", file, "--dry-run")
     assert shown.code == 0, shown.err
@@ -164,6 +165,6 @@ async def test_the_items_of_loops_are_counted_and_the_undos_are_listed_with_what
     assert "2 would wait for a person; so would each item of each" in rows
     at = rows.index("If a step fails, these undo what completed:")
     assert rows[at + 1] == "gone  delete_file"
-    assert rows[at + 2].startswith("asks: delete_file asks by default")
+    assert rows[at + 2].startswith("asks: the plan says `requiresApproval: true`")
     assert rows[at + 3] == "put  steps"
     assert rows[rows.index("? each  depends on files") + 1].startswith("asks: each.later: delete_file asks by default")
