@@ -28,6 +28,8 @@ SHARE = 10
 """Pause between two looks, as a multiple of the duration of one: at most a tenth of the server's time goes to them."""
 PROGRESS, ATTEMPT = "progress", "attempt"
 """Kinds of the log line in a live event."""
+LONG_LOOP = 10
+"""Items of a loop beyond which a pipe and `plan logs` leave out what needs no attention."""
 
 
 async def with_live(

@@ -11,11 +11,12 @@ from temporalio.client import Client
 
 from plansurvive.activities.outputs.stored_output import Number, Position, output
 from plansurvive.client.errors import NoWorker
+from plansurvive.client.live.feed import LONG_LOOP
 from plansurvive.client.rpc import has_ended
 from plansurvive.features.outputs.attempts import Attempts, Known, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.plans.flow.ids import lineage
+from plansurvive.plans.flow.ids import around, lineage
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.value_store import ValueStore
 
@@ -57,10 +58,6 @@ class LeftOut:
 
     loop: str
     steps: int
-
-
-FOLDED = 10
-"""Items of a loop beyond which the output of those that completed is left out, where that is asked for."""
 
 
 @dataclass
@@ -119,24 +116,20 @@ def _folded(attempts: Sequence[Shown]) -> dict[str, str]:
     last = {each.label: each for each in attempts}
     items: dict[str, set[str]] = {}
     for label in last:
-        for item in _items(label):
-            items.setdefault(_loop(item), set()).add(item)
+        for loop, item in _loops(label):
+            items.setdefault(loop, set()).add(item)
     found = {}
     for label, shown in last.items():
-        long = [_loop(item) for item in _items(label) if len(items[_loop(item)]) > FOLDED]
+        long = [loop for loop, _ in _loops(label) if len(items[loop]) > LONG_LOOP]
         logs = shown.attempt.logs
         if long and not shown.runs and shown.attempt.code is None and logs and logs.stdout + logs.stderr:
             found[label] = long[-1]  # the outermost
     return found
 
 
-def _items(label: str) -> list[str]:
-    """The items of loops that a step is in, innermost first."""
-    return [name for name in lineage(label) if name.endswith("]")]
-
-
-def _loop(item: str) -> str:
-    return item.rpartition("[")[0]
+def _loops(label: str) -> list[tuple[str, str]]:
+    """The loops that a step is in, innermost first, each with the item of it."""
+    return [(next(around(name)), name) for name in lineage(label) if name.endswith("]")]
 
 
 async def _news(

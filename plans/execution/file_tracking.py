@@ -86,7 +86,8 @@ def readers(run: Run, names: Iterable[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in names:
-        step, spec = run.step_of(name), run.facts.tools.get(run.outline.step(name).tool)
+        step = run.step_of(name)
+        spec = run.facts.tools.get(step.tool) if step is not None else None
         if step is None or spec is None or spec.effect != "pure" or spec.reads != "reported":
             continue
         for path in dict.fromkeys(_paths(run, step, Filled(upcoming(run, step).call.args, []))):

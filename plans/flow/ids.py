@@ -100,6 +100,13 @@ def lineage(step_id: str) -> Iterator[str]:
         step_id = _LAST.sub("", step_id) if _LAST.search(step_id) else ""
 
 
+def around(step_id: str) -> Iterator[str]:
+    """The ids of everything that contains an id, innermost first: `b[x]`, `b` of `b[x].y`."""
+    found = lineage(step_id)
+    next(found, None)
+    return found
+
+
 def is_inside(step_id: str, names: Collection[str]) -> bool:
     """Whether an id, its place in the plan, or that of anything that contains it, is one of these."""
     if not names:

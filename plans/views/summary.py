@@ -15,7 +15,7 @@ from pydantic import Field
 from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.definition.scopes import FINALLY
 from plansurvive.plans.execution.approvals import DENIED
-from plansurvive.plans.flow.ids import lineage
+from plansurvive.plans.flow.ids import around
 from plansurvive.plans.flow.undone import outcomes, shown_steps
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
@@ -262,7 +262,7 @@ def _denial(run: Run, step: Step) -> Denial:
 def why_failed(summary: Summary, failure: Failure) -> str:
     """Its error, once: of a block or loop, if the failures inside it are listed as well, only how many they are."""
     inside = summary.inside.get(failure.step_id)
-    causes = (name for each in summary.failed for name in lineage(each.step_id) if name != each.step_id)
+    causes = (name for each in summary.failed for name in around(each.step_id))
     return inside_line(inside) if inside is not None and failure.step_id in causes else failure.error
 
 

@@ -20,6 +20,7 @@ import pytest_asyncio
 from temporalio.contrib.pydantic import pydantic_data_converter
 
 from plansurvive.runtime.server import HOST, flags, free_ports, listens
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 from tests.kit.waiting import connected, until
 
@@ -122,7 +123,7 @@ def chaos_worker(chaos_server: ServerProcess, environ: dict[str, str], tmp_path:
     """A worker for that server, not yet started."""
     given = {
         "TEMPORAL_ADDRESS": f"{HOST}:{chaos_server.port}",
-        "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
+        "PLANS_TOOLS": LEDGER_TOOLS,
     }
     worker = WorkerProcess([sys.executable, "worker.py"], environ | given, tmp_path / "worker.log")
     yield worker

@@ -32,12 +32,12 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from plansurvive.workflows import plan as core
 from plansurvive.workflows.feature import Collaborators, Features, InRun
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, work
 from tests.kit.waiting import until
 from tests.plans.building import NOW, step
 from tests.plans.building import run_of as made_of
 
-TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 ROOT = Path(__file__).parents[2] / "features"
 
 
@@ -70,7 +70,7 @@ def worker_with(client: Client, settings: Settings, *names: str) -> Worker:
     Chosen.features = features_of(names)
     types = [Chosen if each is PlanWorkflow else each for each in WORKFLOWS]
     own = features_of_worker(client, settings, names=names)
-    return build(client, settings, load_tools([TOOLS]), indexed=True, workflows=types, features=own)
+    return build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True, workflows=types, features=own)
 
 
 def test_each_folder_is_a_feature_and_each_feature_a_folder() -> None:
@@ -184,7 +184,7 @@ async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with
     temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:
     plans = Plans(temporal_client, queue, workspace)
-    async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(temporal_client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         started = await plans.start([work("a", requiresApproval=True)])
         await started.until_asked("a")
 
@@ -196,7 +196,7 @@ async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with
     async with worker_with(temporal_client, settings):
         await started.signal("approve", {"stepId": "a"})
         await until(failed, "the task fails for want of a feature")
-    async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(temporal_client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         assert (await started.ended())["status"] == "completed"
 
 

@@ -17,9 +17,9 @@ from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.fuzz.carry import Carry
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 
-TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 NOWHERE = "http://127.0.0.1:9/v1"
 """An LLM that never answers."""
 
@@ -52,7 +52,7 @@ def serving(temporal_client: Client, settings: Settings) -> Serving:
     @asynccontextmanager
     async def run(client: Client = temporal_client) -> AsyncIterator[Worker]:
         changed = settings.with_flags(openai_base_url=NOWHERE, openai_api_key="none")
-        worker = build(client, changed, load_tools([TOOLS]), indexed=True, workflows=(*WORKFLOWS, Carry))
+        worker = build(client, changed, load_tools([LEDGER_TOOLS]), indexed=True, workflows=(*WORKFLOWS, Carry))
         async with worker:
             yield worker
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,9 @@ from plansurvive.client.plan_file import check
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
 from plansurvive.plans.definition.validation import errors
 from tests.fuzz import mutate
+from tests.kit import LEDGER_TOOLS
 from tests.nightly import only_nightly
 
-TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 VALID = 0.3
 """Least part of the mutated plans that must be valid."""
 SECONDS_PER_MEGABYTE = 10.0
@@ -35,7 +34,7 @@ def checked(data: Any, tools: Any) -> bool:
 
 @pytest.mark.parametrize("count", [300, only_nightly(30_000)])
 def test_every_mutated_plan_gets_an_answer(count: int, fuzz_seed: int) -> None:
-    rng, tools = random.Random(fuzz_seed), {name: tool.spec for name, tool in load_tools([TOOLS]).items()}
+    rng, tools = random.Random(fuzz_seed), {name: tool.spec for name, tool in load_tools([LEDGER_TOOLS]).items()}
     valid, slowest = 0, 0.0
     for _ in range(count):
         data = mutate.mutated_plan(rng)

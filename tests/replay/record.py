@@ -34,6 +34,7 @@ from plansurvive.runtime.server import HOST, Server, flags, free_ports
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.worker import build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 from tests.kit.waiting import connected, until
 from tests.replay import server_tools
@@ -76,7 +77,7 @@ async def record(names: list[str], into: Path = HISTORIES, *, again: bool = Fals
 
 async def _histories(name: str, client: Client, settings: Settings, folder: Path) -> list[WorkflowHistory]:
     """The histories of a scenario, run by a worker of its own."""
-    tools = load_tools([str(ROOT / "tests" / "kit" / "ledger_tools.py")])
+    tools = load_tools([LEDGER_TOOLS])
     workspace = folder / name
     workspace.mkdir()
     with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:

@@ -32,6 +32,7 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.temporal_binary import find_temporal
 from plansurvive.runtime.versions.routing import BadVersion, routing
 from plansurvive.runtime.versions.version import Version
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import LEDGER, Plans, Started, work
 from tests.kit.servers import development_server
 from tests.kit.waiting import until
@@ -165,7 +166,7 @@ async def fleet_of() -> AsyncIterator[Fleet]:
         environ = {
             **{name: text for name, text in os.environ.items() if not name.startswith(("PLANS_", "TEMPORAL_"))},
             "PLANS_STATE_DIR": str(folder / "state"), "PLANS_WORKSPACES": str(workspace), "PLANS_MODEL": "demo",
-            "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
+            "PLANS_TOOLS": LEDGER_TOOLS,
             "OPENAI_BASE_URL": llm.url, "PLANS_GRACE": "5",
         }  # fmt: skip
         program = await find_temporal(Settings.read({"HOME": os.environ["HOME"]}), print)

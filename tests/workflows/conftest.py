@@ -28,12 +28,11 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import CACHED_WORKFLOWS, build
-from tests.kit import in_process
+from tests.kit import LEDGER_TOOLS, in_process
 from tests.kit.driving import Plans
 
 NOWHERE = "127.0.0.1:1"
 """An address at which nothing listens."""
-TOOLS = str(Path(__file__).parent.parent / "kit" / "ledger_tools.py")
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def make_worker(temporal_client: Client, settings: Settings, mode: Mode) -> Make
 
     def make(indexed: bool = True, client: Client = temporal_client, **changed: object) -> Worker:
         changed_settings = settings.with_flags(**changed)
-        return build(client, changed_settings, load_tools([TOOLS]), indexed=indexed, cached=mode.cached)
+        return build(client, changed_settings, load_tools([LEDGER_TOOLS]), indexed=indexed, cached=mode.cached)
 
     return make
 

@@ -14,7 +14,7 @@ from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.children.view import in_words
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
-from plansurvive.plans.flow.ids import inner_id, lineage, template_of
+from plansurvive.plans.flow.ids import around, inner_id, lineage, template_of
 from plansurvive.plans.flow.outline import kind_of
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.views.graphs.plan_nodes import written_text
@@ -88,8 +88,8 @@ def instance_nodes(step: Step, listed: Sequence[BriefStep], inside_of: str) -> l
     templates = dict(walk_step(step))
     children: dict[str, list[BriefStep]] = {}
     for each in listed:
-        around = (name for name in list(lineage(each.id))[1:] if name in known or name == inside_of)
-        children.setdefault(next(around, inside_of), []).append(each)
+        outer = (name for name in around(each.id) if name in known or name == inside_of)
+        children.setdefault(next(outer, inside_of), []).append(each)
     return _instances(children, templates, inside_of)
 
 

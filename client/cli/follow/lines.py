@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
-from plansurvive.client.live.feed import PROGRESS
+from plansurvive.client.live.feed import LONG_LOOP, PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.runs import BriefView, EventView
-from plansurvive.plans.flow.ids import lineage, template_of
+from plansurvive.plans.flow.ids import around, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import QUESTION, Card
@@ -30,10 +30,8 @@ SHARE = 10
 """Percent of progress between two lines about a step."""
 DETAILS = 20
 """How many lines of an error are printed below its first one."""
-FOLDED = 10
-"""Items of a loop beyond which only those that fail or ask get lines."""
 COUNTS = 5
-"""How many lines count the items of such a loop."""
+"""How many lines count the items of a long loop."""
 ENDED = ("completed", "failed", "skipped")
 """Status of an event after which the step does not run again, unless it is recovered."""
 
@@ -107,7 +105,7 @@ class Lines:
         step = self._known(event.step_id) or BriefStep(id=event.step_id, tool="")
         if event.status == "ready":
             return self._question(event, step) if asks else []
-        is_folded = any(self._total(name) > FOLDED for name in lineage(event.step_id) if name != event.step_id)
+        is_folded = any(self._total(name) > LONG_LOOP for name in around(event.step_id))
         if event.status == "failed":
             return self._failed(event, is_folded)
         if is_folded:
@@ -121,7 +119,7 @@ class Lines:
     def _failed(self, event: EventView, is_folded: bool) -> list[str]:
         """Lines about a failure; without the error that the line of a step inside it has."""
         is_explained = event.step_id in self._explained
-        self._explained |= {name for name in lineage(event.step_id) if name != event.step_id}
+        self._explained.update(around(event.step_id))
         if not is_explained:
             return [self._row(event, MARKS["failed"][0], self._how(event)), *_details(event)]
         return [] if is_folded else [self._row(event, MARKS["failed"][0], line(_stands(event).how))]
@@ -130,10 +128,10 @@ class Lines:
         """How many items of a long loop have ended: `COUNTS` lines in all."""
         if event.status not in ENDED or not event.step_id.endswith("]"):
             return []
-        loop = next(name for name in lineage(event.step_id) if name != event.step_id)
+        loop = next(around(event.step_id))
         ended, total = self._items[loop], self._total(loop)
         done = ended.total()
-        if total <= FOLDED or done * COUNTS // total == (done - 1) * COUNTS // total:
+        if total <= LONG_LOOP or done * COUNTS // total == (done - 1) * COUNTS // total:
             return []
         then = event.model_copy(update={"step_id": loop})
         return [self._row(then, " ", f"{done:,} items ended: {', '.join(numbers(ended))}")]
@@ -151,7 +149,7 @@ class Lines:
             self._shares.pop(event.step_id, None)
             self._explained.discard(event.step_id)
         if event.status in ENDED and event.step_id.endswith("]"):
-            loop = next(name for name in lineage(event.step_id) if name != event.step_id)
+            loop = next(around(event.step_id))
             self._items.setdefault(loop, Counter())[event.status] += 1
 
     def _is_due(self, event: EventView, entry: LogLine) -> bool:

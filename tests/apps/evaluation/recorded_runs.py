@@ -22,9 +22,9 @@ from plansurvive.apps.evaluation.playing import Asking
 from plansurvive.plans.llm.prompt_set import PromptSet
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import CEILING, LEDGER, Plans, Started, View
 
-TOOLS = str(Path(__file__).parent.parent.parent / "kit" / "ledger_tools.py")
 Exchange = dict[str, Any]
 
 
@@ -95,7 +95,7 @@ async def lab(client: Client, settings: Settings, exchanges: Sequence[Exchange],
     """A scripted model, and a worker that asks it; the worker ends with the block."""
     with ScriptedLlm(Script.of(list(exchanges))) as llm:
         own = settings.with_flags(openai_base_url=llm.url, model="demo", **changed)
-        async with build(client, own, load_tools([TOOLS]), indexed=True):
+        async with build(client, own, load_tools([LEDGER_TOOLS]), indexed=True):
             yield Lab(client, llm, own)
 
 

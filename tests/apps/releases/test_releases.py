@@ -25,6 +25,7 @@ from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.versions.routing import BadVersion, NoVersions, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version
 from plansurvive.worker import build, identity
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, Started, work
 from tests.kit.servers import development_server
 from tests.kit.waiting import connected, until
@@ -76,7 +77,7 @@ class Team:
     @asynccontextmanager
     async def _running(self, version: Version, further: str) -> AsyncIterator[None]:
         neighbours = Neighbours(version)
-        queue, tools = self.settings.task_queue, load_tools([str(ROOT / "tests" / "kit" / "ledger_tools.py")])
+        queue, tools = self.settings.task_queue, load_tools([LEDGER_TOOLS])
         looking = asyncio.create_task(neighbours.keep_looking(self.client, queue, identity(), every=0.5))
         async with build(self.client, self.settings, tools, indexed=True, neighbours=neighbours, polls=further):
             yield
@@ -241,9 +242,7 @@ async def _changed(team: Team, version: Version) -> None:
 @pytest.mark.slow
 @pytest.mark.sampled
 async def test_plans_begun_without_a_version_continue_at_the_first_one(team: Team) -> None:
-    plain = build(
-        team.client, team.settings, load_tools([str(ROOT / "tests" / "kit" / "ledger_tools.py")]), indexed=True
-    )
+    plain = build(team.client, team.settings, load_tools([LEDGER_TOOLS]), indexed=True)
     async with plain:
         plan = await asking(team)
     one = await team.worker("1")

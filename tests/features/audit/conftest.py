@@ -12,9 +12,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
-
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @pytest_asyncio.fixture
@@ -24,5 +23,5 @@ async def client(settings: Settings) -> Client:
 
 @pytest_asyncio.fixture
 async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
-    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         yield Plans(client, settings.task_queue, workspace)

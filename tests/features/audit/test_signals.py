@@ -19,8 +19,8 @@ from plansurvive.plans.receipts import KEPT
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
-from tests.features.audit.conftest import TOOLS
 from tests.features.audit.keeping import kept
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import GO, Plans, work
 from tests.kit.waiting import until
 from tests.replay.signals import signals_continued
@@ -149,7 +149,7 @@ async def test_an_agent_that_has_ended_is_asked_what_became_of_its_last_signals(
     story = [says({"tool_calls": [call("work", name="a", until=GO)]}), says({"answer": "Done."})]
     with ScriptedLlm(Script.of(story)) as llm:
         flags = settings.with_flags(openai_base_url=llm.url, model="demo")
-        async with build(client, flags, load_tools([TOOLS]), indexed=True):
+        async with build(client, flags, load_tools([LEDGER_TOOLS]), indexed=True):
             agent = await Agents(Plans(client, settings.task_queue, workspace), llm).start("Work")
             await until((workspace / "ledger.txt").exists, "the call has begun")
             await agent.signal("pause", {"by": "ann"})

@@ -16,9 +16,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.waiting import connected
-
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @dataclass
@@ -43,7 +42,7 @@ class Machines:
     @asynccontextmanager
     async def up(self, name: str, **more: Any) -> AsyncIterator[None]:
         """The workers of a host."""
-        settings, tools = self.settings_of(name, **more), load_tools([TOOLS])
+        settings, tools = self.settings_of(name, **more), load_tools([LEDGER_TOOLS])
         # A connection of its own: the SDK wants one worker per queue and connection.
         address = self.client.service_client.config.target_host
         client = await connected(address, data_converter=self.client.data_converter)
@@ -59,7 +58,7 @@ class Machines:
     @asynccontextmanager
     async def up_without_steps(self, name: str) -> AsyncIterator[None]:
         """The workers of a host, but for the one that calls its steps."""
-        settings, tools = self.settings_of(name), load_tools([TOOLS])
+        settings, tools = self.settings_of(name), load_tools([LEDGER_TOOLS])
         _, pulse = queues_of_host(settings, settings.task_queue)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(build(self.client, settings, tools, indexed=True))
@@ -71,7 +70,7 @@ class Machines:
     @asynccontextmanager
     async def only_steps(self, name: str) -> AsyncIterator[None]:
         """The worker of a host that calls its steps, one at a time."""
-        settings, tools = self.settings_of(name, max_activities=1), load_tools([TOOLS])
+        settings, tools = self.settings_of(name, max_activities=1), load_tools([LEDGER_TOOLS])
         address = self.client.service_client.config.target_host
         client = await connected(address, data_converter=self.client.data_converter)
         steps, _ = queues_of_host(settings, settings.task_queue)
@@ -81,7 +80,7 @@ class Machines:
     @asynccontextmanager
     async def up_without_files(self) -> AsyncIterator[None]:
         """A worker of the queue that has no place for files."""
-        async with build(self.client, self.settings, load_tools([TOOLS]), indexed=True):
+        async with build(self.client, self.settings, load_tools([LEDGER_TOOLS]), indexed=True):
             yield
 
     def files(self, name: str) -> dict[str, str]:

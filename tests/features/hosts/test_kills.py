@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from tests.chaos.conftest import ROOT, WorkerProcess
+from tests.chaos.conftest import WorkerProcess
 from tests.chaos.faults import command
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import GO, WAITS, Plans, Started, statuses, step, work
 from tests.kit.waiting import until
 
@@ -40,7 +41,7 @@ class Fleet:
             (own / "state" / "values").symlink_to(self.folder / "values")
         more = {
             "PLANS_HOST": name, "PLANS_HOST_PATIENCE": "2", "PLANS_STATE_DIR": str(own / "state"),
-            "PLANS_WORKSPACE": str(own / "workspace"), "PLANS_TOOLS": str(ROOT / "tests" / "kit" / "ledger_tools.py"),
+            "PLANS_WORKSPACE": str(own / "workspace"), "PLANS_TOOLS": LEDGER_TOOLS,
         }  # fmt: skip
         program = program or [sys.executable, "worker.py"]
         self.hosts[name] = WorkerProcess(program, self.environ | more, self.folder / f"{name}.log")

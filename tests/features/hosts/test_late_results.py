@@ -9,7 +9,8 @@ import pytest
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.hosts.in_worker import queues_of_host
 from plansurvive.worker import build
-from tests.features.hosts.machines import TOOLS, Machines
+from tests.features.hosts.machines import Machines
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import GO, WAITS, Plans, Started, statuses, step, work
 from tests.kit.waiting import connected, until
 
@@ -21,7 +22,7 @@ async def test_a_step_that_ends_at_the_old_host_while_the_plan_moves_keeps_its_f
 ) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "write_file", "args": {"path": "gate.txt", "content": "x"},
                             "dependsOn": ["a"], "requiresApproval": True}  # fmt: skip
-    settings, tools = machines.settings_of("first", max_activities=1), load_tools([TOOLS])
+    settings, tools = machines.settings_of("first", max_activities=1), load_tools([LEDGER_TOOLS])
     address = machines.client.service_client.config.target_host
     client = await connected(address, data_converter=machines.client.data_converter)
     steps, _ = queues_of_host(settings, settings.task_queue)

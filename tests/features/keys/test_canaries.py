@@ -18,9 +18,9 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.features.keys.rings import key, ring_file
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, Started, step, work
 
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 PLACES = (
     "argument", "value", "description", "undo", "notes", "input", "output", "condition", "failure",
     "comment", "denial", "approver", "question", "answer", "event", "edit", "large value", "command", "stdout",
@@ -121,7 +121,7 @@ async def test_canaries_are_found_nowhere(
     ring = {"PLANS_KEYS": str(ring_file(tmp_path / "keys", KEY))} if keys else {}
     settings = Settings.read(environ | ring | {"PLANS_INLINE_BYTES": "1024"})
     client = await connect(settings)
-    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         started = await lived(client, settings, workspace)
     everything = await held(client, settings, started) + caplog.text.encode()
     found = [place for place in PLACES if canary(place).encode() in everything]

@@ -25,11 +25,11 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.features.keys.rings import LONG_AGO, key, ring_file
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, Started, count, statuses, step, work
 from tests.kit.servers import development_server
 from tests.kit.waiting import until
 
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 FIRST, SECOND = key(), key(LONG_AGO + timedelta(days=1))
 CANARY = "canary-" + "7f3a" * 8
 BIG = "b" * 100_000
@@ -47,7 +47,7 @@ async def client(settings: Settings) -> Client:
 
 
 def working(client: Client, settings: Settings) -> Worker:
-    return build(client, settings, load_tools([TOOLS]), indexed=True)
+    return build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True)
 
 
 @pytest_asyncio.fixture

@@ -27,11 +27,11 @@ from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings
 from tests.client.cli.command import line_with, running
 from tests.features.keys.rings import key, ring_file
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, Started, statuses, work
 from tests.kit.waiting import until
 from tests.workflows.agents import three_tasks
 
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 SOON = timedelta(seconds=3)
 """From adding a key to its use: more than the second in which every process notices a new one."""
 
@@ -75,7 +75,7 @@ def llm() -> Iterator[ScriptedLlm]:
 
 @pytest.fixture
 def settings(environ: dict[str, str], tmp_path: Path, llm: ScriptedLlm) -> Settings:
-    own = {"PLANS_TOOLS": TOOLS, "OPENAI_BASE_URL": llm.url, "PLANS_MODEL": "demo"}
+    own = {"PLANS_TOOLS": LEDGER_TOOLS, "OPENAI_BASE_URL": llm.url, "PLANS_MODEL": "demo"}
     return Settings.read(environ | own | {"PLANS_KEYS": str(ring_file(tmp_path / "keys", key()))})
 
 

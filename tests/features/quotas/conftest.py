@@ -13,10 +13,10 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.chaos.conftest import chaos, chaos_server, chaos_worker
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 
 __all__ = ["chaos", "chaos_server", "chaos_worker"]
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def plans(
 ) -> AsyncIterator[Plans]:
     """Plans on a worker with the quotas."""
     assert quotas
-    async with build(temporal_client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(temporal_client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         yield Plans(temporal_client, queue, workspace)
 
 

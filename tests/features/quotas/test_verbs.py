@@ -21,8 +21,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.schedules.driving import Schedules
 from tests.features.quotas import test_quotas
-from tests.features.quotas.conftest import TOOLS
 from tests.features.quotas.test_quotas import holding, places, waiting
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import WAITS, Plans, Started, statuses, work
 from tests.kit.waiting import until
 from tests.workflows.agents import call, says
@@ -213,7 +213,7 @@ async def test_an_agent_works_in_the_place_of_its_plan_and_waits_with_it(
     story = [says({"tool_calls": [call("work", name="called")]}), says({"answer": "done"}, times=0)]
     with ScriptedLlm(Script.of(story)) as llm:
         talking = settings.with_flags(openai_base_url=llm.url, model="demo")
-        async with build(temporal_client, talking, load_tools([TOOLS]), indexed=True):
+        async with build(temporal_client, talking, load_tools([LEDGER_TOOLS]), indexed=True):
             first = await holding(idle, labels)
             second = await waiting(idle, labels, {"id": "ag", "tool": "agent", "args": {"objective": "Work."}})
             assert not llm.play.seen, "no request is sent while it waits"

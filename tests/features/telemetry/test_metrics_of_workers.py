@@ -15,13 +15,13 @@ from temporalio.client import Client
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.features.telemetry.instruments import free_address
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, step, work
 from tests.kit.waiting import until
 from tests.test_worker import line, worker_process
 from tests.workflows.agents import call, says
 
 ROOT = Path(__file__).parents[3]
-TOOLS = str(ROOT / "tests" / "kit" / "ledger_tools.py")
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
 DASHBOARD = ROOT / "deploy" / "grafana" / "plans.json"
 OWN = re.compile(r"\b(?:plans|temporal)_[a-z_]+[a-z]\b(?!\")")
@@ -67,7 +67,7 @@ async def test_all_metrics_of_the_dashboard_and_the_alerts_are_at_the_endpoint_o
     ]
     with ScriptedLlm(Script.of(story)) as llm:
         of_llm = {"OPENAI_BASE_URL": llm.url, "PLANS_MODEL": "demo", "PLANS_LLM_PRICES": "demo=1000/1000"}
-        given = {"PLANS_METRICS": address, "PLANS_TOOLS": TOOLS, **of_llm}
+        given = {"PLANS_METRICS": address, "PLANS_TOOLS": LEDGER_TOOLS, **of_llm}
         async with worker_process(environ | given) as process:
             await line(process)
             plans = Plans(temporal_client, queue, workspace)
@@ -103,7 +103,7 @@ async def test_the_processes_of_a_worker_have_one_page(
 ) -> None:
     address = free_address()
     async with worker_process(
-        environ | {"PLANS_METRICS": address, "PLANS_TOOLS": TOOLS}, "--processes", "2"
+        environ | {"PLANS_METRICS": address, "PLANS_TOOLS": LEDGER_TOOLS}, "--processes", "2"
     ) as process:
         await line(process)
         await line(process)
@@ -134,7 +134,7 @@ async def test_an_address_that_is_taken_is_refused_with_its_setting(environ: dic
 async def test_lines_of_a_workers_log_are_json_with_plan_step_and_trace(
     environ: dict[str, str], temporal_client: Client, queue: str, workspace: Path
 ) -> None:
-    given = {"PLANS_LOG": "json", "PLANS_TOOLS": TOOLS}
+    given = {"PLANS_LOG": "json", "PLANS_TOOLS": LEDGER_TOOLS}
     async with worker_process(environ | given) as process:
         await line(process)
         plan = await Plans(temporal_client, queue, workspace).start([work("one", args={"value": "canary-5512"})])

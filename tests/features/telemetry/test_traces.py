@@ -25,13 +25,13 @@ from plansurvive.features.telemetry.span_export import SpanExport
 from plansurvive.features.telemetry.spans import SCHEMA_URL
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import CACHED_WORKFLOWS, build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.collector import Collector, collector, lines
 from tests.kit.driving import Plans, work
 from tests.kit.waiting import until
 from tests.nightly import only_nightly, only_sampled
 from tests.workflows.agents import call, says
 
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 SECRET = "canary-4f6d7a81"
 
@@ -57,7 +57,7 @@ def traced(temporal_client: Client, settings: Settings, workspace: Path, sink: C
         observed = Client(
             **client.config() | {"interceptors": [*client.config()["interceptors"], Observer(chosen, export)]}
         )
-        worker: Worker = build(observed, chosen, load_tools([TOOLS]), indexed=True, cached=cached)
+        worker: Worker = build(observed, chosen, load_tools([LEDGER_TOOLS]), indexed=True, cached=cached)
         async with worker:
             yield Plans(client, settings.task_queue, workspace, {"historyLimit": 10})
         export.close()

@@ -24,11 +24,11 @@ from plansurvive.runtime.scratch import owned
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.client.cli.command import plan as command
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, step
 from tests.kit.waiting import until
 
 DAY = timedelta(days=1)
-TOOLS = str(Path(__file__).parents[2] / "kit" / "ledger_tools.py")
 GATE = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
 
 
@@ -39,7 +39,7 @@ async def client(settings: Settings) -> Client:
 
 @pytest_asyncio.fixture
 async def plans(client: Client, settings: Settings, workspace: Path) -> AsyncIterator[Plans]:
-    async with build(client, settings, load_tools([TOOLS]), indexed=True):
+    async with build(client, settings, load_tools([LEDGER_TOOLS]), indexed=True):
         yield Plans(client, settings.task_queue, workspace)
 
 

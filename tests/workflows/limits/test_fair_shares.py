@@ -21,10 +21,10 @@ from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
+from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import LEDGER
 from tests.kit.servers import development_server
 from tests.kit.waiting import connected, until
-from tests.workflows.conftest import TOOLS
 
 pytestmark = [pytest.mark.slow, pytest.mark.modes("plain"), pytest.mark.on_server("priorities and fair shares")]
 BIG, SMALL = 120, 8
@@ -48,7 +48,7 @@ async def done_before(
         await asyncio.gather(*(start(client, queue, f"big-{number}", big) for number in range(BIG)))
         mine = others.model_copy(update={"workspace": str(workspace)})
         names = [await start(client, queue, f"other-{number}", mine) for number in range(SMALL)]
-        async with build(client, settings.with_flags(max_activities=4), load_tools([TOOLS]), indexed=True):
+        async with build(client, settings.with_flags(max_activities=4), load_tools([LEDGER_TOOLS]), indexed=True):
             await until(lambda: set(names) <= set(ended(workspace)), "the others are done")
             return sum(name.startswith("big") for name in before(ended(workspace), names))
 
