@@ -2,7 +2,7 @@
 
 A step's tool is an activity that takes a `Call` and returns a `Return`; it fails with an ApplicationError whose type is
 a stable error code. `check_plan` takes a `CheckRequest` and returns `Facts`: the only way a workflow learns about the
-worker it runs on. `record_end` takes a Run's JSON text with its `EndRecord` and SUMMARY.md, and completes the record.
+worker it runs on. `record_end` takes a Run's JSON text.
 """
 
 from __future__ import annotations

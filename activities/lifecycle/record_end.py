@@ -19,6 +19,8 @@ from temporalio.common import RawValue
 
 from plansurvive.plans.activity_io import EndRecord, SummaryFile
 from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.run import run_of
+from plansurvive.plans.views.ended import ended
 from plansurvive.runtime import scratch
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.sealing import UNSEALED, Sealing
@@ -63,14 +65,15 @@ class EndRecorder:
     values: ValueStore
 
     @activity.defn(name="record_end")
-    async def record_end(self, run: RawValue, shown: EndRecord, file: SummaryFile) -> EndRecord:
-        """Record the end of a plan; returns `shown` with the Run, whose JSON text is `run`.
+    async def record_end(self, run: RawValue) -> EndRecord:
+        """Record the end of a plan, whose Run as JSON text is `run`.
 
-        The workflow has summarised it: to parse a Run of 10,000 steps again takes 70 MB. The activity's retry policy
+        It is summarised here, not in the workflow, which would do so again in every replay. The activity's retry policy
         retries OSError, such as a full disk.
         """
         written = run.payload.data.decode()
-        record = shown.model_copy(update={"run": await self.values.kept(written) or written})
+        record, file = await asyncio.to_thread(lambda: ended(run_of(written)))
+        record = record.model_copy(update={"run": await self.values.kept(written) or written})
         # Side by side: each waits for the disk. The file is not synced, as `plan summary` prints it from the record.
         writing = asyncio.to_thread(self.summaries.write, file, durable=False)
         claim, _ = await asyncio.gather(self._claim(record), writing)
