@@ -28,6 +28,7 @@ from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import resume as resumption
+from plansurvive.plans.execution.accounts import caught_up
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.execution.resume import base_id, rerun_from, rerun_only, run_id
 from plansurvive.plans.model import Value
@@ -168,13 +169,13 @@ async def _new_run(
 async def _next_of_plan(
     client: Client, state: Any, make: Callable[[Run, str, datetime], Run], how: Continued
 ) -> NextRun:
-    run = await undone_since(client, Run.model_validate(state))
+    run, rules = await undone_since(client, Run.model_validate(state)), rules_of_features()
     if how.by is not None:
         run.agents |= await unfinished(client, run)
 
     async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
-        new = how.begun(make(run, new_id, now))
-        parts = rules_of_features().parts_for_next(run, rerun=how.by is None)
+        new = how.begun(make(caught_up(run, rules, now), new_id, now))
+        parts = rules.parts_for_next(run, rerun=how.by is None)
         new.options = new.options.model_copy(update={"parts": parts})
         return await start_run(client, new, queue)
 

@@ -85,6 +85,12 @@ class Rules:
     `Return` has the parts that the attempt left (`ToolContext.left`). Example: with `tool_servers`, nothing was called,
     because the tool is not the one that was decided about.
     """
+    caught_up: Callable[[Run, str, datetime, RuleSet], None] | None = None
+    """What a step's child did after its last report is taken over into the record of an ended run that is continued.
+
+    Asked for each step with an open account, of a copy of that run; the records of children are in `Run.agents`.
+    Example: `agents` adds the files that an agent wrote, and what it spent.
+    """
 
 
 class RuleSet:
@@ -101,6 +107,7 @@ class RuleSet:
         self._permit = [each.permit for each in rules if each.permit]
         self._settled = [each.settled for each in rules if each.settled]
         self._failed = [each.failed for each in rules if each.failed]
+        self._caught_up = [each.caught_up for each in rules if each.caught_up]
 
     def parts_for_start(self, plan: Plan, tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
         """The parts of the options that a plan is started with."""
@@ -160,6 +167,11 @@ class RuleSet:
         """See `Rules.failed`. All are asked, whatever the first one says."""
         answers = [seam(run, step, left, failure, now) for seam in self._failed]
         return any(answers)
+
+    def caught_up(self, run: Run, step_id: str, now: datetime) -> None:
+        """See `Rules.caught_up`."""
+        for seam in self._caught_up:
+            seam(run, step_id, now, self)
 
 
 _STRICTNESS: Sequence[Verdict] = ("ok", "warn", "wait", "ask", "stop")

@@ -20,11 +20,12 @@ from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.agents.reports.accounts import opened
 from plansurvive.plans.agents.resume import for_step
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.children.starting import directories_for
 from plansurvive.plans.children.state import ParentLink
+from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.file_tracking import stamps_for
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
@@ -69,7 +70,7 @@ class ChildAgents(InSteps):
         return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
 
     async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
-        accounts.opened(self._run, step, agent, asks=must_ask(self._schedule))
+        opened(self._run, step, agent, asks=must_ask(self._schedule))
         child = await self._handles.start(
             step.id,
             "AgentWorkflow",

@@ -8,7 +8,7 @@ from temporalio import workflow
 
 from plansurvive.features.budget.model import settle
 from plansurvive.features.budget.rules import extended_for, raised
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.execution import accounts
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Status
 from plansurvive.plans.step_call import digest_of, upcoming

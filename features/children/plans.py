@@ -22,17 +22,17 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
+from plansurvive.features.children.accounts import opened
 from plansurvive.features.children.handles import Handles, cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children import of_items, results, starting
 from plansurvive.plans.children.files import placed
 from plansurvive.plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
 from plansurvive.plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
 from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
-from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution import accounts, approvals
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.undone import undone_child
 from plansurvive.plans.large_value import LargeValue
@@ -216,9 +216,11 @@ class ChildPlans:
         try:
             earlier = run.agents.get(step.id)
             if self._is_batch(step):
-                child = of_items.batch_run(run, step, earlier, plan_id, workflow.now())
+                child = of_items.batch_run(run, step, earlier, plan_id, workflow.now(), self._schedule.rules)
             else:
-                resumed = starting.resumed_run(run, step, earlier, inputs, plan_id, workflow.now())
+                resumed = starting.resumed_run(
+                    run, step, earlier, inputs, plan_id, workflow.now(), self._schedule.rules
+                )
                 child = resumed or starting.child_run(run, step, data, inputs, plan_id)
             self._place.give(step, child)
             return child
@@ -228,7 +230,7 @@ class ChildPlans:
             raise ApplicationError(error.message, type=error.code) from None
 
     async def _result(self, step: Step, child: Run) -> dict[str, Any]:
-        accounts.opened_for_plan(self._run, step, child, asks=must_ask(self._schedule))
+        opened(self._run, step, child, asks=must_ask(self._schedule))
         text = text_of(child)
         handle = await self._handles.start(
             step.id,
@@ -275,7 +277,7 @@ class ChildPlans:
     def _taken(self, step: Step, child: Run, found: Mapping[str, Any]) -> dict[str, Any]:
         """Take over what an ended child has spent and what its parent's views show; returns its files."""
         self._place.ended(found)
-        accounts.plan_ended(self._run, step.id, found["spent"])
+        accounts.ended(self._run, step.id, found, workflow.now())
         state = self._run.steps[step.id]
         report = ChildReport.model_validate(found["report"])
         state.child = self._state(step).model_copy(update={"report": report})

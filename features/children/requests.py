@@ -10,7 +10,7 @@ from collections.abc import Callable
 from temporalio import workflow
 
 from plansurvive.features.children.handles import Handles
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run

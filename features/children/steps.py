@@ -12,8 +12,8 @@ from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.plans import ChildPlans
 from plansurvive.features.children.progress import note_progress
 from plansurvive.features.children.requests import ChildRequests
-from plansurvive.plans.agents.reports import accounts
 from plansurvive.plans.children.view import asks_now
+from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.messages import AgentProgress, Control
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.opaque import PLAN

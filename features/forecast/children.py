@@ -38,7 +38,7 @@ def child_of(
     Raises PlanError: it cannot be loaded, is not valid, or is nested too deep.
     """
     if parent.outline.loop_of(step.id) is not None:
-        run = of_items.batch_run(parent, step, None, child_id(parent.plan.id or "", step.id, 0), now)
+        run = of_items.batch_run(parent, step, None, child_id(parent.plan.id or "", step.id, 0), now, rules)
     else:
         source, inputs, state = source_of(args), inputs_of(args), parent.steps[step.id]
         state.child = ChildPlan(kind=source.kind)

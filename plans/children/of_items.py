@@ -20,9 +20,10 @@ from plansurvive.plans.children import starting
 from plansurvive.plans.children.state import OutputsRequest
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.durable_tools import WAIT_FOR
-from plansurvive.plans.execution import resume
+from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.schedule import left_out
 from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.flow.batches.outcome import ITEMS
 from plansurvive.plans.flow.batches.part import Batch
 from plansurvive.plans.flow.batches.split import window_of
@@ -36,7 +37,7 @@ from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import Change, Result, Status, StepState
 
 
-def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime) -> Run:
+def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime, rules: RuleSet) -> Run:
     """The Run of a batch, with the id `name`; it resumes `earlier`, if that has the same items and values.
 
     Raises InvalidPlan, and Refused (NESTED_TOO_DEEP).
@@ -48,7 +49,7 @@ def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime) -
         before = None  # written by another version of this program
     if before is None or before.batch != new.batch or _given(before) != _given(new):
         return new
-    found = resume.continued(before, name, now)
+    found = resume.continued(accounts.caught_up(before, rules, now), name, now)
     loop = new.batch.step_id if new.batch else ""
     if loop not in found.opened:  # it runs again, as its author has it now
         found.plan = new.plan.model_copy(update={"task_id": found.plan.task_id})

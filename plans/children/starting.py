@@ -20,9 +20,10 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import errors, input_values
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import InvalidPlan, Refused
-from plansurvive.plans.execution import resume
+from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.file_tracking import stamps_for
 from plansurvive.plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.flow.ids import is_inside
 from plansurvive.plans.flow.undo_run import undoing
@@ -58,7 +59,7 @@ def child_run(parent: Run, step: Step, data: Any, inputs: Mapping[str, Any], nam
 
 
 def resumed_run(
-    parent: Run, step: Step, earlier: Any, inputs: Mapping[str, Any], name: str, now: datetime
+    parent: Run, step: Step, earlier: Any, inputs: Mapping[str, Any], name: str, now: datetime, rules: RuleSet
 ) -> Run | None:
     """The Run that resumes the child plan of the step in the run before, keeping its done steps.
 
@@ -70,7 +71,7 @@ def resumed_run(
         return None  # written by another version of this program
     if run is None or run.parent is None or run.options.inputs != dict(inputs):
         return None
-    new = resume.continued(run, name, now)
+    new = resume.continued(accounts.caught_up(run, rules, now), name, now)
     new.options = options_of(parent, step, new.plan).model_copy(update={"inputs": dict(inputs)})
     new.parent = _link(parent, step)
     new.unsigned, new.value = parent.unsigned, None

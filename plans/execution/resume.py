@@ -7,6 +7,8 @@ step starts.
 
 An approval that a person gave and that was not used stands, for the same call; what was denied asks again, waived or
 not. What was approved with `remember`, or by a time limit, ends with its run.
+
+The ended run has what its children did after their last report (`plans.execution.accounts.caught_up`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from plansurvive.plans.agents.reports.accounts import caught_up
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import Refused
@@ -145,7 +146,7 @@ def _is_done(state: StepState) -> bool:
 
 
 def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:
-    run = unclosed(caught_up(run, run.agents, now))
+    run = unclosed(run)
     new, names = run.model_copy(deep=True), again.names
     plan = other.plan
     new.plan = plan.model_copy(update={"id": new_id, "task_id": plan.task_id or plan.id})

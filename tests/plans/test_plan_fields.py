@@ -9,6 +9,7 @@ import pytest
 from plansurvive.apps.mcp.tools.editing import OF_THE_PLAN
 from plansurvive.plans.children.of_items import batch_run
 from plansurvive.plans.editing.apply_edits import PLAN_FIELDS
+from plansurvive.plans.feature import NO_RULES
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.llm.own_fields import own_fields
 from plansurvive.plans.model import Plan, Value
@@ -79,5 +80,5 @@ def test_a_batch_has_the_inputs_the_defaults_and_the_cache_of_its_plan() -> None
     schedule.start("each", NOW)
     schedule.open("each", Opened(items=[1, 2]), NOW)
     schedule.open_next(64, NOW)
-    batch = batch_run(schedule.run, schedule.step("each[0..0]"), None, "b", NOW).plan
+    batch = batch_run(schedule.run, schedule.step("each[0..0]"), None, "b", NOW, NO_RULES).plan
     assert {name: getattr(batch, name) for name in own} == {name: getattr(schedule.run.plan, name) for name in own}

@@ -1,38 +1,19 @@
-"""What a plan knows of its agents and child plans while they work: their reports, the LLM requests they ask for.
-
-A report is a message from outside: it counts only for the child that works on the step now. The child's result is
-authoritative: what a report said wrongly is corrected by it.
-
-Rejected: shares of the budget per agent (one stops while another has plenty), counting afterwards (exceeds by a request
-per agent), grants of several requests (held for days by an agent that awaits an approval).
-"""
+"""The account that a plan keeps of an agent of its own (`plans.execution.accounts`): opened, and settled after all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.agents.order import PlanLink
 from plansurvive.plans.agents.reports.report import done_before, last_report, spent_of
 from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution.messages import AgentProgress
-from plansurvive.plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
+from plansurvive.plans.execution.accounts import ended
+from plansurvive.plans.execution.tool_history import add_files
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Run, Status, StepState
-from plansurvive.plans.usage import Account, Spent, Usage
-
-MAX_REQUESTS = 10_000
-"""LLM requests of one run of an agent, which `AgentLimits` bounds."""
-
-
-def must_ask(run: Run, *, limited: bool) -> bool:
-    """Whether the agents and child plans of a run ask before each LLM request: something limits them, here or above."""
-    return limited or (run.parent is not None and run.parent.asks)
+from plansurvive.plans.run import Run
+from plansurvive.plans.usage import Account
 
 
 def opened(run: Run, step: Step, agent: AgentRun, *, asks: bool) -> None:
@@ -50,174 +31,14 @@ def opened(run: Run, step: Step, agent: AgentRun, *, asks: bool) -> None:
     )  # fmt: skip
 
 
-def opened_for_plan(run: Run, step: Step, child: Run, *, asks: bool) -> None:
-    """Open the account of a child plan that is about to start; what the run that it resumes has spent is known."""
-    if child.parent is not None:
-        child.parent = child.parent.model_copy(update={"asks": asks})
-    run.ledger = run.ledger.account(
-        step.id,
-        Account(
-            child=f"plan-{child.plan.id}", is_plan=True, asks=child.parent is not None and child.parent.asks,
-            spent=child.ledger.spent(child.llm_seconds),
-        ),
-    )  # fmt: skip
-
-
-def received(run: Run, message: AgentProgress, now: datetime) -> None:
-    """Take over an agent's report. Raises Refused if it is not from the agent that works on the step."""
-    account, state = run.ledger.accounts.get(message.step_id), run.steps.get(message.step_id)
-    if state is None or account is None or account.child != message.agent_id or state.status is not Status.RUNNING:
-        text = f"'{message.agent_id[:200]}' does not work on step '{message.step_id}'"
-        raise Refused(text, "UNKNOWN_AGENT")
-    _check_numbers(account, message)
-    if message.spent is not None:
-        _count(run, message.step_id, message.spent)
-    _record(run, message.step_id, message.calls, now)
-    add_files(state, message.wrote, message.deleted, message.shared, message.shared_with)
-    changes: dict[str, Any] = {
-        "told": max(account.told, message.told),
-        "finished": max(account.finished, message.finished),
-    }
-    request = None if _was_granted(account, message) else message.request
-    if request is not None and (not account.waiting or request < account.waiting):
-        changes |= {"waiting": request, "estimate": message.estimate, "since": run.next_seq()}
-        if not account.is_plan:  # an agent that asks has no other request under way
-            changes |= {"finished": message.finished, "granted": min(account.granted, message.finished)}
-    _change(run, message.step_id, changes)
-    run.next_seq()
-
-
-def _check_numbers(account: Account, message: AgentProgress) -> None:
-    """Raises Refused for numbers that no agent reports: they could hold up all agents of the plan for good."""
-    before = account.granted if account.is_plan else message.finished
-    if message.request is not None and message.request != before + 1 and not _was_granted(account, message):
-        text = f"request {message.request} does not follow request {before}"
-        raise Refused(text, "BAD_MESSAGE")
-    if message.finished > max(account.finished, account.granted) + MAX_REQUESTS:
-        raise Refused(f"no agent makes {message.finished} LLM requests", "BAD_MESSAGE")
-
-
-def _was_granted(account: Account, message: AgentProgress) -> bool:
-    """Whether a child plan asks again for what it was granted: it went on as a new run before the answer came."""
-    return account.is_plan and message.request is not None and 0 < message.request <= account.granted
-
-
-def ended(run: Run, step_id: str, result: dict[str, Any], now: datetime) -> None:
-    """Take over what an agent's result holds, and close its account."""
-    account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
-    if account is None:
-        return None
-    _count(run, step_id, Spent.model_validate(result["spent"]))
-    _record(run, step_id, [PastCall.model_validate(call) for call in result["calls"]], now)
-    recorded = run.ledger.accounts[step_id].called
-    for tool, number in result["called"].items():
-        if number > recorded.get(tool, 0):
-            forget(state, tool, number - recorded.get(tool, 0))
-    return closed(run, step_id, lost=False)
-
-
-def plan_ended(run: Run, step_id: str, spent: dict[str, Any]) -> None:
-    """Take over what an ended child plan has spent, and close its account."""
-    if step_id in run.ledger.accounts:
-        _count(run, step_id, Spent.model_validate(spent))
-    closed(run, step_id, lost=False)
-
-
-def closed(run: Run, step_id: str, lost: bool) -> None:
-    """Close the account of an agent that has ended. `lost`: without a result; its open request counts as sent."""
-    account, state = run.ledger.accounts.get(step_id), run.steps[step_id]
-    if account is None:
-        return
-    if lost and account.is_open:
-        spent = account.spent
-        unknown = spent.by_model.get("", Usage()).plus(Usage(calls=account.open))
-        _count(run, step_id, spent.model_copy(update={"by_model": {**spent.by_model, "": unknown}}))
-    run.ledger = run.ledger.account(step_id, None)
-    state.proposal = None
-
-
-def caught_up(run: Run, agents: dict[str, dict[str, Any]], now: datetime) -> Run:
-    """A copy of an ended run with what its agents did after their last report: the plan had ended before them."""
-    new = run.model_copy(deep=True)
-    for step_id in [name for name in new.ledger.accounts if name in new.steps]:
-        if new.ledger.accounts[step_id].is_plan:
-            _catch_up_plan(new, step_id, agents.get(step_id), now)
-            continue
-        try:
-            agent = AgentRun.model_validate(agents[step_id])
-        except (KeyError, ValidationError):
-            agent = None
-        if agent is not None and agent.run.plan.id == new.ledger.accounts[step_id].child:
-            report = last_report(agent)
-            add_files(new.steps[step_id], report["wrote"], report["deleted"], report["shared"], report["sharedWith"])
-            ended(new, step_id, report, now)
-        closed(new, step_id, lost=True)
-    return new
-
-
-def _catch_up_plan(run: Run, step_id: str, state: dict[str, Any] | None, now: datetime) -> None:
-    """Take over what a child plan did after its last report, of a plan that ended before it."""
-    try:
-        child = Run.model_validate(state) if state is not None else None
-    except ValidationError:
-        child = None
-    if child is not None and f"plan-{child.plan.id}" == run.ledger.accounts[step_id].child:
-        child = caught_up(child, child.agents, now)
-        plan_ended(run, step_id, child.ledger.spent(child.llm_seconds).model_dump(mode="json"))
-    closed(run, step_id, lost=True)
-
-
-def waiting(run: Run) -> list[str]:
-    """The steps whose agents wait for a request to be granted, in the order they asked."""
-    accounts = {name: each for name, each in run.ledger.accounts.items() if name in run.steps}
-    running = (name for name in accounts if run.steps[name].status is Status.RUNNING)
-    asking = [(accounts[name].since, name) for name in running if accounts[name].waiting]
-    return [name for _, name in sorted(asking)]
-
-
-def answered(run: Run, step_id: str, granted: bool) -> int:
-    """Note that an agent's request was granted or refused. Returns the request's number."""
+def caught_up(run: Run, step_id: str, now: datetime) -> None:
+    """See `Rules.caught_up`: what the agent of a step did after its last report."""
     account = run.ledger.accounts[step_id]
-    number = account.waiting
-    _change(run, step_id, {"waiting": 0, "granted": max(account.granted, number) if granted else account.granted})
-    return number
-
-
-def told_to_ask(run: Run, step_id: str) -> None:
-    """Note that an agent was told to ask before each request from now on."""
-    _change(run, step_id, {"asks": True})
-
-
-def _count(run: Run, step_id: str, spent: Spent) -> None:
-    before = run.ledger.accounts[step_id].spent.seconds
-    run.ledger = run.ledger.reported(step_id, spent)
-    run.llm_seconds = max(0.0, round(run.llm_seconds - before + spent.seconds, 3))
-
-
-def _record(run: Run, step_id: str, calls: Sequence[PastCall], now: datetime) -> None:
-    """Record the calls that are not recorded yet."""
-    account, state = run.ledger.accounts[step_id], run.steps[step_id]
-    known = {call.number for call in state.past if call.agent == account.child}
-    new = [call for call in calls if call.number > account.told and call.number not in known]
-    called = dict(account.called)
-    for call in new:
-        called[call.tool] = called.get(call.tool, 0) + 1
-    add_past(state, [_safe(call, account.child, now) for call in sorted(new, key=lambda call: call.number)])
-    _change(run, step_id, {"called": called})
-
-
-def _safe(call: PastCall, child: str, now: datetime) -> PastCall:
-    """A record as the plan itself would have made it: bounded, and with a time that has a zone."""
-    time = call.time if call.time.tzinfo is not None else now
-    asked = None if call.asked is None else short(call.asked)
-    own = {"agent": child, "time": time, "call": 0, "run": "", "attempt": call.attempt and bounded(call.attempt)}
-    return call.model_copy(update={"args": short(call.args), "asked": asked, "result": cut(call.result), **own})
-
-
-def _change(run: Run, step_id: str, changes: dict[str, Any]) -> None:
-    run.ledger = run.ledger.account(step_id, run.ledger.accounts[step_id].model_copy(update=changes))
-
-
-def question(state: StepState) -> bool:
-    """Whether a person is asked about a request of the running step's agent or child plan."""
-    return state.status is Status.RUNNING and state.awaiting == "approval" and state.proposal is not None
+    try:
+        agent = AgentRun.model_validate(run.agents[step_id]) if not account.is_plan else None
+    except (KeyError, ValidationError):
+        return
+    if agent is not None and agent.run.plan.id == account.child:
+        report = last_report(agent)
+        add_files(run.steps[step_id], report["wrote"], report["deleted"], report["shared"], report["sharedWith"])
+        ended(run, step_id, report, now)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.children.accounts import opened
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.agents.reports.accounts import opened as agent_opened
 from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.children.files import placed
 from plansurvive.plans.children.orders import child_id, source_of
@@ -19,9 +20,11 @@ from plansurvive.plans.children.starting import child_run, place_problems, resum
 from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import BadExpression, BadReference, InvalidPlan, Refused
+from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.messages import AgentProgress
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.feature import NO_RULES
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
 from plansurvive.plans.step_state import Outcome
@@ -179,7 +182,7 @@ def running() -> Run:
     schedule.begin(NOW)
     schedule.start("sub", NOW)
     child = child_run(run, step, {"steps": [{"id": "a", "tool": "work"}]}, {}, "p-sub")
-    accounts.opened_for_plan(run, step, child, asks=False)
+    opened(run, step, child, asks=False)
     return run
 
 
@@ -215,9 +218,9 @@ def test_the_agents_of_a_child_plan_ask_from_their_first_request_on_if_there_is_
     run, step = parent_of()
     child = child_run(run, step, {"steps": [{"id": "ag", "tool": "agent", "args": {"objective": "x"}}]}, {}, "p-sub")
     agent = AgentRun.of(AgentOrder(request="x"), "agent-p-sub-ag", Options())
-    accounts.opened_for_plan(run, step, child, asks=True)
+    opened(run, step, child, asks=True)
     assert not accounts.must_ask(run, limited=False)
-    accounts.opened(child, child.plan.steps[0], agent, asks=accounts.must_ask(child, limited=False))
+    agent_opened(child, child.plan.steps[0], agent, asks=accounts.must_ask(child, limited=False))
     assert agent.link.asks
     assert child.ledger.accounts["ag"].asks
 
@@ -239,13 +242,15 @@ def test_a_child_is_resumed_with_what_is_done_and_starts_over_for_other_inputs()
     child = ended(Outcome(Status.FAILED, Result(ok=False, error="e", code="X", timestamp=NOW)))
     child.parent = ParentLink(plan_id="p", step_id="sub")
     state = child.model_dump(mode="json", exclude_defaults=True)
-    again = resumed_run(run, step, state, {"n": 1}, "p-r2-sub", NOW)
+    again = resumed_run(run, step, state, {"n": 1}, "p-r2-sub", NOW, NO_RULES)
     assert again is not None
     assert (again.resumes, again.status, again.steps["a"].status) == ("c", PlanStatus.DRAFT, Status.PENDING)
-    assert resumed_run(run, step, state, {"n": 2}, "p-r2-sub", NOW) is None
-    assert resumed_run(run, step, {"bad": 1}, {"n": 1}, "p-r2-sub", NOW) is None
+    assert resumed_run(run, step, state, {"n": 2}, "p-r2-sub", NOW, NO_RULES) is None
+    assert resumed_run(run, step, {"bad": 1}, {"n": 1}, "p-r2-sub", NOW, NO_RULES) is None
     done = ended(good(1))
     done.parent = ParentLink(plan_id="p", step_id="sub")
-    whole = resumed_run(run, step, done.model_dump(mode="json", exclude_defaults=True), {"n": 1}, "p-r2-sub", NOW)
+    whole = resumed_run(
+        run, step, done.model_dump(mode="json", exclude_defaults=True), {"n": 1}, "p-r2-sub", NOW, NO_RULES
+    )
     assert whole is not None
     assert whole.steps["a"].status is Status.COMPLETED

@@ -1,0 +1,16 @@
+"""What a plan takes over of an agent whose end it did not see."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from plansurvive.plans.agents.reports import accounts
+from plansurvive.plans.feature import Rules, RuleSet
+from plansurvive.plans.run import Run
+
+
+def _caught_up(run: Run, step_id: str, now: datetime, rules: RuleSet) -> None:  # noqa: ARG001
+    accounts.caught_up(run, step_id, now)
+
+
+RULES = Rules("agents", caught_up=_caught_up)
