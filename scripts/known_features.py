@@ -47,13 +47,13 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 }
 """Names that a feature gives a meaning to, and models of the core declare."""
 PLACES: Mapping[str, tuple[int, str]] = {
-    "agents": (9, "views fold an agent's steps below its own, and validation knows that its tool is no activity"),
+    "agents": (6, "views fold an agent's steps below its own, and validation knows that its tool is no activity"),
     "budget": (13, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
-    "children": (13, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
+    "children": (12, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
     "planning": (4, "steps that the LLM may recover are not settled before, and are counted as waiting"),
     "signing": (1, "the receipt of a refused signal has the codes whose sentences it may keep"),
-    "waiting": (16, "questions are asked and shown as approvals are"),
+    "waiting": (10, "questions are asked and shown as approvals are"),
 }
 """By feature, how many places in the core branch on its names, and why."""
 LOOK_UP = ("get", "pop", "setdefault", "startswith")

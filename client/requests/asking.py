@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from plansurvive.client.feature import language
 from plansurvive.plans.definition.scopes import UNDO, bodies, path_in, walk, with_bodies
 from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.expressions.references import find
@@ -38,6 +39,7 @@ def asking_of(run: Run, tools: Mapping[str, ToolSpec], settings: Settings) -> li
         written_by_shell=written_by_shell,
         names=ProtectedNames(settings.protected),
         strict=run.facts.strict_approvals,
+        language=language(),
     )
     plan = as_it_stands(run)
     steps = [_as_it_counts(run, step, step.id) for step in plan.steps]

@@ -10,6 +10,7 @@ from pathlib import Path
 from plansurvive.activities.workspace.allowed import REFUSED, WorkspaceRules
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes
 from plansurvive.activities.workspace.paths import shown
+from plansurvive.client.feature import language
 from plansurvive.client.plan_file import PlanFile
 from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.errors import PlanError
@@ -69,6 +70,7 @@ def asking_in(
         strict=bool(unwaived) or settings.approvals == "strict",
         rule=unwaived or "PLANS_APPROVALS=strict",
         signed=settings.decisions == "signed",
+        language=language(),
     )
     return will_ask(plan, ground, approve_all=approve_all)
 

@@ -49,6 +49,7 @@ def child_of(
             data = loaded.data
         name = child_id(parent.plan.id or "", step.id, state.calls, args.get("id"))
         run = child_run(parent, step, data, inputs, name)
+    run.language = parent.language
     run.options = run.options.model_copy(update={"parts": rules.parts_for_child(parent, step, run.plan)})
     place = run.options.workspace or parent.workspace_of(step)
     run.facts = parent.facts.model_copy(update={"workspace": place})

@@ -18,10 +18,10 @@ from typing import Any, Protocol
 
 from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
+from plansurvive.features.waiting.model import WAIT_FOR
 from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.children.orders import CHILDREN, Source
+from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan
-from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.errors import BadExpression, PlanError
 from plansurvive.plans.execution.next_action import Begin, Call, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
@@ -239,8 +239,9 @@ class Walk:
 
     def _changes_files(self, name: str) -> None:
         """Note that a step which may run may change files."""
-        spec = self.run.facts.tools.get(self._schedule.step(name).tool)
-        if spec is None or (spec.effect != "pure" and not spec.durable) or spec.name in CHILDREN:
+        tool = self._schedule.step(name).tool
+        spec, is_workflow = self.run.facts.tools.get(tool), self.run.language.tool(tool).starts_workflow
+        if spec is None or (spec.effect != "pure" and not spec.durable) or is_workflow:
             self._writers[name] = (*self._writers[name], self._full(name))
 
     def _complete(self, name: str, value: Any, *, is_known: bool) -> None:

@@ -14,7 +14,7 @@ from plansurvive.client.cli.options import AsJson, By, Digest, Id, Step
 from plansurvive.client.cli.session import Connected, who
 from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
-from plansurvive.plans.definition.durable_tools import name_problem
+from plansurvive.features.waiting.language import name_problem
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.questions import ASK, value_of
 from plansurvive.plans.views.call_text import call_rows

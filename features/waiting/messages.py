@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from plansurvive.plans.definition.durable_tools import EVENT_NAME
+from plansurvive.features.waiting.model import EVENT_NAME
 from plansurvive.plans.execution.messages import Digest, Via
 from plansurvive.plans.model import Value
 from plansurvive.plans.signature import Signature

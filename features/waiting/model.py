@@ -11,6 +11,11 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.parts import Part
 from plansurvive.plans.step_state import named
 
+WAIT_FOR = "wait_for"
+"""Name of the tool that waits for an event."""
+EVENT_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.:/-]*$"
+"""Letters, digits and `_ . : / -`, as in `order.paid` or `deploy/finished`."""
+
 
 class Event(Value):
     """An event that was sent to the plan."""

@@ -14,8 +14,7 @@ from temporalio import workflow
 
 from plansurvive.features.waiting import answers, events
 from plansurvive.features.waiting.messages import SendEvent
-from plansurvive.features.waiting.model import Event, Waiting
-from plansurvive.plans.definition.durable_tools import WAIT_FOR
+from plansurvive.features.waiting.model import WAIT_FOR, Event, Waiting
 from plansurvive.plans.execution.approvals import later
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.evaluation import Budget

@@ -19,7 +19,6 @@ from pydantic import ValidationError
 from plansurvive.plans.children import starting
 from plansurvive.plans.children.state import OutputsRequest
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.durable_tools import WAIT_FOR
 from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.schedule import left_out
 from plansurvive.plans.expressions.references import INPUTS
@@ -138,7 +137,7 @@ def _stub(root: str) -> dict[str, Any]:
     return {
         "id": root,
         "description": "a value of the plan above",
-        "tool": WAIT_FOR,
+        "tool": "wait_for",
         "args": {"event": f"value.{root}"},
     }
 

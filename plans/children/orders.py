@@ -9,13 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.children.state import ChildPlan, Kind
 from plansurvive.plans.errors import BadReference
-from plansurvive.plans.expressions.opaque import PLAN, STEPS
+from plansurvive.plans.expressions.opaque import STEPS
 
-CHILDREN = frozenset((AGENT, PLAN))
-"""The tools whose steps are child workflows."""
 SOURCES: tuple[str, ...] = ("file", "template", STEPS)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _RUN = re.compile(r".+(-r[1-9][0-9]*)")

@@ -1,4 +1,4 @@
-"""What features add to the language of plans: words that only a worker gives a value, and checks of steps.
+"""What features add to the language of plans: words that only a worker gives a value, checks of steps, durable tools.
 
 Validation, filling in and the LLM's edits ask a `Language`; without features it is `PLAIN`.
 """
@@ -11,6 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from plansurvive.plans.definition.durable_tools import UNDECLARED, DurableTool
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.model import Problem, Step, ToolSpec
 
@@ -52,19 +53,25 @@ class Language:
 
     words: Sequence[Word] = ()
     checks: Sequence[StepCheck] = ()
+    tools: Sequence[DurableTool] = ()
+    """The tools whose steps the feature runs in the workflow."""
 
     @classmethod
     def of(cls, parts: Iterable[Language]) -> Language:
         """What several features add."""
         parts = list(parts)
-        words = chain.from_iterable(map(attrgetter("words"), parts))
-        return cls(tuple(words), tuple(chain.from_iterable(map(attrgetter("checks"), parts))))
+        sides = (chain.from_iterable(map(attrgetter(side), parts)) for side in ("words", "checks", "tools"))
+        return cls(*map(tuple, sides))
 
     def for_models(self, spec: ToolSpec, before: Sequence[Mapping[str, Any]] = ()) -> ToolSpec:
         """The spec of a tool as a model may use it. `before`: arguments of its calls that the plan has now."""
         for word in self.words:
             spec = word.for_models(spec, before)
         return spec
+
+    def tool(self, name: str) -> DurableTool:
+        """What is declared of a tool; nothing is of those that activities run."""
+        return next((each for each in self.tools if each.name == name), UNDECLARED)
 
     def word(self, name: str) -> Word | None:
         """The word of this name, if there is one."""

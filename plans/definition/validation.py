@@ -59,7 +59,7 @@ class _Check:
     ) -> None:  # fmt: skip
         self._plan, self._tools, self._elsewhere, self._language = plan, tools, elsewhere, language
         self._hints, self._inputs, self._plain = Hints(), set(plan.inputs), Plain(plan)
-        self._meaning = MeaningCheck(Values(plan, tools, untyped), self._hints)
+        self._meaning = MeaningCheck(Values(plan, tools, untyped, language), self._hints)
         self._found: list[Problem] = []
         self._errors = self._checked = 0
 

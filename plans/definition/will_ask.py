@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.definition.scopes import UNDO, VALUE, Body, bodies, plan_bodies
 from plansurvive.plans.definition.taint import depends_on_content
 from plansurvive.plans.expressions.opaque import scanned
@@ -28,11 +29,6 @@ from plansurvive.plans.model import Plan, Step, ToolSpec, Undo, Value
 
 MAX_VISITS = 200_000
 """Steps looked at in search of earlier users of a file; after that a file counts as not seen before."""
-_BY_THEMSELVES = {
-    "agent": ("AGENT", "an agent chooses its own tool calls, and each that needs an approval asks"),
-    "ask": ("QUESTION", "it asks a person a question; a `default` with a `timeout` answers in their place"),
-    "plan": ("PLAN", "the plan that it starts has steps of its own, which may ask"),
-}
 _APPROVALS = ("REQUIRED", "TOOL", "PROTECTED", "OVERWRITES")
 """Codes of steps about whose call a person decides."""
 _WRITES = ("write_file", "edit_file", "delete_file", "create_directory")
@@ -62,6 +58,7 @@ class Ground:
     """What waives nothing, if it is strict."""
     signed: bool = False
     """Decisions are signed: that about a step says nothing of its undo."""
+    language: Language = PLAIN
 
 
 def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[Asking]:
@@ -87,9 +84,9 @@ def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[A
 
 def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> tuple[str, str, bool]:
     """Code and reason, and whether the first run asks already; the code is empty if it asks for nothing."""
-    step, spec = node.step, ground.tools.get(node.step.tool)
-    if step.tool == "ask" or (step.tool in _BY_THEMSELVES and not waived):
-        return *_BY_THEMSELVES[step.tool], True
+    step, spec, asks = node.step, ground.tools.get(node.step.tool), ground.language.tool(node.step.tool).asks
+    if asks is not None and not (waived and asks.waivable):
+        return asks.code, asks.reason, True
     if waived or spec is None or (step.requires_approval is False and not ground.strict):
         return "", "", True
     if step.requires_approval is True:

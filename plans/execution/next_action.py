@@ -12,7 +12,8 @@ from typing import Any
 
 from plansurvive.plans.children.orders import must_load
 from plansurvive.plans.definition.arguments import argument_problems
-from plansurvive.plans.definition.durable_tools import SLEEP, problem
+from plansurvive.plans.definition.durable_tools import SLEEP
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
@@ -123,7 +124,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         if schedule.outline.loop_of(step.id) is not None:
             return Begin({})  # a batch of a loop: the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
-        _check_args(run.facts.tools[step.tool], filled)
+        _check_args(run.facts.tools[step.tool], filled, run.language)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
     # A plan is loaded first: what it would do is known only then. Its child asks.
@@ -203,13 +204,14 @@ def after_timeout(schedule: ReadinessIndex, step_id: str) -> Expire | Decide | N
     return Decide(step_id=step_id, approved=approved, comment=comment, digest=run.steps[step_id].digest or None)
 
 
-def _check_args(spec: ToolSpec, filled: Filled) -> None:
+def _check_args(spec: ToolSpec, filled: Filled, language: Language) -> None:
     """Raise BadReference for arguments the workflow itself cannot use; a tool validates its own in the activity."""
     if size_of(filled.args) > MAX_ARGS_CHARACTERS:
         text = f"the arguments are longer than {MAX_ARGS_CHARACTERS} characters; pass the data in a file"
         raise BadReference(text, "ARGS_TOO_LARGE")
-    why = (_durable_problem(spec, filled) or problem(spec.name, filled.args)) if spec.durable else ""
-    if why:
+    if not spec.durable:
+        return
+    if why := _durable_problem(spec, filled) or language.tool(spec.name).problem(filled.args):
         raise BadReference(f"Invalid args for {spec.name}: {why}", "INVALID_ARGS")
 
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
-from plansurvive.plans.definition.durable_tools import written_problems
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.errors import BadExpression, BadReference
@@ -61,7 +60,7 @@ def tool_problems(
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
-    for field, text in [*found, *([] if found else written_problems(call.tool, call.args))]:
+    for field, text in [*found, *([] if found else language.tool(call.tool).written_problems(call.args))]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
     known = _Known(call, scope)
     yield from _code(call, spec, known)

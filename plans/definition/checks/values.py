@@ -7,13 +7,13 @@ from typing import Any
 
 from plansurvive.plans.definition.checks.scope import Scope
 from plansurvive.plans.definition.checks.types import Schema, Walk
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.scopes import ERROR, INDEX, KEY, ROUND, STATUS, bodies
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS, find
 from plansurvive.plans.model import Plan, Step, ToolSpec
-from plansurvive.plans.questions import ASK
 
 _VARIABLES: Mapping[str, Schema] = {
     INDEX: {"type": "integer"},
@@ -26,8 +26,6 @@ _VARIABLES: Mapping[str, Schema] = {
         "additionalProperties": False,
     },
 }
-_SCHEMA_ARGS = {"agent": "outputSchema", "ask": "schema"}
-"""Tools whose value conforms to a schema in their arguments."""
 MAX_LEVELS = 20
 """Values of blocks in blocks that are followed."""
 
@@ -35,8 +33,8 @@ MAX_LEVELS = 20
 class Values:
     """The schemas of the values in one plan."""
 
-    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], untyped: Container[str] = ()) -> None:
-        self._tools = tools
+    def __init__(self, plan: Plan, tools: Mapping[str, ToolSpec], untyped: Container[str], language: Language) -> None:
+        self._tools, self._language = tools, language
         fields = {name: {} if name in untyped else {"type": each.type} for name, each in plan.inputs.items()}
         self.inputs: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
 
@@ -107,12 +105,10 @@ class Values:
         return inner if isinstance(inner, Mapping) else None
 
     def _of_call(self, step: Step) -> Schema | None:
-        spec, name = self._tools.get(step.tool), _SCHEMA_ARGS.get(step.tool, "")
-        given = step.args.get(name)
-        if name and given is not None:
-            return given if isinstance(given, Mapping) and not find(given) else None
-        if step.tool == ASK and step.args.get("choices") is not None:
-            return None  # texts, numbers, or both
+        for name in self._language.tool(step.tool).schema_args:
+            if (given := step.args.get(name)) is not None:
+                return given if isinstance(given, Mapping) and not find(given) else None
+        spec = self._tools.get(step.tool)
         return spec.value_schema if spec is not None else None
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from plansurvive.plans.definition.durable_tools import DurableTool
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.model import Problem
@@ -38,6 +40,9 @@ KNOWN = TOOLS | {
         spec("plan", {name: {"default": None} for name in ("steps", "inputs")}, value_schema={"type": "object"}),
     )
 }
+LANGUAGE = Language(
+    tools=[DurableTool("agent", schema_args=("outputSchema",)), DurableTool("ask", schema_args=("schema", "choices"))]
+)
 JUDGED = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 BEFORE: list[Data] = [
     {"id": "build", "tool": "build"},
@@ -59,7 +64,7 @@ def found(*steps: Data, **fields: Any) -> list[Problem]:
     inputs = {"n": {"type": "integer", "default": 1}, "name": {"default": "x"}}
     plan = read_plan({"steps": [*BEFORE, *steps], "inputs": inputs, **fields})
     assert not isinstance(plan, list), plan
-    return problems(plan, KNOWN)
+    return problems(plan, KNOWN, language=LANGUAGE)
 
 
 def noted(text: Any, **fields: Any) -> Data:

@@ -9,7 +9,7 @@ import pytest
 from plansurvive.plans.definition.validation import errors, input_values, problems
 from plansurvive.plans.model import Plan, Problem, Step
 from tests.nightly import only_nightly
-from tests.plans.building import TOOLS, plan_of, spec, step
+from tests.plans.building import TOOLS, plan_of, step
 
 
 def found(*steps: Step, **fields: Any) -> list[Problem]:
@@ -191,17 +191,3 @@ def test_a_wrong_input_is_named(given: dict[str, Any], code: str, field: str, me
 def test_a_default_of_another_type_is_told_before_the_plan_starts() -> None:
     [problem] = found(step("a"), inputs={"n": {"type": "integer", "default": "3"}})
     assert (problem.code, problem.field) == ("BAD_INPUT", "inputs.n.default")
-
-
-def test_the_form_of_an_agents_answer_must_be_a_json_schema() -> None:
-    tools = {"agent": spec("agent", {"objective": {"type": "string"}, "outputSchema": {"default": None}})}
-
-    def told(schema: Any) -> list[Problem]:
-        args = {"objective": "Count.", "outputSchema": schema}
-        return problems(plan_of(step("a", tool="agent", args=args)), tools)
-
-    [problem] = told({"type": "strng"})
-    assert (problem.code, problem.field) == ("INVALID_ARGS", "args.outputSchema")
-    assert "not a valid JSON Schema: type: 'strng'" in problem.message
-    assert told({"type": "object"}) == []
-    assert [each.code for each in told({"type": "$b.kind"})] == ["BAD_REFERENCE"]

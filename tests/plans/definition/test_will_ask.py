@@ -9,10 +9,18 @@ import pytest
 
 from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.definition.durable_tools import Asks, DurableTool
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in load_tools(()).items()}
+LANGUAGE = Language(
+    tools=[
+        DurableTool("agent", Asks("AGENT", "it chooses its calls")),
+        DurableTool("ask", Asks("QUESTION", "it asks", waivable=False)),
+    ]
+)
 
 
 def write(step_id: str, path: str, *needs: str, **more: Any) -> dict[str, Any]:
@@ -36,7 +44,9 @@ def asking(
     found = Plan.model_validate(
         {"steps": [{**step, "dependsOn": list(step.get("dependsOn", ()))} for step in steps], **plan}
     )
-    ground = Ground(TOOLS, lambda path: path in there, lambda text: list(written_by_shell(text)), strict=strict)
+    ground = Ground(
+        TOOLS, lambda path: path in there, lambda text: list(written_by_shell(text)), strict=strict, language=LANGUAGE
+    )
     return will_ask(found, ground, approve_all=yes)
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.definition.durable_tools import DurableTool
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import (
@@ -162,11 +164,10 @@ def test_an_agent_gets_the_step_delegated() -> None:
     assert action(schedule) == Begin({"objective": "about cats"})
 
 
-def test_an_agent_with_a_broken_output_schema_fails() -> None:
-    found = action(ready(step("it", tool="agent", args={"objective": "x", "outputSchema": {"type": "nothing"}})))
-    assert isinstance(found, Fail)
-    assert found.code == "INVALID_ARGS"
-    assert found.message.startswith("Invalid args for agent: args.outputSchema: ")
+def test_arguments_that_are_wrong_once_they_are_filled_in_fail_the_step() -> None:
+    schedule = ready(step("it", tool="agent", args={"objective": "about {{first}}"}), "dogs")
+    schedule.run.language = Language(tools=[DurableTool("agent", problem=lambda args: f"no {args['objective'][6:]}")])
+    assert action(schedule) == Fail("INVALID_ARGS", "Invalid args for agent: no dogs")
 
 
 def test_a_sleep_is_a_timer() -> None:

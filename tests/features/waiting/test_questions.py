@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.waiting.language import LANGUAGE
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.questions import MAX_CHARACTERS, misfit, on_timeout, problem, value_of, written_problems
 from tests.features.waiting.asking import SPECS, ask, wait
@@ -62,14 +63,14 @@ def test_a_typed_text_is_json_where_that_answers_the_question_else_text(
     ],
 )  # fmt: skip
 def test_plan_check_finds_what_is_wrong_with_a_question(args: dict[str, Any], field: str, part: str) -> None:
-    (found,) = problems(plan_of(ask(**args)), SPECS)
+    (found,) = problems(plan_of(ask(**args)), SPECS, language=LANGUAGE)
     assert (found.code, found.field) == ("INVALID_ARGS", field)
     assert part in found.message
 
 
 def test_plan_check_leaves_open_what_is_only_known_when_the_step_asks() -> None:
     plan = plan_of(ask("list"), ask(choices="$list", default="x"), ask("deep", schema={"enum": "$list"}, default=1))
-    assert problems(plan, SPECS) == []
+    assert problems(plan, SPECS, language=LANGUAGE) == []
     assert problem({"question": "?", "choices": ["a", "a"]}) == 'args.choices: "a" is there twice; each choice must ' \
         "differ from the others"  # fmt: skip
 
@@ -85,14 +86,14 @@ def test_plan_check_leaves_open_what_is_only_known_when_the_step_asks() -> None:
     ],
 )
 def test_plan_check_finds_what_is_wrong_with_a_wait(args: dict[str, Any], field: str, part: str) -> None:
-    found = problems(plan_of(ask(schema={}), wait(**args)), SPECS)
+    found = problems(plan_of(ask(schema={}), wait(**args)), SPECS, language=LANGUAGE)
     assert {each.field for each in found} == {field}
     assert any(part in each.message for each in found)
 
 
 def test_a_wait_may_name_its_event_and_its_data_after_earlier_values() -> None:
     plan = plan_of(ask(schema={}), wait(event="order.{{ask.id}}.paid", match="id == {{ask.id}} && total > `5`"))
-    assert problems(plan, SPECS) == []
+    assert problems(plan, SPECS, language=LANGUAGE) == []
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,6 @@ def test_what_would_keep_anybody_busy_for_minutes_is_decided_by_count(name: str)
 
 
 def test_a_question_of_a_megabyte_is_refused() -> None:
-    (found,) = problems(plan_of(ask(question="x" * 1_000_000)), SPECS)
+    (found,) = problems(plan_of(ask(question="x" * 1_000_000)), SPECS, language=LANGUAGE)
     assert (found.field, len(found.message) < 500) == ("args.question", True)
     assert "characters of JSON" in problem({"question": "?", "schema": {"description": "x" * MAX_CHARACTERS}})

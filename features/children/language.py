@@ -1,0 +1,17 @@
+"""The tool `plan` in the language of plans."""
+
+from __future__ import annotations
+
+from plansurvive.plans.definition.durable_tools import Asks, DurableTool
+from plansurvive.plans.definition.language import Language
+from plansurvive.plans.expressions.opaque import PLAN
+
+LANGUAGE = Language(
+    tools=[
+        DurableTool(
+            PLAN,
+            Asks("PLAN", "the plan that it starts has steps of its own, which may ask"),
+            starts_workflow=True,
+        )
+    ]
+)
