@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from temporalio.client import Client
@@ -15,18 +16,38 @@ from plansurvive.runtime.connect import healthy, is_ready
 
 PATIENCE = 90.0
 """Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""
+LONGEST_PAUSE = 5.0
+"""Seconds between two looks, at most."""
+_times = [1.0]
+
+
+@contextmanager
+def patient(times: float) -> Iterator[None]:
+    """Within it, tests wait so many times as long for each condition."""
+    _times.append(times)
+    try:
+        yield
+    finally:
+        _times.pop()
 
 
 async def until(look: Callable[[], Any], what: str, *, patience: float = PATIENCE, every: float = 0.03) -> Any:
-    """The first true thing `look` (async or not) returns. Raises AssertionError, saying `what` did not happen."""
+    """The first true thing `look` (async or not) returns. Raises AssertionError, saying `what` did not happen.
+
+    Looking takes a third of the time, however slow it is: a query of an uncached workflow replays it, in a worker that
+    has what is waited for to do as well.
+    """
+    patience *= _times[-1]
     deadline = time.monotonic() + patience
     while True:
+        began = time.monotonic()
         seen = look()
         found = await seen if inspect.isawaitable(seen) else seen
         if found:
             return found
-        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}; last seen: {found!r}"
-        await asyncio.sleep(every)
+        now = time.monotonic()
+        assert now < deadline, f"not within {patience:g} s: {what}; last seen: {found!r}"
+        await asyncio.sleep(max(every, min(2 * (now - began), LONGEST_PAUSE)))
 
 
 async def connected(address: str, **options: Any) -> Client:

@@ -10,7 +10,7 @@ from typing import Any
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from tests.kit.driving import CEILING, Plans, Started
+from tests.kit.driving import Plans, Started
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Agents:
             {"order": {"request": request, **order}, "options": merged},
             id=name,
             task_queue=self.plans.queue,
-            execution_timeout=CEILING,
+            execution_timeout=self.plans.ceiling,
         )
         return Started(self.plans.client, name)
 

@@ -29,7 +29,8 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.storage import LocalDirectory, converter
 from plansurvive.worker import CACHED_WORKFLOWS, build
 from tests.kit import LEDGER_TOOLS, in_process
-from tests.kit.driving import Plans
+from tests.kit.driving import CEILING, Plans
+from tests.kit.waiting import patient
 
 NOWHERE = "127.0.0.1:1"
 """An address at which nothing listens."""
@@ -43,6 +44,8 @@ class Mode:
     on_server: bool
     history_limit: int | None = None
     cached: int = CACHED_WORKFLOWS
+    times: int = 1
+    """How much longer than in the others a test waits for a condition, and a plan may take."""
 
     @property
     def name(self) -> str:
@@ -56,7 +59,7 @@ MODES = [
     for mode in (
         Mode("plain", on_server),
         Mode("short", on_server, history_limit=10),
-        Mode("uncached", on_server, cached=0),
+        Mode("uncached", on_server, cached=0, times=4),
     )
 ]
 
@@ -103,6 +106,13 @@ def modes(test: pytest.Item, config: pytest.Config, chosen: str | None) -> list[
 MakeWorker = Callable[..., Worker]
 
 
+@pytest.fixture(autouse=True)
+def _patience(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Patience as the mode needs it: each workflow task of an uncached run replays all before it."""
+    with patient(request.getfixturevalue("mode").times if "mode" in request.fixturenames else 1):
+        yield
+
+
 @pytest.fixture
 def temporal_client(mode: Mode, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     """A client of the real server, or of one in this process that is the test's own."""
@@ -144,7 +154,7 @@ async def worker(make_worker: MakeWorker) -> AsyncIterator[Worker]:
 def idle(temporal_client: Client, queue: str, workspace: Path, mode: Mode) -> Plans:
     """Plans without a running worker."""
     options = {"historyLimit": mode.history_limit} if mode.history_limit else {}
-    return Plans(temporal_client, queue, workspace, options)
+    return Plans(temporal_client, queue, workspace, options, CEILING * mode.times)
 
 
 @pytest.fixture
