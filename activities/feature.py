@@ -17,8 +17,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from temporalio.client import Client
 
@@ -27,7 +28,8 @@ from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.values.redaction import Seen
 from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.definition.language import PLAIN, Language
-from plansurvive.plans.errors import PlanError
+from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.feature import Rules
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.plans.llm.request import LlmAnswer
 from plansurvive.plans.model import Plan, Problem, ToolSpec
@@ -74,6 +76,29 @@ class Attempt:
     """What the call returns besides, by feature: for its `settled` (plans/feature.py)."""
     taken_from: str | None = None
     """PLAN/STEP whose result a layer has given instead of calling the tool."""
+
+
+class ToolCalls(Protocol):
+    """What a worker calls its tools with, one attempt at a time, where the activity is not the tool's own.
+
+    `activities.attempt.run.Attempts` is it, and says what each of these does.
+    """
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The worker's own, by name."""
+
+    def begun(self, tool: Tool, call: Call, *, again: bool, began: datetime) -> ToolContext:
+        """The context of an attempt that begins."""
+
+    async def made(self, tool: Tool, context: ToolContext, number: int) -> Return:
+        """Make the attempt."""
+
+    def failed(self, error: BaseException, context: ToolContext, duration: float) -> tuple[ToolError, dict[str, Any]]:
+        """The failure of an attempt."""
+
+    def ended(self, context: ToolContext) -> None:
+        """No further attempt follows one that has failed."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +185,10 @@ class InWorker:
 
     def activities(self) -> Sequence[Callable[..., object]]:
         """Activities that the workflows of the feature call."""
+        return ()
+
+    def activities_with(self, calls: ToolCalls) -> Sequence[Callable[..., object]]:  # noqa: ARG002
+        """Activities of the feature that call tools themselves. Example: `express` makes several calls in one."""
         return ()
 
     def tools(self) -> MoreTools | None:
@@ -254,6 +283,8 @@ class WorkerFeatures:
     """Who composes requests to the LLM that have a part of theirs instead of messages, by feature."""
     specs: Sequence[Callable[[ToolSpec], ToolSpec]] = ()
     """What they say of a tool; the same in `plan tools`."""
+    rules: Sequence[Rules] = ()
+    """Their pure sides, as a workflow has them; for what decides in its place."""
 
     def __post_init__(self) -> None:
         """Let each know the others."""
@@ -274,6 +305,10 @@ class WorkerFeatures:
     def activities(self) -> list[Callable[..., object]]:
         """The activities of all features."""
         return [activity for each in self.in_worker for activity in each.activities()]
+
+    def activities_with(self, calls: ToolCalls) -> list[Callable[..., object]]:
+        """See `InWorker.activities_with`."""
+        return [activity for each in self.in_worker for activity in each.activities_with(calls)]
 
     @property
     def tools(self) -> list[MoreTools]:

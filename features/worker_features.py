@@ -35,6 +35,7 @@ def features_of_worker(
         language=Language.of(side.LANGUAGE for side in sides("language", names)),
         answers=answer_kinds(names),
         composers=composers(names),
+        rules=[side.RULES for side in sides("rules", names)],
         specs=[side.described(settings) for side in sides("tool_specs", names)],
     )
 

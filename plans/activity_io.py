@@ -29,49 +29,6 @@ PREVIEW_CHARACTERS = 200
 """Length of the preview of a long value in a view (seed 000)."""
 
 
-class Call(Parted, Value):
-    """One tool call of a step: the input of a tool's activity."""
-
-    args: dict[str, Any] = Field(description="Arguments, references filled in except those listed in `deferred`.")
-    plan_id: str
-    step_id: str
-    key: str = Field(description="Idempotency key: the same for all attempts of this call, unique to it.")
-    workspace: str = Field(description="Absolute directory the tool works in.")
-    directory: DirectoryIdentity | None = Field(
-        default=None, description="Which directory that is; another one under its path is refused (WORKSPACE_MOVED)."
-    )
-    timeout: float = Field(description="Seconds this attempt may take.")
-    retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
-    approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
-    strict: bool = Field(default=False, description="PLANS_APPROVALS=strict: new names that may be read by others ask.")
-    repeatable: bool = Field(default=True, description="False: at most one attempt, even if the worker crashes.")
-    stamps: dict[str, Stamp] = Field(
-        default_factory=dict, description="Stamps of the call's files, as this run last saw them."
-    )
-    notes_seen: list[str] = Field(default_factory=list, description="agents.md that were shown before.")
-    notes_left: int = Field(default=NOTES_BYTES, description="Bytes of agents.md text left for this session.")
-    deferred: list[list[str | int]] = Field(
-        default_factory=list, description="Locations in `args` whose references the activity fills in."
-    )
-    values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
-    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
-    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold some.")
-    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
-        default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
-    )
-    owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
-    drafted: bool = Field(
-        default=False,
-        description="An LLM wrote the plan: that it has read a file does not let it replace that unasked.",
-    )
-    definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
-
-    def may_replace(self, path: str) -> bool:
-        """Whether it may overwrite an existing file unasked, as far as that follows from what the run knows of it."""
-        seen = self.stamps.get(path)
-        return seen is not None and seen.state != "deleted" and (seen.made or not self.drafted)
-
-
 STDOUT: Final = 1  # the number of a stream, in `Turns` and elsewhere
 STDERR: Final = 2
 Turns = list[tuple[Literal[1, 2], int]]
@@ -155,6 +112,52 @@ class Attempt(Value):
             return self.began + timedelta(milliseconds=self.duration)
         except OverflowError:  # in the year 9999, which a hand-made record may say
             return self.began
+
+
+class Call(Parted, Value):
+    """One tool call of a step: the input of a tool's activity."""
+
+    args: dict[str, Any] = Field(description="Arguments, references filled in except those listed in `deferred`.")
+    plan_id: str
+    step_id: str
+    key: str = Field(description="Idempotency key: the same for all attempts of this call, unique to it.")
+    workspace: str = Field(description="Absolute directory the tool works in.")
+    directory: DirectoryIdentity | None = Field(
+        default=None, description="Which directory that is; another one under its path is refused (WORKSPACE_MOVED)."
+    )
+    timeout: float = Field(description="Seconds this attempt may take.")
+    retry: Retry = Field(description="Retry policy. Only tool errors count as attempts, not crashes of the worker.")
+    approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
+    strict: bool = Field(default=False, description="PLANS_APPROVALS=strict: new names that may be read by others ask.")
+    repeatable: bool = Field(default=True, description="False: at most one attempt, even if the worker crashes.")
+    stamps: dict[str, Stamp] = Field(
+        default_factory=dict, description="Stamps of the call's files, as this run last saw them."
+    )
+    notes_seen: list[str] = Field(default_factory=list, description="agents.md that were shown before.")
+    notes_left: int = Field(default=NOTES_BYTES, description="Bytes of agents.md text left for this session.")
+    deferred: list[list[str | int]] = Field(
+        default_factory=list, description="Locations in `args` whose references the activity fills in."
+    )
+    values: dict[str, Any] = Field(default_factory=dict, description="Inline values for the deferred references.")
+    large: dict[str, LargeValue] = Field(default_factory=dict, description="Large values for the deferred references.")
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of blocks that hold some.")
+    quoting: dict[str, Literal["shell", "python", "jmespath"]] = Field(
+        default_factory=dict, description="Arguments that are code, with the language to quote inserted values for."
+    )
+    owns: list[str] = Field(default_factory=list, description="Patterns of files that it may replace unasked.")
+    drafted: bool = Field(
+        default=False,
+        description="An LLM wrote the plan: that it has read a file does not let it replace that unasked.",
+    )
+    definition: str = Field(default="", description="Of a server's tool: the definition that the call was decided on.")
+    earlier: list[Attempt] = Field(
+        default_factory=list, description="Its failed attempts that were made in another activity, oldest first."
+    )
+
+    def may_replace(self, path: str) -> bool:
+        """Whether it may overwrite an existing file unasked, as far as that follows from what the run knows of it."""
+        seen = self.stamps.get(path)
+        return seen is not None and seen.state != "deleted" and (seen.made or not self.drafted)
 
 
 class PastCall(Value):

@@ -11,6 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, Return
 from plansurvive.plans.errors import Undecodable
+from plansurvive.plans.execution.calling import number, result_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome, StepState
@@ -31,17 +32,7 @@ def completed(returned: Any, now: datetime, started: datetime) -> tuple[Outcome,
         parsed = Return.model_validate(returned)
     except ValidationError:
         parsed = Return(value=returned, duration=lasted)
-    result = Result(
-        ok=True,
-        value=parsed.value,
-        large=parsed.large,
-        duration=round(_number(parsed.duration, lasted), 3),
-        timestamp=now,
-        attempt=int(_number(parsed.attempt, 1)),
-        logs=parsed.logs,
-        taken_from=parsed.taken_from,
-    )
-    return Outcome(Status.COMPLETED, result), parsed
+    return Outcome(Status.COMPLETED, result_of(parsed, now, lasted)), parsed
 
 
 def failed(code: str, error: str, now: datetime, duration: float = 0.0, attempt: int = 1) -> Outcome:
@@ -72,7 +63,7 @@ def of_activity(error: BaseException, now: datetime, started: datetime) -> Outco
     duration = _milliseconds(now, started)
     if isinstance(cause, ApplicationError):
         detail = cause.details[0] if cause.details and isinstance(cause.details[0], dict) else {}
-        attempt, duration = int(_number(detail.get("attempt"), 1)), _number(detail.get("duration"), duration)
+        attempt, duration = int(number(detail.get("attempt"), 1)), number(detail.get("duration"), duration)
         return failed(cause.type or "TOOL_FAILED", cause.message, now, duration, attempt)
     if isinstance(cause, CancelledError):
         return cancelled(now, started)
@@ -115,12 +106,6 @@ def _reported(cause: BaseException | None) -> dict[str, Any]:
     else:
         details = cause.last_heartbeat_details[:1] if isinstance(cause, TimeoutError) else ()
     return details[0] if details and isinstance(details[0], dict) else {}
-
-
-def _number(found: Any, otherwise: float) -> float:
-    """A number of a result, or `otherwise`: whoever completes an activity by hand may write anything."""
-    is_number = isinstance(found, (int, float)) and not isinstance(found, bool) and 0 <= found <= 1e15
-    return found if is_number else otherwise
 
 
 def _is_json(value: Any) -> bool:

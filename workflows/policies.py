@@ -6,15 +6,13 @@ ends the retries with a non-retryable error. The server's retry policy allows WO
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
 
 from temporalio.common import RetryPolicy
 
-from plansurvive.plans.model import Plan, Retry, Step, ToolSpec
+from plansurvive.plans.model import Retry
 
 WORKER_DEATHS = 20
 """Attempts of one step that may be lost with their worker before the step fails with WORKER_LOST."""
@@ -64,20 +62,6 @@ def _retry_policy(attempts: int, delay: float, factor: float) -> RetryPolicy:
         backoff_coefficient=factor,
         maximum_attempts=attempts + WORKER_DEATHS,
     )
-
-
-def of_step(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) -> Policy:
-    """The step's own retry and timeout, else the plan's defaults, else the tool's. `args` are those of this call."""
-    retry = step.retry or plan.defaults.retry or spec.retry or Retry()
-    repeatable = spec.repeatable if step.repeatable is None else step.repeatable
-    if not repeatable:
-        retry = retry.model_copy(update={"attempts": 1})
-    timeout = step.timeout or plan.defaults.timeout
-    asked = args.get("timeout")
-    if timeout is None:
-        # A tool with a `timeout` argument enforces that itself; ours must not fire first.
-        timeout = max(spec.timeout, asked + 5.0 if isinstance(asked, (int, float)) else 0.0)
-    return Policy(timeout, retry, repeatable)
 
 
 CHECK = Policy(60.0, Retry(attempts=100, delay=1.0, factor=1.5))

@@ -50,17 +50,19 @@ _MOST = 1_000_000_000
 class Heartbeat:
     """The heartbeat of this attempt; `errors` counts those of earlier attempts, `attempts` lists them and lost ones.
 
-    `report` returns what changes while the attempt runs: `line`, and if known `progress` and `logs`.
+    `report` returns what changes while the attempt runs: `line`, and if known `progress` and `logs`. `earlier`: the
+    attempts that were made before the activity was scheduled.
     """
 
-    def __init__(self, report: Callable[[], Mapping[str, Any]], retry: Retry) -> None:
+    def __init__(self, report: Callable[[], Mapping[str, Any]], retry: Retry, earlier: Sequence[Attempt] = ()) -> None:
         info = activity.info()
         known = _known(info.heartbeat_details)
-        self.errors = errors_so_far(info.heartbeat_details)
-        self.attempts, self.more = attempts_of(known.get("attempts"))[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
+        self.errors = errors_so_far(info.heartbeat_details) if known else len(earlier)
+        found = attempts_of(known.get("attempts")) if known else list(earlier)
+        self.attempts, self.more = found[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
         self.waits = _count(known.get("waits"))
         self._report, self._retry = report, retry
-        self._began, self._started = info.started_time, time.monotonic()
+        self._began, self._started, self._earlier = info.started_time, time.monotonic(), len(earlier)
         self._count_unrecorded()
         self._add_lost(info, known)
 
@@ -141,7 +143,7 @@ class Heartbeat:
 
     def _add_lost(self, info: activity.Info, known: Mapping[str, Any]) -> None:
         """Record the attempts that Temporal counts and no worker ended: the first has the details' last progress."""
-        lost = min(info.attempt - 1 - len(self.attempts) - self.more - self.waits, _MOST)
+        lost = min(info.attempt - 1 + self._earlier - len(self.attempts) - self.more - self.waits, _MOST)
         began, lasted = time_of(known.get("began")), known.get("lasted")
         if lost > 0 and began is not None:
             duration = float(lasted) if isinstance(lasted, int | float) and 0 <= lasted <= _MOST else 0.0

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -42,36 +44,74 @@ THREAD_GRACE = 2.0
 """Seconds that a tool in a thread has to notice its cancellation."""
 
 
-def tool_activity(
-    tool: Tool, values: ValueStore, effects: Effects, site: ToolEnvironment | None = None
-) -> Callable[[Call], Awaitable[Return]]:
-    """The activity that calls `tool`, for a worker to register. Large values go into `values`.
+@dataclass(frozen=True)
+class Attempts:
+    """What a worker calls tools with, one attempt at a time. Large values go into `values`.
 
     `effects` makes file changes exactly-once and keeps calls from repeating; `site`: the worker's services for tools.
     """
-    here, undelivered = site or ToolEnvironment(), Undelivered()
+
+    values: ValueStore
+    effects: Effects
+    site: ToolEnvironment = field(default_factory=ToolEnvironment)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    """The worker's own, by name."""
+
+    def begun(self, tool: Tool, call: Call, *, again: bool, began: datetime) -> ToolContext:
+        """The context of an attempt that begins. `again`: there was an earlier one, whose worker may have died."""
+        here = self.site
+        outputs = Outputs(self.values, here.secrets, here.output_bytes)
+        workspace = here.workspace(call.workspace, call.directory, call.plan_id)
+        return ToolContext(
+            call, workspace, self.effects, tool.spec.name, again, fault=here.fault, outputs=outputs, began=began
+        )
+
+    async def made(self, tool: Tool, context: ToolContext, number: int) -> Return:
+        """Make the attempt, within the layers around it. `number`: it counts the tool's errors.
+
+        Raises ToolError with its texts masked, Waits if a layer says that it does not begin, and what is no failure of
+        the call: KeyMissing, CancelledError.
+        """
+        started, call = time.monotonic(), context.call
+
+        async def work() -> Return:
+            found = await _value(tool, call, context, self.values, self.site)
+            return await _return(*found, context, _since(started), number, self.values)
+
+        return await around_attempt(
+            self.site.layers, tool, context, lambda: work() if call.repeatable else once(context, work)
+        )
+
+    def failed(self, error: BaseException, context: ToolContext, duration: float) -> tuple[ToolError, dict[str, Any]]:
+        """The failure of an attempt for people, without secrets, and what it reports besides."""
+        found = tool_error(error)
+        message = self.site.secrets.out_of(found.message)
+        told = ToolError(found.code, message, retryable=found.retryable, retry_after=found.retry_after)
+        return told, {"duration": duration, **left_by(context)}
+
+    def ended(self, context: ToolContext) -> None:
+        """Release what is held for a call that has failed for the last time."""
+        self.site.ended(context)
+
+
+def tool_activity(
+    tool: Tool, values: ValueStore, effects: Effects, site: ToolEnvironment | None = None
+) -> Callable[[Call], Awaitable[Return]]:
+    """The activity that calls `tool`, for a worker to register; see `Attempts`."""
+    calls, undelivered = Attempts(values, effects, site or ToolEnvironment()), Undelivered()
+    here = calls.site
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
         if (ended := undelivered.of_earlier_attempt()) is not None:
             return ended
-        info, outputs = activity.info(), Outputs(values, here.secrets, here.output_bytes)
-        workspace = here.workspace(call.workspace, call.directory, call.plan_id)
-        context = ToolContext(
-            call, workspace, effects, tool.spec.name, info.attempt > 1, fault=here.fault, outputs=outputs,
-            began=info.started_time,
-        )  # fmt: skip
-        heartbeat, started = Heartbeat(lambda: _progress(context, here.secrets), call.retry), time.monotonic()
-
-        async def work() -> Return:
-            found = await _value(tool, call, context, values, here)
-            return await _return(*found, context, _since(started), heartbeat.errors + 1, values)
-
+        info = activity.info()
+        context = calls.begun(tool, call, again=info.attempt > 1 or bool(call.earlier), began=info.started_time)
+        heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry, call.earlier)
+        started = time.monotonic()
         try:
             with heartbeat.beating():
-                done = await around_attempt(
-                    here.layers, tool, context, lambda: work() if call.repeatable else once(context, work)
-                )
+                done = await calls.made(tool, context, heartbeat.errors + 1)
             done = done.model_copy(update=heartbeat.before) if heartbeat.before else done
             undelivered.keep(done)
             return done
@@ -222,7 +262,7 @@ async def _stored_note(note: Note, values: ValueStore) -> Note:
 def _failure(
     error: ToolError, heartbeat: Heartbeat, context: ToolContext, duration: float, secrets: Secrets
 ) -> ApplicationError:
-    details = {"duration": duration, **_left(context)}
+    details = {"duration": duration, **left_by(context)}
     return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
@@ -235,7 +275,7 @@ def _progress(context: ToolContext, secrets: Secrets) -> dict[str, Any]:
     return {"line": secrets.out_of(context.line), **{name: value for name, value in found.items() if value is not None}}
 
 
-def _left(context: ToolContext) -> dict[str, Any]:
+def left_by(context: ToolContext) -> dict[str, Any]:
     """Error details: the files that a failed attempt changed nevertheless, its sandbox level and its warnings."""
     wrote = {path: stamp and stamp.model_dump(mode="json") for path, stamp in context.files_written.items()}
     left = {
@@ -268,7 +308,7 @@ def _has_news(context: ToolContext, heartbeat: Heartbeat) -> bool:
     details, logs = activity.cancellation_details(), context.logs
     if details is None or not details.cancel_requested:
         return False
-    left = _left(context).keys() - {"sandbox"}
+    left = left_by(context).keys() - {"sandbox"}
     return bool(heartbeat.attempts or left) or (logs is not None and logs.stdout + logs.stderr > 0)
 
 

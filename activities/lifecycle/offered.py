@@ -15,7 +15,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import environment_of
-from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.attempt.run import Attempts, tool_activity
 from plansurvive.activities.feature import MoreTools, WorkerFeatures
 from plansurvive.activities.lifecycle.ask_llm import AskLlm
 from plansurvive.activities.lifecycle.check_plan import PlanChecker
@@ -76,6 +76,7 @@ def offered(
         FileComparer(site).compare_files,
         PlanOutputs(values).plan_outputs,
         *features.activities,
+        *features.activities_with(Attempts(values, effects, site, tools)),
     ]
 
 

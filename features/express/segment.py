@@ -18,6 +18,7 @@ from typing import NamedTuple
 from plansurvive.features.express.joining import reason_against
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution import next_action as actions
+from plansurvive.plans.execution.calling import result_of
 from plansurvive.plans.execution.file_tracking import note_returned
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
@@ -85,7 +86,7 @@ class Segment:
         del self.in_flight[step_id]
         self.size += size
         run, step = self.schedule.run, self.schedule.step(step_id)
-        result = Result(ok=True, value=returned.value, large=returned.large, timestamp=now)
+        result = result_of(returned, now)
         self.schedule.rules.settled(run, step, returned, result)
         note_returned(run, step, returned, now)  # a later call gets the stamps of the files as this one has left them
         self.schedule.settle(step_id, Outcome(Status.COMPLETED, result), now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -69,15 +70,31 @@ FAILED = {"number": 1, "began": BEGAN.isoformat(), "code": "BUSY", "error": "bus
 RUNNING = {"line": "half", "began": BEGAN.isoformat(), "lasted": 1_500.0}
 
 
-async def heartbeat_after(attempt: int, *details: Any) -> Heartbeat:
+async def heartbeat_after(attempt: int, *details: Any, earlier: Sequence[Attempt] = ()) -> Heartbeat:
     """The heartbeat of an attempt, as Temporal counts it, that finds these details."""
     environment = ActivityEnvironment()
     environment.info = replace(environment.info, attempt=attempt, heartbeat_details=details)
 
     async def begin() -> Heartbeat:
-        return Heartbeat(dict, Retry())
+        return Heartbeat(dict, Retry(), earlier)
 
     return await environment.run(begin)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "details", "recorded"),
+    [
+        (1, [], [(1, "BUSY")]),
+        (2, [], [(1, "BUSY"), (2, "WORKER_LOST")]),
+        (2, [{"errors": 2, "attempts": [FAILED, FAILED | {"number": 2}]}], [(1, "BUSY"), (2, "BUSY")]),
+    ],
+)
+async def test_attempts_that_were_made_in_another_activity_count(
+    attempt: int, details: list[Any], recorded: list[tuple[int, str]]
+) -> None:
+    heartbeat = await heartbeat_after(attempt, *details, earlier=[Attempt.model_validate(FAILED)])
+    assert [(each.number, each.code) for each in heartbeat.attempts] == recorded
+    assert heartbeat.errors == sum(code == "BUSY" for _, code in recorded)
 
 
 @pytest.mark.parametrize(
