@@ -7,7 +7,7 @@ longer than the rest of `plan --help`.
 
 Sides of an app that the client asks for are its modules of these names, as far as it has them:
 
-- `pages`: what it adds to the web page (`client/pages.py`)
+- `pages`: what it adds to the web page (`client/page/pages.py`)
 - `doctor`: `findings(settings, environ)`, what `plan doctor` says of this machine
 - `doctor_of_server`: `findings(settings, connection)`, asynchronous, of the server and its workers
 """

@@ -11,7 +11,7 @@ from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from benchmarks.tables import Table
 from plansurvive.client import runs
-from plansurvive.client import start as starting
+from plansurvive.client.verbs import start as starting
 from plansurvive.plans.run import Options
 
 WIDTH, LAYERS = 40, 4

@@ -30,7 +30,7 @@ from benchmarks.history import Size, size_of
 from benchmarks.minimal import Graph, GraphStep
 from benchmarks.processes import Watched
 from benchmarks.sample import Sample
-from plansurvive.client import start as starting
+from plansurvive.client.verbs import start as starting
 from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon
 from plansurvive.runtime.connect import connect

@@ -51,7 +51,7 @@ def _environ(folder: Path) -> Mapping[str, str]:
 
 async def _command(environ: Mapping[str, str], *arguments: str) -> float:
     """Run a command of `plan`; returns its duration in seconds."""
-    return await _process(environ, "-m", "plansurvive.client", *arguments)
+    return await _process(environ, "-m", "plansurvive", *arguments)
 
 
 async def _process(environ: Mapping[str, str], *arguments: str) -> float:

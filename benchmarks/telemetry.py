@@ -22,7 +22,7 @@ from benchmarks.stand import ROOT, Stand
 from benchmarks.tables import Table
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import start as starting
+from plansurvive.client.verbs import start as starting
 from plansurvive.features.telemetry.instruments import free_address
 from plansurvive.plans.run import Options
 from plansurvive.runtime import daemon

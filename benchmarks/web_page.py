@@ -247,7 +247,7 @@ async def _browser() -> AsyncIterator[Browser]:
 @asynccontextmanager
 async def _page(stand: Stand) -> AsyncIterator[str]:
     """`plan web` as a process; gives the link it prints."""
-    command = [sys.executable, "-m", "plansurvive.client", "web", "--port", "0"]
+    command = [sys.executable, "-m", "plansurvive", "web", "--port", "0"]
     process = await asyncio.create_subprocess_exec(
         *command, env=stand.environ("plan"), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )

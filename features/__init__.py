@@ -30,11 +30,12 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `foresight`: `foresight(site)`, for a dry run: what would come of a call (`features.forecast.seam`)
 - `starting`: `choice(given)`, what is made of its own of the options given to a command that starts a plan (`Choice` in
   client/feature.py), or None
-- `resuming`: `next_run(state, how)`, a `client.continuing.NextRun` that continues an ended workflow of its own, or None
+- `resuming`: `next_run(state, how)`, a `NextRun` (client/verbs/continuing.py) that continues an ended workflow of its
+  own, or None
 - `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given
 - `doctor`: `findings(settings, environ)`, its rows of `plan doctor` about this machine
 - `doctor_of_server`: `findings(settings, connection)`, asynchronous, its rows about the server and its workers
-- `pages`: what it adds to the web page (`client/pages.py`)
+- `pages`: what it adds to the web page (`client/page/pages.py`)
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _show(environ: dict[str, str], comment: str, arguments: list[str]) -> int:
 
 
 def _plan(environ: dict[str, str], *arguments: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "plansurvive.client", *arguments]
+    command = [sys.executable, "-m", "plansurvive", *arguments]
     return subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=quiet, check=False)
 
 

@@ -89,7 +89,7 @@ def shell(tmp_path: Path, temporal_binary: Path) -> dict[str, str]:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "temporal").symlink_to(temporal_binary)
-    for name, arguments in (("plan", "-m plansurvive.client "), ("python", "")):
+    for name, arguments in (("plan", "-m plansurvive "), ("python", "")):
         program = programs / name  # a link would lose the virtual environment
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
         program.chmod(0o755)

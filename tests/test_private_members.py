@@ -41,7 +41,7 @@ USED = {
         "sdk-core's layout of a local activity's marker: plans of older versions have their record there alone",
         "tests/client/test_end_records.py",
     ),
-    ("client/cli/console.py", "_cells"): (
+    ("client/cli/terminal/console.py", "_cells"): (
         "rich makes a table's cells readable only (`Column.cells`); the console makes what they hold safe to print",
         "tests/client/cli/test_hostile_output.py",
     ),

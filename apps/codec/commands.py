@@ -11,7 +11,7 @@ import typer
 
 from plansurvive.apps.codec.admission import login_of
 from plansurvive.apps.codec.codec_server import PORT, CodecServer
-from plansurvive.client.cli import environment, output, signals
+from plansurvive.client.cli.terminal import environment, output, signals
 from plansurvive.features.keys.sealing import sealing
 from plansurvive.features.keys.settings import KeySettings
 from plansurvive.plans.errors import PlanError

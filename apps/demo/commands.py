@@ -23,12 +23,12 @@ from plansurvive.apps.demo.counting import calls_of
 from plansurvive.apps.demo.stage import contents, environ_of, prepared
 from plansurvive.client import runs
 from plansurvive.client.apps import part
-from plansurvive.client.cli import environment, session, signals
 from plansurvive.client.cli.follow.follow import follow
-from plansurvive.client.cli.output import say, show
 from plansurvive.client.cli.run import started_from
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.cli.terminal import environment, session, signals
+from plansurvive.client.cli.terminal.output import say, show
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.signals import INTERRUPTED
 from plansurvive.client.errors import AppMissing
 from plansurvive.client.plan_file import load
 from plansurvive.client.requests.plan_request import Flags

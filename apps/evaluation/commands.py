@@ -16,9 +16,9 @@ from plansurvive.apps.evaluation.playing import Asking
 from plansurvive.apps.evaluation.replay import SIDE_BY_SIDE, latest, replay
 from plansurvive.apps.evaluation.report import Evaluation, Replayed, summed
 from plansurvive.apps.evaluation.report_text import costs, plural, run_rows, total_rows
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, complete_plan
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, complete_plan
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.features.planning import prompts as of_plans
 from plansurvive.plans.agents.prompting import prompts as of_agents
 from plansurvive.plans.errors import PlanError

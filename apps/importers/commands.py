@@ -11,8 +11,8 @@ from rich.text import Text
 from plansurvive.apps.importers.common.plan_text import data_of, row, text_of
 from plansurvive.apps.importers.common.report import Report
 from plansurvive.apps.importers.document import imported
-from plansurvive.client.cli import environment, output
-from plansurvive.client.cli.options import AsJson, check_out
+from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.terminal.options import AsJson, check_out
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, load
 from plansurvive.plans.model import Problem

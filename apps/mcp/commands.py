@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from plansurvive.client.cli import environment
 from plansurvive.client.cli.commands import add_commands_of_features
-from plansurvive.client.cli.session import who
+from plansurvive.client.cli.terminal import environment
+from plansurvive.client.cli.terminal.session import who
 
 MayApprove = Annotated[
     bool, typer.Option("--may-approve", help="Let agents approve, deny, answer, send events and begin plans for you.")

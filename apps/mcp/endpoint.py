@@ -32,7 +32,7 @@ from plansurvive.apps.mcp.common.host import Request as McpRequest
 from plansurvive.apps.mcp.entrance import WELL_KNOWN, McpEntrance
 from plansurvive.apps.mcp.server import build
 from plansurvive.client.access import Role, SecretLink, person_of, public
-from plansurvive.client.pages import Site
+from plansurvive.client.page.pages import Site
 from plansurvive.plans.definition.parsing import MAX_BYTES
 
 MAX_SESSIONS = 200

@@ -14,7 +14,7 @@ from plansurvive.apps.mcp.endpoint import endpoint
 from plansurvive.client.access import Role, SecretLink, needs
 from plansurvive.client.access.forms import form_of
 from plansurvive.client.access.login import OidcAccess
-from plansurvive.client.pages import Link, done, page, site_of
+from plansurvive.client.page.pages import Link, done, page, site_of
 
 NAV = "agents"
 LINKS = {"agents": Link(NAV, "/connect", "connect one")}

@@ -13,10 +13,10 @@ import typer
 
 from plansurvive.apps.releases.at_versions import AtVersion, all_versions
 from plansurvive.apps.releases.control import WHOLE, Drain, ramp, rollback, to_drain
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.output import say
-from plansurvive.client.cli.spans import duration
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.output import say
+from plansurvive.client.cli.terminal.spans import duration
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import safe

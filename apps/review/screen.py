@@ -5,8 +5,8 @@ from __future__ import annotations
 from plansurvive.apps.review.app import ReviewApp
 from plansurvive.apps.review.around import Around
 from plansurvive.client import runs
-from plansurvive.client.cli.asking import compared
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal.asking import compared
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.local_tools import known_tools, tools_of
 from plansurvive.client.requests.llm import require_llm_of

@@ -31,7 +31,7 @@ from plansurvive.apps.schedules.spec import CATCHUP, Timing, overlap_of, spec_of
 from plansurvive.client import ids
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT
-from plansurvive.client.start import shown_of
+from plansurvive.client.verbs.start import shown_of
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Plan, Value

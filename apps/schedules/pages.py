@@ -26,7 +26,7 @@ from plansurvive.apps.schedules.words import clock
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.forms.schema_form import MORE
-from plansurvive.client.pages import Link, done, page, ready, site_of
+from plansurvive.client.page.pages import Link, done, page, ready, site_of
 from plansurvive.client.requests.plan_form import Choices, Source, checked, choices_of, requested, source_of
 from plansurvive.client.requests.roots import Roots
 from plansurvive.plans.errors import InvalidPlan, PlanError

@@ -66,7 +66,7 @@ class Service:
 
     def text(self) -> str:
         """The unit or property list. Raises ServiceRefused if it cannot be written down."""
-        command = [sys.executable, "-m", "plansurvive.client", "up"]
+        command = [sys.executable, "-m", "plansurvive", "up"]
         log = self._settings.state_dir / "up.log"
         unit = Unit(command, IMPORTED_FROM, self.variables, log, self._settings.grace)
         return systemd_text(unit) if self.kind == "systemd" else launchd_text(unit)

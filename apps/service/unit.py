@@ -41,7 +41,7 @@ class Unit:
     command: Sequence[str]
     """A program with an absolute path, and its arguments."""
     directory: Path
-    """The working directory, from which `python -m plansurvive.client` is found."""
+    """The working directory, from which `python -m plansurvive` is found."""
     variables: Path
     """The file with its environment."""
     log: Path

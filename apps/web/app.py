@@ -30,7 +30,7 @@ from plansurvive.client.access.guard import SlowBody
 from plansurvive.client.access.people import Forbidden, unguarded
 from plansurvive.client.access.provider import LoginFailed
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanExists, PlanNotFound
-from plansurvive.client.pages import Mounted, all_pages, mounted
+from plansurvive.client.page.pages import Mounted, all_pages, mounted
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.links import LinkRefused

@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import typer
 
-from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.output import say
-from plansurvive.client.cli.session import who
-from plansurvive.client.served_page import ServedPage, recorded, served
+from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.output import say
+from plansurvive.client.cli.terminal.session import who
+from plansurvive.client.page.served_page import ServedPage, recorded, served
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.background_worker import ensure_worker
 from plansurvive.runtime.connect import Connection, reach

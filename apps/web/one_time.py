@@ -26,10 +26,10 @@ from plansurvive.apps.web.decisions.inbox import outcome
 from plansurvive.client import runs
 from plansurvive.client.access import public
 from plansurvive.client.access.forms import BadForm, form_of, text_of
-from plansurvive.client.calls import with_values
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.rpc import describe
+from plansurvive.client.verbs.calls import with_values
 from plansurvive.plans.errors import Refused
 from plansurvive.runtime.base.wait import until
 from plansurvive.runtime.links import Link, LinkRefused, Links

@@ -16,8 +16,9 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import commands, environment
-from plansurvive.client.cli.signals import INTERRUPTED, interrupt
+from plansurvive.client.cli import commands
+from plansurvive.client.cli.terminal import environment
+from plansurvive.client.cli.terminal.signals import INTERRUPTED, interrupt
 
 ENDED_OTHERWISE = 1
 
@@ -36,7 +37,7 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib import metadata  # slower to import than the rest of this command
 
-        from plansurvive.client.cli import output
+        from plansurvive.client.cli.terminal import output
 
         try:
             output.show(f"plan {metadata.version('plansurvive')}")
@@ -97,7 +98,7 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
     try:
         return int(app(rest, prog_name="plan", standalone_mode=False, obj=loaded) or 0)
     except (KeyboardInterrupt, typer.Abort):
-        from plansurvive.client.cli import output
+        from plansurvive.client.cli.terminal import output
 
         output.say("\nInterrupted.")
         return INTERRUPTED
@@ -108,7 +109,7 @@ def _run(arguments: list[str], loaded: Callable[[], None] | None) -> int:
     except Exception as error:
         if "--debug" in arguments:
             traceback.print_exc()
-        from plansurvive.client.cli import failures  # imports rich, which `plan --help` does without
+        from plansurvive.client.cli.terminal import failures  # imports rich, which `plan --help` does without
 
         return failures.show(error, as_json=as_json)
 

@@ -12,12 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output
-from plansurvive.client.cli.failures import ENDED_OTHERWISE
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.options import AsJson, json_object
 from plansurvive.client.cli.run import (
     DryRun,
     NewId,
@@ -28,11 +24,15 @@ from plansurvive.client.cli.run import (
     started_as_json,
     started_from,
 )
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.cli.terminal import output
+from plansurvive.client.cli.terminal.failures import ENDED_OTHERWISE
+from plansurvive.client.cli.terminal.options import AsJson, json_object
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.plan_file import STDIN, PlanFile
 from plansurvive.client.requests.plan_request import Flags, Request
-from plansurvive.client.runs import Started, Summary
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.views.models import ResultView
 from plansurvive.runtime.connect import storage

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.children.checking import check_children
-from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.options import AsJson, File, Refresh
+from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.options import AsJson, File, Refresh
 from plansurvive.client.feature import problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema

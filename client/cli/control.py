@@ -8,16 +8,16 @@ from typing import Annotated, Any
 import typer
 from temporalio.client import Client, WorkflowExecutionStatus
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.asking import coloured, compared
-from plansurvive.client.cli.options import AsJson, By, Comment, Digest, Id, Step, Version, json_object
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.asking import coloured, compared
+from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Digest, Id, Step, Version, json_object
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import describe
-from plansurvive.client.runs import Choice
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Choice
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.views.call_text import args_rows, call_rows

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import output
-from plansurvive.client.cli.options import AsJson
+from plansurvive.client.cli.terminal import output
+from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.first_project.create import (
     AGENTS,
     EDITOR,

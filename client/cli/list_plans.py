@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.more_options import NONE, Given, with_more
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.more_options import NONE, Given, with_more
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus

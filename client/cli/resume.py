@@ -10,15 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output, session
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.options import AsJson, By, Id, complete_step
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, By, Id, complete_step
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.workspaces import named
-from plansurvive.client.runs import Started, Summary
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.editing.step_places import setting_of
 from plansurvive.plans.errors import PlanError

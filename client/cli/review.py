@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client import runs
 from plansurvive.client.apps import is_installed, part
-from plansurvive.client.cli import environment, session
-from plansurvive.client.cli.options import Id
+from plansurvive.client.cli.terminal import environment, session
+from plansurvive.client.cli.terminal.options import Id
 from plansurvive.client.ids import plan_id
+from plansurvive.client.verbs import runs
 from plansurvive.plans.errors import PlanError
 
 Web = Annotated[bool, typer.Option("--web", help="Review on the web page instead.")]

@@ -8,22 +8,22 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.more_options import NONE, Given, with_more
-from plansurvive.client.cli.options import AsJson, File
 from plansurvive.client.cli.review import screen_here
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.signals import INTERRUPTED
-from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.cli.terminal import environment, output, session, signals
+from plansurvive.client.cli.terminal.more_options import NONE, Given, with_more
+from plansurvive.client.cli.terminal.options import AsJson, File
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.signals import INTERRUPTED
+from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import choices_of, refresh_tools
+from plansurvive.client.page.served_page import without_key
 from plansurvive.client.plan_file import PlanFile, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
-from plansurvive.client.runs import Started, Summary
-from plansurvive.client.served_page import without_key
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import MAX_PARALLEL
 from plansurvive.runtime.sides import sides

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.apps import part
-from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.output import say
+from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError

@@ -10,21 +10,21 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from plansurvive.client import runs
-from plansurvive.client.calls import with_values
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.items.inside import inside_json, inside_text
 from plansurvive.client.cli.items.waiting import pending_rows
-from plansurvive.client.cli.options import AsJson, Id, complete_plan, complete_step
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.asking import compared
+from plansurvive.client.cli.terminal.options import AsJson, Id, complete_plan, complete_step
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.ids import plan_id
 from plansurvive.client.large_values import with_large_values
 from plansurvive.client.live.steps import in_words
 from plansurvive.client.plan_file import load
-from plansurvive.client.runs import Pending, Summary
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.calls import with_values
+from plansurvive.client.verbs.runs import Pending, Summary
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.errors import InvalidPlan

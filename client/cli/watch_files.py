@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, Id
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, Id
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.ids import plan_id
 
 
 def watch_files(plan: Id, as_json: AsJson = False) -> None:
     """Report files that others change to a plan. The plan reads them again before it edits them."""
-    from plansurvive.client.file_watcher import (
-        watch_files as watch,  # imports watchfiles, which only this command needs
-    )
+    from plansurvive.client.watchers.file_watcher import watch_files as watch
 
     async def follow(here: Connected) -> None:
         async for paths in watch(here.client, plan, output.say):

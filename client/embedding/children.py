@@ -17,7 +17,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.workflow import ParentClosePolicy
 
 from plansurvive.client import ids
-from plansurvive.client.start import shown_of
+from plansurvive.client.verbs.start import shown_of
 from plansurvive.plans.children.results import VALUE
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan, PlanError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
-from plansurvive.client.served_page import served
+from plansurvive.client.page.served_page import served
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import serves_this_machine

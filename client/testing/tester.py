@@ -18,11 +18,11 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.tool import Tool
-from plansurvive.client import runs
 from plansurvive.client.embedding.plugin import PlansPlugin
-from plansurvive.client.pending import Pending, pending
-from plansurvive.client.runs import Choice, PlanView, Summary
 from plansurvive.client.testing.fakes import Fake
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.pending import Pending, pending
+from plansurvive.client.verbs.runs import Choice, PlanView, Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import ENDED, Options
 from plansurvive.runtime import daemon

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.client.runs import BriefView
+from plansurvive.client.verbs.runs import BriefView
 from plansurvive.plans.run import ENDED
 from plansurvive.plans.views.queries import BRIEF, brief_since
 

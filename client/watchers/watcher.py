@@ -24,7 +24,7 @@ from plansurvive.client.history_feed import changes
 from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step, with_blocks
 from plansurvive.client.rpc import ask_view, describe, has_ended, translated
-from plansurvive.client.runs import BriefView, LiveView, PlanView
+from plansurvive.client.verbs.runs import BriefView, LiveView, PlanView
 from plansurvive.client.watchers.merging import asked_of, merged
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Status

@@ -12,17 +12,17 @@ from pydantic.alias_generators import to_camel
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client import runs
-from plansurvive.client.cli import environment, output, session, signals
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.cli.run import Workspace, Yes
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal import environment, output, session, signals
+from plansurvive.client.cli.terminal.options import AsJson, check_out
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
-from plansurvive.client.runs import Started, Summary
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_file import history_text
 from plansurvive.features.agents.history_store import AgentHistory, history_store

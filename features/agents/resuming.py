@@ -7,8 +7,8 @@ from typing import Any
 
 from temporalio.client import Client
 
-from plansurvive.client.continuing import Continued, NextRun
-from plansurvive.client.start import Started
+from plansurvive.client.verbs.continuing import Continued, NextRun
+from plansurvive.client.verbs.start import Started
 from plansurvive.features.agents.verbs import launched
 from plansurvive.plans.agents.resume import resumed
 from plansurvive.plans.agents.run import AgentRun

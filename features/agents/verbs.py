@@ -16,7 +16,7 @@ from plansurvive.client import ids
 from plansurvive.client.ids import AGENT, plan_id
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT, memo_of, translated
-from plansurvive.client.start import SUMMARY_BYTES, Started, cut, launch
+from plansurvive.client.verbs.start import SUMMARY_BYTES, Started, cut, launch
 from plansurvive.plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
 from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.execution.resume import base_id

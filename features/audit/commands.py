@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, complete_plan
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, complete_plan
 from plansurvive.features.audit.entries import Act, Entry
 from plansurvive.features.audit.ledger import Line
 from plansurvive.features.audit.missing import LedgerReport, verify_ledger

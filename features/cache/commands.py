@@ -6,8 +6,8 @@ from temporalio.client import Client
 
 from plansurvive.client import end_records
 from plansurvive.client.children.naming import located
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, Id, Step
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, Id, Step
 from plansurvive.client.rpc import ask
 from plansurvive.features.cache.views import Why
 from plansurvive.features.cache.views import why as answered

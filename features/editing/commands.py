@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client.cli import session
-from plansurvive.client.cli.edited import Expect, report
-from plansurvive.client.cli.options import AsJson, By, Comment, Id, Step, complete_step
-from plansurvive.client.cli.session import who
+from plansurvive.client.cli.terminal import session
+from plansurvive.client.cli.terminal.edited import Expect, report
+from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Id, Step, complete_step
+from plansurvive.client.cli.terminal.session import who
 from plansurvive.client.plan_file import load
 from plansurvive.features.editing import verbs
 from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS

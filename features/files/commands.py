@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import output, session
 from plansurvive.client.cli.follow.ctrl_c import after_ctrl_c
-from plansurvive.client.cli.options import AsJson, Id, OfStep
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, Id, OfStep
 from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.undoing import Undoing
 from plansurvive.features.files.verbs import Undone, file_changes

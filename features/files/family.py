@@ -15,7 +15,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Run
 
 MAX_RUNS = 1_000
-"""Runs of one plan, as in `client.resume`."""
+"""Runs of one plan, as in `client.verbs.resume`."""
 
 
 class Relative(NamedTuple):

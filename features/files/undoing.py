@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output
 from plansurvive.client.cli.follow.follow import follow
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.runs import Started, Summary
+from plansurvive.client.cli.terminal import output
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.features.files.verbs import Undone, undo_whole, would_undo
 
 

@@ -30,13 +30,13 @@ from temporalio.common import WorkflowIDReusePolicy
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError
 
-from plansurvive.client.continuing import unwaived
 from plansurvive.client.errors import NoWorker, PlanExists
 from plansurvive.client.ids import plan_id
-from plansurvive.client.resume import links
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
-from plansurvive.client.start import Started, start_run
 from plansurvive.client.undone import undo_plans
+from plansurvive.client.verbs.continuing import unwaived
+from plansurvive.client.verbs.resume import links
+from plansurvive.client.verbs.start import Started, start_run
 from plansurvive.features.files.family import family
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
 from plansurvive.plans.definition.scopes import UNDO, walk_step

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from plansurvive.client.cli import environment, output, session, signals
+from plansurvive.client.cli.terminal import environment, output, session, signals
 from plansurvive.client.decide.shown import coloured
 from plansurvive.client.requests.plan_request import Request
 from plansurvive.features.forecast import words

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client.cli import environment, output
-from plansurvive.client.cli.options import AsJson, group
-from plansurvive.client.cli.spans import duration
+from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.terminal.options import AsJson, group
+from plansurvive.client.cli.terminal.spans import duration
 from plansurvive.features.keys.adding import add_key
 from plansurvive.features.keys.ring import Key, KeyRing, new_key, written
 from plansurvive.features.keys.sealing import SETTING, ring_of, sealing

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.features.limits.limits_file import file_of, read_limits
 from plansurvive.features.limits.model import LimitRow
 from plansurvive.features.limits.views import in_words

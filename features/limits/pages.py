@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from plansurvive.client.pages import page, site_of
+from plansurvive.client.page.pages import page, site_of
 from plansurvive.features.limits.limits_file import read_limits
 from plansurvive.features.limits.views import in_words, limits
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.options import AsJson, group
+from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.features.notify.listing import list_targets, send_test
 from plansurvive.plans.views.safe_text import line
 

@@ -18,10 +18,10 @@ from rich.color import ColorSystem
 from rich.style import Style
 
 from plansurvive.activities.outputs.stored_output import Number
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, Id, OfStep
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.signals import INTERRUPTED
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, Id, OfStep
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.signals import INTERRUPTED
 from plansurvive.client.ids import plan_id
 from plansurvive.features.outputs.attempts import Shown
 from plansurvive.features.outputs.feed import Began, Ended, Event, LeftOut, Wrote, feed, raw

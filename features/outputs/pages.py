@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from plansurvive.client.ids import workflow_id
-from plansurvive.client.pages import Link, page, site_of
+from plansurvive.client.page.pages import Link, page, site_of
 from plansurvive.client.watchers.stream import streamed
 from plansurvive.features.outputs.live import Output
 from plansurvive.runtime.connect import storage

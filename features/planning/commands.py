@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.edited import Expect, report
-from plansurvive.client.cli.options import AsJson, By, Id
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.edited import Expect, report
+from plansurvive.client.cli.terminal.options import AsJson, By, Id
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.differences.plan_diff import PlanDiff
 from plansurvive.client.differences.plan_rows import plan_rows
 from plansurvive.client.ids import plan_id

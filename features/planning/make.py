@@ -9,20 +9,20 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output
 from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
-from plansurvive.client.cli.options import AsJson, check_out
 from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
-from plansurvive.client.cli.session import Connected, who
-from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.cli.terminal import output
+from plansurvive.client.cli.terminal.options import AsJson, check_out
+from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.rpc import plan_file
-from plansurvive.client.runs import Started
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started
 from plansurvive.features.planning import verbs
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.lengths import seconds

@@ -14,8 +14,8 @@ from plansurvive.client.decisions import authored
 from plansurvive.client.differences.plan_diff import PlanDiff, plan_diff, plan_of
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import plan_file
-from plansurvive.client.start import Started, launch
 from plansurvive.client.updates import update
+from plansurvive.client.verbs.start import Started, launch
 from plansurvive.features.planning.messages import Regenerate
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.messages import Via

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.features.quotas.quotas_file import file_of, read_quotas
 from plansurvive.features.quotas.views import rows
 from plansurvive.plans.views.safe_text import line

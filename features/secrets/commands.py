@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from plansurvive.client.cli import environment, output
-from plansurvive.client.cli.options import AsJson, group
+from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.secrets.secrets_file import Entry, file_of, read_entries, unknown_tools
 from plansurvive.features.secrets.store import SecretStore

@@ -10,9 +10,6 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import environment, output
-from plansurvive.client.cli.more_options import NONE, Given, with_more
-from plansurvive.client.cli.options import AsJson, File, group
 from plansurvive.client.cli.run import (
     DryRun,
     Fairness,
@@ -26,7 +23,10 @@ from plansurvive.client.cli.run import (
     foretell,
     to_its_end,
 )
-from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.terminal.more_options import NONE, Given, with_more
+from plansurvive.client.cli.terminal.options import AsJson, File, group
+from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.differences.texts import text_rows
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import choices_of, is_of_workers

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client.cli.output import compact
+from plansurvive.client.cli.terminal.output import compact
 from plansurvive.client.differences.texts import Side
 from plansurvive.client.plan_file import load
 from plansurvive.features.templates.known import Known

@@ -11,8 +11,8 @@ from pydantic import Field
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client.cli import environment, output, signals
-from plansurvive.client.cli.options import AsJson, Refresh
+from plansurvive.client.cli.terminal import environment, output, signals
+from plansurvive.client.cli.terminal.options import AsJson, Refresh
 from plansurvive.features.tool_servers.listings import read_listings
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.features.tool_servers.tools import refresh as refreshed

@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from plansurvive.client.apps import part
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.spans import duration
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.spans import duration
 from plansurvive.features.upkeep.prune import Pruned
 from plansurvive.features.upkeep.prune import prune as sweep
 

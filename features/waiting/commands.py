@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson, By, Digest, Id, Step
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson, By, Digest, Id, Step
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
+from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.questions import ASK, value_of

@@ -43,7 +43,7 @@ def _user(directory: Path) -> dict[str, str]:
     """The environment of a user who has the project installed; the workspace has something to do in it."""
     programs = directory / "bin"
     programs.mkdir()
-    (programs / "plan").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m plansurvive.client "$@"\n')
+    (programs / "plan").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m plansurvive "$@"\n')
     (programs / "plan").chmod(0o755)
     work = directory / "weather"
     shutil.copytree(ROOT / "examples/map-files/stations", work / "stations")

@@ -12,7 +12,7 @@ import pytest
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.chaos.conftest import KILLS, Chaos
 from tests.kit.driving import Started, View
 from tests.kit.waiting import until

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.resume import rerun
+from plansurvive.client.verbs.resume import rerun
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings

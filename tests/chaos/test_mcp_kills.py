@@ -34,7 +34,7 @@ async def killed_in_the_end(chaos: Chaos, environ: dict[str, str], tmp_path: Pat
     """A client of `plan mcp`, which is killed with -9 where the block ends."""
     pid = tmp_path / "mcp.pid"
     env = environ | {"TEMPORAL_ADDRESS": f"{HOST}:{chaos.server.port}", "PLANS_AUTO_WORKER": "off"}
-    command = f'echo $$ > "{pid}"; exec "{sys.executable}" -m plansurvive.client mcp'
+    command = f'echo $$ > "{pid}"; exec "{sys.executable}" -m plansurvive mcp'
     server = StdioServerParameters(command="/bin/sh", args=["-c", command], env=env, cwd=ROOT)
     is_done = False
     try:

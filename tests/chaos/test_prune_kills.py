@@ -79,7 +79,7 @@ async def test_a_prune_that_is_killed_has_lost_nothing_that_a_plan_needs_and_the
     loose = strays(settings)
     age(*needed, record, gone)
 
-    command = [sys.executable, "-m", "plansurvive.client", "prune", "--older-than", "1d", "--records", "1d"]
+    command = [sys.executable, "-m", "plansurvive", "prune", "--older-than", "1d", "--records", "1d"]
     pruning = Killable(command, chaos.worker.environ, tmp_path / "prune.log")
     pruning.start()
     await until(lambda: not all(path.exists() for path in loose), "it removes", every=0.001)

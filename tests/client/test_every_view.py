@@ -14,11 +14,11 @@ from plansurvive.apps.mcp.decisions.asks import ask_of
 from plansurvive.apps.review import rows as review
 from plansurvive.apps.web.decisions.cards import Shown
 from plansurvive.apps.web.plans.rows import listed
-from plansurvive.client.cli import asking
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.progress import Progress
-from plansurvive.client.pending import Pending
+from plansurvive.client.cli.terminal import asking
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.children.state import ChildPlan, ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of

@@ -12,7 +12,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.client import runs
-from plansurvive.client.file_watcher import watch_files
+from plansurvive.client.watchers.file_watcher import watch_files
 from tests.client.cli.command import line_with, plan, running
 from tests.kit.driving import Plans, Started
 from tests.kit.waiting import PATIENCE, until

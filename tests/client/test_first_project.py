@@ -44,7 +44,7 @@ def test_everything_is_made_in_a_directory_that_need_not_exist(tmp_path: Path) -
 
 def test_the_plan_is_sound_with_its_tool_and_says_which_step_will_ask(tmp_path: Path) -> None:
     made(tmp_path)
-    found = run("-m", "plansurvive.client", "check", PLAN, "--json", directory=tmp_path)
+    found = run("-m", "plansurvive", "check", PLAN, "--json", directory=tmp_path)
     told = json.loads(found.stdout)
     assert (told["valid"], told["problems"]) == (True, [])
     assert [each["stepId"] for each in told["asks"]] == ["clean"]
@@ -52,7 +52,7 @@ def test_the_plan_is_sound_with_its_tool_and_says_which_step_will_ask(tmp_path: 
 
 def test_without_the_tool_the_check_names_what_is_missing(tmp_path: Path) -> None:
     made(tmp_path)
-    found = run("-m", "plansurvive.client", "check", PLAN, directory=tmp_path, tools="")
+    found = run("-m", "plansurvive", "check", PLAN, directory=tmp_path, tools="")
     assert found.returncode == 2
     assert "UNKNOWN_TOOL" in found.stdout + found.stderr
 
@@ -99,7 +99,7 @@ def test_an_agents_md_without_the_section_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / AGENTS).write_text("# Mine\n")
     assert made(tmp_path)[AGENTS] == "kept"
     assert (tmp_path / AGENTS).read_text() == "# Mine\n"
-    found = run("-m", "plansurvive.client", "init", str(tmp_path), directory=tmp_path)
+    found = run("-m", "plansurvive", "init", str(tmp_path), directory=tmp_path)
     assert "<!-- plans: begin" in found.stderr + found.stdout
 
 
@@ -107,7 +107,7 @@ def test_the_plan_in_the_section_for_agents_is_sound(tmp_path: Path) -> None:
     made(tmp_path)
     text = (tmp_path / AGENTS).read_text().partition("```yaml\n")[2].partition("```")[0]
     (tmp_path / "plan.yaml").write_text(textwrap.dedent(text))
-    found = run("-m", "plansurvive.client", "check", PLAN, "--json", directory=tmp_path)
+    found = run("-m", "plansurvive", "check", PLAN, "--json", directory=tmp_path)
     assert json.loads(found.stdout)["problems"] == []
 
 

@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.text import Text
 
 from plansurvive.apps.review.rows import detail
-from plansurvive.client.cli.asking import question
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.question import Question
-from plansurvive.client.cli.output import show_json
+from plansurvive.client.cli.terminal.asking import question
+from plansurvive.client.cli.terminal.output import show_json
 from plansurvive.client.decide.shown import NOW as FILE_NOW
 from plansurvive.client.decide.shown import with_change
-from plansurvive.client.pending import Pending
 from plansurvive.client.runs import BriefView, EventView
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.planning.make import rows_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.large_value import LargeValue

@@ -10,8 +10,9 @@ from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import StartWorkflowExecutionRequest, TerminateWorkflowExecutionRequest
 from temporalio.client import Client
 
-from plansurvive.client import pending, runs
+from plansurvive.client import runs
 from plansurvive.client.listing import list_plans
+from plansurvive.client.verbs import pending
 from plansurvive.features.agents import verbs
 from tests.kit.waiting import until
 from tests.nightly import sampled

@@ -8,11 +8,12 @@ import pytest
 from temporalio import workflow
 from temporalio.client import Client
 
-from plansurvive.client import pending, runs
+from plansurvive.client import runs
 from plansurvive.client.errors import NoWorker
 from plansurvive.client.ids import workflow_id
 from plansurvive.client.listing import list_plans
 from plansurvive.client.rpc import ask
+from plansurvive.client.verbs import pending
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
 from plansurvive.runtime.settings import Settings

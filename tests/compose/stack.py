@@ -116,7 +116,7 @@ class Stack:
 
     async def plan(self, *arguments: object, stdin: str | None = None) -> Ended:
         """Run a command of `plan` on this machine, against the stack."""
-        command = [sys.executable, "-m", "plansurvive.client", *map(str, arguments)]
+        command = [sys.executable, "-m", "plansurvive", *map(str, arguments)]
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         environ = {

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import CEILING, Plans, Started
 from tests.workflows.agents import call, says
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.replay.agents import LOOKS
 

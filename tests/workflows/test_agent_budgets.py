@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from plansurvive.plans.editing.next_run import Replacement
 from tests.kit.driving import WAITS, Plans, Started, View, step
 from tests.kit.waiting import until

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
 from plansurvive.client import runs as client_runs
 from plansurvive.client.errors import PlanClosed
+from plansurvive.client.verbs import resume
 from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.kit.waiting import until
 from tests.workflows.agents import Agents, Serving, call, says, serving

@@ -10,7 +10,7 @@ import pytest
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from plansurvive.plans.agents.question import Outcome
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build

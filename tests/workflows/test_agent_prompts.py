@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import WAITS, Plans, Started
 from tests.kit.waiting import until
 from tests.plans.agents.talking import begins_like

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import WAITS, Plans, Started, View, step
 from tests.kit.waiting import until
 from tests.nightly import only_nightly

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_store import AgentHistory
 from plansurvive.plans.agents.history import Entry

@@ -12,7 +12,7 @@ import pytest
 from temporalio.client import WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import Plans, Started, View
 from tests.kit.waiting import until
 from tests.nightly import sampled

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.client import resume
 from plansurvive.client.children.naming import located
+from plansurvive.client.verbs import resume
 from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from tests.kit.driving import WAITS, Plans, Started, step, work

@@ -11,7 +11,7 @@ from temporalio.client import Client
 
 from plansurvive.client import runs
 from plansurvive.client.cli.items.inside import inside_json, inside_text
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step, joined, with_blocks
 from plansurvive.features.cache.commands import why_of

@@ -13,8 +13,8 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.service import RPCError
 
 from examples.scripted_llm.script import Script
-from plansurvive.client import resume
-from plansurvive.client.resume import Links
+from plansurvive.client.verbs import resume
+from plansurvive.client.verbs.resume import Links
 from plansurvive.features.agents import verbs
 from plansurvive.plans.agents.history import Entry
 from plansurvive.plans.editing.next_run import Replacement

@@ -10,9 +10,10 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
 from plansurvive.client.children.naming import located, parts
 from plansurvive.client.listing import list_plans
+from plansurvive.client.verbs import resume
 from plansurvive.features.files.verbs import undo
 from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.kit.waiting import until

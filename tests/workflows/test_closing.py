@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowExecutionStatus
 
-from plansurvive.client.resume import resume
+from plansurvive.client.verbs.resume import resume
 from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 
 BREAKS = {"id": "breaks", "tool": "refuse", "args": {"code": "BROKEN"}, "dependsOn": ["c"]}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.resume import resume
 from plansurvive.client.rpc import ask_view
 from plansurvive.client.runs import wait
+from plansurvive.client.verbs.resume import resume
 from plansurvive.features.files.verbs import compensate, compensations, undo_whole, would_undo
 from plansurvive.plans.views.models import PlanView
 from tests.kit.driving import WAITS, Plans, Started, View, step, work

@@ -13,10 +13,11 @@ import pytest
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
 from plansurvive.client.listing import list_plans
-from plansurvive.client.pending import Pending
 from plansurvive.client.runs import Choice
+from plansurvive.client.verbs import resume
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import PlanError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import Plans, Started, step
 
 pytestmark = pytest.mark.modes("plain")

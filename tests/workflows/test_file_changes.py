@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.client import pending, runs
-from plansurvive.client.pending import Pending
+from plansurvive.client import runs
+from plansurvive.client.verbs import pending
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import PlanError
 from tests.kit.driving import Plans, Started, count, step
 from tests.kit.waiting import until

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from plansurvive.plans.editing.next_run import Replacement
 from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.kit.waiting import until

@@ -13,8 +13,8 @@ from temporalio.client import Client
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client import resume
-from plansurvive.client.start import start_run
+from plansurvive.client.verbs import resume
+from plansurvive.client.verbs.start import start_run
 from plansurvive.features.notify.model import Told
 from plansurvive.plans.execution import resume as resumption
 from plansurvive.plans.run import Run

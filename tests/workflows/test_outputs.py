@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from plansurvive.features.outputs.feed import Wrote, feed
 from plansurvive.runtime.value_store import ValueStore
 from tests.kit.driving import Plans, Started, step

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
+from plansurvive.client.verbs import resume
 from plansurvive.features.audit.report import audit
 from plansurvive.features.cache.commands import why_of
 from plansurvive.features.files.verbs import would_undo

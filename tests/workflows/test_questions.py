@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.client import resume
+from plansurvive.client.verbs import resume
 from tests.kit.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.conftest import MakeWorker
 

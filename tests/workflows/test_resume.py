@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from temporalio.service import RPCError
 
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
 from plansurvive.client.ids import plan_id
-from plansurvive.client.resume import Links
+from plansurvive.client.verbs import resume
+from plansurvive.client.verbs.resume import Links
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.views.progress.next_actions import next_actions

@@ -28,8 +28,9 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer
 
-from plansurvive.client import decisions, resume, runs
+from plansurvive.client import decisions, runs
 from plansurvive.client.decisions import Choice
+from plansurvive.client.verbs import resume
 from plansurvive.features.audit.report import audit
 from plansurvive.features.signing.model import NONCE, REMEMBERED
 from plansurvive.features.signing.signer import Signer, signed

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
+from plansurvive.client.verbs import resume
 from plansurvive.features.locks.rules import key_of
 from tests.kit.driving import WAITS, Plans, Started, View, statuses, work
 from tests.kit.waiting import until

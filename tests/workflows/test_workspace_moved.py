@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.client.resume import resume
+from plansurvive.client.verbs.resume import resume
 from tests.kit.driving import Plans, Started, statuses, step
 from tests.kit.lacking import require_sandbox
 from tests.workflows.conftest import MakeWorker

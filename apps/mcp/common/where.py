@@ -8,8 +8,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from plansurvive.client.ids import plan_id, workflow_id
+from plansurvive.client.page.served_page import without_key
 from plansurvive.client.requests.connected import Connected
-from plansurvive.client.served_page import without_key
 from plansurvive.plans.model import Value
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plansurvive.apps.mcp.decisions.forms import AnswerForm, answer_form
-from plansurvive.client.pending import Pending
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.views.call_text import call_rows, value_rows
 from plansurvive.plans.views.card import QUESTION
 from plansurvive.plans.views.safe_text import exact

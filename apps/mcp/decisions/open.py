@@ -11,10 +11,10 @@ from temporalio.client import Client
 from plansurvive.apps.mcp.common.rules import Deciding, may_ask
 from plansurvive.apps.mcp.decisions.asks import Ask, ask_of, ask_to_begin
 from plansurvive.apps.mcp.decisions.replies import Replied, Replies
-from plansurvive.client.calls import with_values
 from plansurvive.client.ids import plan_id
-from plansurvive.client.pending import Pending, of_view
 from plansurvive.client.rpc import plan_file
+from plansurvive.client.verbs.calls import with_values
+from plansurvive.client.verbs.pending import Pending, of_view
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefView
 from plansurvive.runtime.settings import Settings

@@ -29,7 +29,7 @@ from plansurvive.client.errors import NoWorker
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import RPC_TIMEOUT, ask_view, describe, has_ended
-from plansurvive.client.summary import wait
+from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.models import BriefView

@@ -15,7 +15,7 @@ from plansurvive.apps.mcp.tools.views import shown
 from plansurvive.client import runs
 from plansurvive.client.end_records import run_of_ended
 from plansurvive.client.requests.connected import Connected
-from plansurvive.client.summary import wait
+from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.run import ENDED, Result
 from plansurvive.plans.views.summary import Summary, why_failed

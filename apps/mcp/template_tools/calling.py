@@ -28,7 +28,7 @@ from plansurvive.client.history_feed import changes
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.requests.plan_request import Flags, prepared
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.start import Started
+from plansurvive.client.verbs.start import Started
 from plansurvive.features.templates.known import plan_file_of
 from plansurvive.plans.run import ENDED
 from plansurvive.plans.views.models import BriefView

@@ -11,8 +11,8 @@ from pydantic import Field
 from plansurvive.apps.mcp.common.where import Where, where
 from plansurvive.client import runs
 from plansurvive.client.children.naming import asking
-from plansurvive.client.pending import Pending
 from plansurvive.client.requests.connected import Connected
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Status

@@ -15,9 +15,9 @@ from plansurvive.apps.schedules.control import (
     resume_schedule,
     trigger_schedule,
 )
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.plans.views.safe_text import line
 
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why, shown with the schedule.")]

@@ -13,12 +13,12 @@ from plansurvive.apps.schedules.create import Changes, Rules, create_schedule, u
 from plansurvive.apps.schedules.server import checked_name
 from plansurvive.apps.schedules.spec import BadSchedule, Timing, catchup_of, overlap_of, spec_of
 from plansurvive.apps.schedules.views import ScheduleView, show_schedule
-from plansurvive.client.cli import environment, output, session
 from plansurvive.client.cli.check import show_asking
-from plansurvive.client.cli.options import AsJson
 from plansurvive.client.cli.run import Inputs, MaxParallel, Timeout, Workspace, Yes
-from plansurvive.client.cli.session import Connected
-from plansurvive.client.cli.spans import seconds_of
+from plansurvive.client.cli.terminal import environment, output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Flags, Request, prepare

@@ -12,10 +12,10 @@ from rich.text import Text
 from plansurvive.apps.schedules.spec import zone_of
 from plansurvive.apps.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from plansurvive.apps.schedules.words import clock
-from plansurvive.client.cli import output, session
 from plansurvive.client.cli.list_plans import plans_table
-from plansurvive.client.cli.options import AsJson
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.options import AsJson
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import line
 

@@ -21,7 +21,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from plansurvive.apps.web.common.assets import asset
 from plansurvive.apps.web.common.words import duration, status_mark, status_word
 from plansurvive.client.access import Role, csrf_of
-from plansurvive.client.pages import all_pages, links, site_of
+from plansurvive.client.page.pages import all_pages, links, site_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.safe_text import exact, line, safe
 

@@ -13,8 +13,8 @@ from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
 from plansurvive.client.forms.schema_form import Field
 from plansurvive.client.local_tools import tools_of
-from plansurvive.client.pending import Pending
 from plansurvive.client.rpc import ask_view
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.queries import BRIEF

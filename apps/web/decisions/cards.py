@@ -14,7 +14,7 @@ from typing import Any
 from plansurvive.client.decide.call_diff import CallDiff
 from plansurvive.client.forms.schema_form import Field, SchemaForm
 from plansurvive.client.forms.texts import ABSENT
-from plansurvive.client.pending import Pending
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
 from plansurvive.plans.questions import has_default, schema_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS

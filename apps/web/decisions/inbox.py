@@ -19,8 +19,8 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.listing import Listed, list_plans
-from plansurvive.client.pending import Pending, number_of, pending
 from plansurvive.client.rpc import ask_view
+from plansurvive.client.verbs.pending import Pending, number_of, pending
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus

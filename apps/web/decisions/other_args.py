@@ -18,10 +18,10 @@ from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
 from plansurvive.apps.web.decisions.asked import cards_of
 from plansurvive.client.access.forms import text_of
-from plansurvive.client.calls import with_values
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.differences.plan_diff import field_changes
-from plansurvive.client.pending import Pending
+from plansurvive.client.verbs.calls import with_values
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import Refused
 
 FINAL = "final"

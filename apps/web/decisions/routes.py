@@ -25,12 +25,12 @@ from plansurvive.apps.web.decisions.other_args import final_args, shown_once_mor
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
-from plansurvive.client.calls import with_values
 from plansurvive.client.decide.changed_call import is_same
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.forms.schema_form import Field
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
+from plansurvive.client.verbs.calls import with_values
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern
 from plansurvive.plans.questions import misfit

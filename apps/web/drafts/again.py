@@ -22,7 +22,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs, person_of
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.client.runs import Started
 from plansurvive.plans.definition.scopes import walk_step
 from plansurvive.plans.editing.next_run import Replacement

@@ -17,7 +17,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import Handler, needs, person_of
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.plans.editing.edits import Edit, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
 from plansurvive.plans.errors import PlanError
 

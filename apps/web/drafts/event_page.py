@@ -14,7 +14,7 @@ from plansurvive.apps.web.common.service import service_of
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.plans.errors import PlanError
 
 

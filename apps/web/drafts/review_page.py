@@ -20,7 +20,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs, person_of
-from plansurvive.client.pages import done, ready
+from plansurvive.client.page.pages import done, ready
 from plansurvive.client.requests.llm import require_llm_of
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.execution.messages import MAX_BYTES as MESSAGE_BYTES

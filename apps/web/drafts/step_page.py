@@ -26,7 +26,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs, person_of
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.features.editing.step_draft import Unwritable
 from plansurvive.plans.definition.parsing import Unreadable
 from plansurvive.plans.editing.edits import AddStep, Edit

@@ -16,7 +16,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.access.people import needs
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.client.runs import Started, Summary
 from plansurvive.features.files.verbs import Undone, undo_whole, would_undo
 from plansurvive.plans.errors import PlanError

@@ -18,7 +18,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.pages import done, ready
+from plansurvive.client.page.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named

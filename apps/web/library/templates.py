@@ -16,7 +16,7 @@ from plansurvive.client.differences.texts import Side, text_rows
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.feature import is_of_workers
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.client.plan_file import check
 from plansurvive.client.requests.plan_form import Source, source_of
 from plansurvive.client.requests.roots import Roots

@@ -21,9 +21,9 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of
 from plansurvive.client.ids import plan_id
-from plansurvive.client.pages import done
-from plansurvive.client.pending import Pending, number_in, of_plan
+from plansurvive.client.page.pages import done
 from plansurvive.client.runs import BriefView, Summary
+from plansurvive.client.verbs.pending import Pending, number_in, of_plan
 from plansurvive.client.watchers.stream import EVERY, KEEP, json_message, message, streamed
 from plansurvive.client.watchers.watcher import PATIENCE, Watcher, updates
 from plansurvive.plans.errors import PlanError

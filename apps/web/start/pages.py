@@ -16,7 +16,7 @@ from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.apps import part
 from plansurvive.client.errors import PlanRefused
 from plansurvive.client.forms.schema_form import MORE
-from plansurvive.client.pages import done, ready
+from plansurvive.client.page.pages import done, ready
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.plan_form import (
     Choices,

@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.text import Text
 from temporalio.client import Client
 
-from plansurvive.client import runs
-from plansurvive.client.cli.output import fitted
+from plansurvive.client.cli.terminal.output import fitted
 from plansurvive.client.decide.changed_call import is_same, with_args
 from plansurvive.client.forms.editor import let_edit
 from plansurvive.client.forms.question import Form
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.live.marks import ASKING
-from plansurvive.client.runs import Choice
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Choice
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import Card

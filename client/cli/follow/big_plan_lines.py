@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.live.feed import PROGRESS
-from plansurvive.client.runs import BriefView, EventView
+from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.views.card import Card
 
 FULL = 300

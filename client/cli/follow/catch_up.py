@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from plansurvive.client.runs import BriefView, EventView
+from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.run import DONE, Status
 from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.progress.events import LogLine

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 import typer
 
-from plansurvive.client import runs
-from plansurvive.client.cli import output, session
-from plansurvive.client.cli.session import Connected, who
-from plansurvive.client.cli.signals import INTERRUPTED
-from plansurvive.client.runs import Started
+from plansurvive.client.cli.terminal import output, session
+from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.signals import INTERRUPTED
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Started
 from plansurvive.plans.errors import PlanError
 
 T = TypeVar("T")

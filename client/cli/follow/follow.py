@@ -8,18 +8,18 @@ from functools import partial
 
 from rich.text import Text
 
-from plansurvive.client import runs
-from plansurvive.client.cli.asking import compared
-from plansurvive.client.cli.console import SafeConsole
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
-from plansurvive.client.cli.output import out, say, show, show_json
-from plansurvive.client.cli.session import Connected, who
+from plansurvive.client.cli.terminal.asking import compared
+from plansurvive.client.cli.terminal.console import SafeConsole
+from plansurvive.client.cli.terminal.output import out, say, show, show_json
+from plansurvive.client.cli.terminal.session import Connected, who
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import describe, has_ended
-from plansurvive.client.runs import Summary
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.views.lengths import seconds

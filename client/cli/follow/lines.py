@@ -13,7 +13,7 @@ from datetime import datetime
 from plansurvive.client.live.feed import LONG_LOOP, PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
-from plansurvive.client.runs import BriefView, EventView
+from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.flow.ids import around, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.views.call_text import call_rows

@@ -14,9 +14,9 @@ from rich.text import Text
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from plansurvive.client import runs
 from plansurvive.client.rpc import describe
-from plansurvive.client.runs import BriefView
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import BriefView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.progress.next_actions import NextAction, next_actions

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from plansurvive.client.runs import BriefView, EventView
+from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import DONE, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep

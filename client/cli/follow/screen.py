@@ -18,21 +18,21 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from plansurvive.client import runs
-from plansurvive.client.cli.asking import compared
 from plansurvive.client.cli.follow.answering import Asked, Decide, answered, commented, edited
 from plansurvive.client.cli.follow.board import board
 from plansurvive.client.cli.follow.keys import Keyboard, forget_typed, keys
 from plansurvive.client.cli.follow.next_steps import NextSteps, folded
 from plansurvive.client.cli.follow.progress import Progress
 from plansurvive.client.cli.follow.question import Question
-from plansurvive.client.cli.output import out
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal.asking import compared
+from plansurvive.client.cli.terminal.output import out
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.live.feed import looks
 from plansurvive.client.live.marks import ASKING
 from plansurvive.client.live.steps import by_step, in_words, joined, with_blocks
 from plansurvive.client.rpc import describe, patiently
-from plansurvive.client.runs import BriefView, Choice, EventView
+from plansurvive.client.verbs import runs
+from plansurvive.client.verbs.runs import BriefView, Choice, EventView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.live import LiveView

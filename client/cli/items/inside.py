@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from plansurvive.client import runs
 from plansurvive.client.children.naming import located
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.ids import plan_id
+from plansurvive.client.verbs import runs
 from plansurvive.plans.views.card import commands
 from plansurvive.plans.views.lengths import seconds
 from plansurvive.plans.views.models import InnerStep, InsidePage, ToolCallView

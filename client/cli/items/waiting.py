@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from plansurvive.client.cli.asking import question
-from plansurvive.client.runs import Pending
+from plansurvive.client.cli.terminal.asking import question
+from plansurvive.client.verbs.runs import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
 from plansurvive.plans.views.card import QUESTION, commands, wanted
 from plansurvive.plans.views.safe_text import quoted

@@ -19,8 +19,8 @@ from plansurvive.apps.mcp.tools.sources import Chosen, Source, requested
 from plansurvive.apps.mcp.tools.views import MAX_VALUE, Awaited, Shown, text_of
 from plansurvive.client.cli.commands import COMMANDS
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.pending import Pending
 from plansurvive.client.plan_file import plan_schema
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import InvalidPlan

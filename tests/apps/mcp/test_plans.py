@@ -12,9 +12,9 @@ from temporalio.worker import Worker
 from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.common.where import where
 from plansurvive.client import runs
+from plansurvive.client.page.served_page import recorded
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.rpc import ask
-from plansurvive.client.served_page import recorded
 from plansurvive.plans.run import Options
 from tests.apps.mcp.agents import Agent, agent_of, called, refused
 from tests.kit.driving import terminated

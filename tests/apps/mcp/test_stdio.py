@@ -20,7 +20,7 @@ from plansurvive.apps.mcp.common.host import Host
 from tests.apps.mcp.agents import agent_of, called, refused
 from tests.kit.waiting import PATIENCE, until
 
-COMMAND = ("-m", "plansurvive.client", "mcp")
+COMMAND = ("-m", "plansurvive", "mcp")
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},

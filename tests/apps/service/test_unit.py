@@ -30,7 +30,7 @@ def unit(directory: Path, *arguments: str) -> Unit:
     directory.mkdir(exist_ok=True)
     program = directory / "py thon"
     program.symlink_to(sys.executable)
-    command = [str(program), *(arguments or ("-m", "plansurvive.client", "up", "back\\slash", "100%", "$HOME"))]
+    command = [str(program), *(arguments or ("-m", "plansurvive", "up", "back\\slash", "100%", "$HOME"))]
     return Unit(command, directory, directory / "service.env", directory / "up.log", grace=10)
 
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.access.forms import MAX_BYTES, BadForm, form_of, text_of
-from plansurvive.client.pages import done
+from plansurvive.client.page.pages import done
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.page_client import ORIGIN, csrf_of, secret_link, service_for
 

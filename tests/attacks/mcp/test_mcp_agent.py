@@ -49,7 +49,7 @@ from tests.kit.driving import terminated
 from tests.kit.waiting import until
 
 CANARY = "canary-52817"
-COMMAND = ("-m", "plansurvive.client", "mcp")
+COMMAND = ("-m", "plansurvive", "mcp")
 TOOL_SERVERS = """
 [servers.tracker]
 url = "https://tracker.invalid/mcp"

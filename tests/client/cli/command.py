@@ -65,7 +65,7 @@ async def running(
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """`plan` as a process while it runs; it is killed if it still does at the end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "plansurvive.client", *arguments, env=dict(environ), cwd=cwd,
+        sys.executable, "-m", "plansurvive", *arguments, env=dict(environ), cwd=cwd,
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -23,7 +23,7 @@ NOT_FOR_CHECK = {
     "textual",
     "starlette",
     "watchfiles",
-    "plansurvive.client.runs",
+    "plansurvive.client.verbs.runs",
     "plansurvive.plans.execution",
 }
 NOT_FOR_LIST = {
@@ -34,7 +34,7 @@ NOT_FOR_LIST = {
     "starlette",
     "watchfiles",
     "yaml",
-    "plansurvive.client.runs",
+    "plansurvive.client.verbs.runs",
     "plansurvive.workflows",
 }
 NEEDED_BY_FEW = {"plansurvive.activities.tools.registry", "openai", "temporalio.testing", "textual", "watchfiles"}
@@ -55,7 +55,7 @@ def modules(program: str, *arguments: str, environ: dict[str, str] | None = None
 
 
 def help_of(*arguments: str, **environ: str) -> str:
-    command = [sys.executable, "-m", "plansurvive.client", *arguments]
+    command = [sys.executable, "-m", "plansurvive", *arguments]
     given = {**os.environ, "COLUMNS": "80", **environ}
     return subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=True).stdout
 

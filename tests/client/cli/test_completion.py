@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from plansurvive.client.cli import completion, environment
 from plansurvive.client.cli.app import run
+from plansurvive.client.cli.terminal import completion, environment
 from tests.client.cli.command import plan, plan_process, written
 from tests.kit.waiting import until
 

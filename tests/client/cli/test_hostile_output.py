@@ -35,7 +35,7 @@ from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from plansurvive.client.cli.commands import COMMANDS, imported
-from plansurvive.client.cli.console import SafeConsole
+from plansurvive.client.cli.terminal.console import SafeConsole
 from tests.client.cli.command import Ended, plan, written
 from tests.kit.waiting import until
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from temporalio.worker import Worker
 
-from plansurvive.client.cli.console import SafeConsole
 from plansurvive.client.cli.list_plans import awaited, plans_table
+from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.listing import Listed
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.run import PlanStatus

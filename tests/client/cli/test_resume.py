@@ -149,7 +149,7 @@ async def test_ctrl_c_on_a_terminal_asks_what_is_to_become_of_the_plan(
     name = f"ctrl-{key}"
     file = written(tmp_path / "plan.json", {"id": name, "steps": [WRITE, NAP]})
     main, side = pty.openpty()
-    command = (sys.executable, "-m", "plansurvive.client", "run", file)
+    command = (sys.executable, "-m", "plansurvive", "run", file)
     process = await asyncio.create_subprocess_exec(
         *command, env={**environ, "TERM": "xterm"}, stdin=side, stdout=side, stderr=side
     )

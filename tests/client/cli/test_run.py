@@ -13,7 +13,7 @@ import pytest
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from plansurvive.client.cli.session import found_by_chance
+from plansurvive.client.cli.terminal.session import found_by_chance
 from plansurvive.runtime.connect import Connection, Origin
 from tests.client.cli.command import line_with, plan, plan_process, running, told_to_stop, written
 from tests.kit.waiting import until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from temporalio.worker import Worker
 
-from plansurvive.client.cli import signals
+from plansurvive.client.cli.terminal import signals
 from tests.client.cli.command import CEILING, line_with, plan, running, told_to_stop, written
 from tests.kit.waiting import until
 

@@ -8,7 +8,7 @@ import pytest
 
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
-from plansurvive.client.resume import resume
+from plansurvive.client.verbs.resume import resume
 from plansurvive.features.files.verbs import file_changes
 from tests.features.hosts.machines import Machines
 from tests.kit.driving import GO, WAITS, Plans, Started, View, statuses, step, terminated, work

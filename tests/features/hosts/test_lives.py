@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.client.resume import rerun, resume
+from plansurvive.client.verbs.resume import rerun, resume
 from plansurvive.features.upkeep.prune import prune
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.settings import Settings

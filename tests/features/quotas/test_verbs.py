@@ -16,7 +16,8 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.apps.schedules.control import delete_schedule
-from plansurvive.client import resume, runs
+from plansurvive.client import runs
+from plansurvive.client.verbs import resume
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.apps.schedules.driving import Schedules

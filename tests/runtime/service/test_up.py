@@ -218,6 +218,6 @@ async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) ->
 @pytest.mark.sampled
 def test_the_command_of_the_service_is_found_from_its_directory() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "plansurvive.client", "up", "--help"], cwd=ROOT, capture_output=True, check=False
+        [sys.executable, "-m", "plansurvive", "up", "--help"], cwd=ROOT, capture_output=True, check=False
     )
     assert b"--install" in done.stdout

@@ -10,7 +10,7 @@ from mcp.types import ClientCapabilities
 
 from plansurvive.apps.mcp.common.rules import Deciding, can_ask, may_ask
 from plansurvive.apps.mcp.decisions.asks import KEY, MAX_CHARACTERS, ask_of, ask_to_begin
-from plansurvive.client.pending import Pending
+from plansurvive.client.verbs.pending import Pending
 
 SINCE = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DIGEST = "a" * 64

@@ -18,7 +18,7 @@ from plansurvive.client import runs
 from plansurvive.client.decide.here import diffs
 from plansurvive.client.decisions import Choice
 from plansurvive.client.listing import list_plans
-from plansurvive.client.pending import Pending
+from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.call_text import CALL_CHARACTERS

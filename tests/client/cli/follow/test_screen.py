@@ -85,7 +85,7 @@ async def terminal(environ: dict[str, str], *arguments: str) -> AsyncIterator[Te
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "plansurvive.client", *arguments, env=environ | {"TERM": "xterm"},
+        sys.executable, "-m", "plansurvive", *arguments, env=environ | {"TERM": "xterm"},
         stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal,
     )  # fmt: skip
     try:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 from rich.text import Text
 
-from plansurvive.client.cli.console import SafeConsole
-from plansurvive.client.cli.environment import default, environ
+from plansurvive.client.cli.terminal.console import SafeConsole
+from plansurvive.client.cli.terminal.environment import default, environ
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.views.safe_text import json_text, line, safe
 

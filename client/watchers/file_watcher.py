@@ -20,7 +20,7 @@ from watchfiles.main import FileChange
 from plansurvive.activities.workspace.contents import stamp_at
 from plansurvive.activities.workspace.file_names import visible
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.client import runs
+from plansurvive.client.verbs import runs
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.run import ENDED

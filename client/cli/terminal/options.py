@@ -9,18 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client.cli import output
+from plansurvive.client.cli.terminal import output
 from plansurvive.plans.errors import PlanError
 
 
 def complete_plan(incomplete: str) -> list[str]:
-    from plansurvive.client.cli.completion import plan_ids  # only where a shell completes
+    from plansurvive.client.cli.terminal.completion import plan_ids  # only where a shell completes
 
     return plan_ids(incomplete)
 
 
 def complete_step(ctx: typer.Context, incomplete: str) -> list[str]:
-    from plansurvive.client.cli.completion import step_ids
+    from plansurvive.client.cli.terminal.completion import step_ids
 
     plan = ctx.params.get("plan")
     return step_ids(plan, incomplete) if isinstance(plan, str) else []

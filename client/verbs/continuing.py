@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from temporalio.client import Client
 
-from plansurvive.client.start import Started
+from plansurvive.client.verbs.start import Started
 from plansurvive.plans.run import Run
 from plansurvive.runtime.sides import sides
 

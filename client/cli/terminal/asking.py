@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from plansurvive.client.cli.output import fitted, wrapped
-from plansurvive.client.cli.session import Connected
+from plansurvive.client.cli.terminal.output import fitted, wrapped
+from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.decide.call_diff import CHANGING
 from plansurvive.client.decide.shown import styles, with_change
 from plansurvive.plans.views.call_text import call_rows

@@ -15,8 +15,8 @@ from typing import TypeVar
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from plansurvive.client.cli import environment, signals
-from plansurvive.client.cli.output import say
+from plansurvive.client.cli.terminal import environment, signals
+from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.plans.errors import PlanError

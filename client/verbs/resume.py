@@ -15,14 +15,14 @@ from pydantic import Field
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
 from plansurvive.client.children.resuming import unfinished
-from plansurvive.client.continuing import Continued, NextRun, next_of_features
 from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
 from plansurvive.client.feature import rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
-from plansurvive.client.start import Started, start_run
 from plansurvive.client.undone import undone_since
+from plansurvive.client.verbs.continuing import Continued, NextRun, next_of_features
+from plansurvive.client.verbs.start import Started, start_run
 from plansurvive.plans.agents.order import AGENT_PREFIX, agent_of_step
 from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plansurvive.client.cli import output
+from plansurvive.client.cli.terminal import output
 from plansurvive.client.ids import plan_id
 from plansurvive.plans.execution.revision import Edited
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from plansurvive.client.cli import output
+from plansurvive.client.cli.terminal import output
 from plansurvive.client.errors import PlanNotFound, PlanRefused
 from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError

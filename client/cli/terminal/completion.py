@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from temporalio.client import Client
 
-from plansurvive.client.cli import environment
+from plansurvive.client.cli.terminal import environment
 from plansurvive.client.listing import list_plans
 from plansurvive.client.rpc import ask_view
 from plansurvive.plans.views.models import BriefStep, BriefView

@@ -1,19 +1,6 @@
-"""The client API: one typed async function per verb. A script can do everything the command line does.
+"""What a client does with plans: a typed async function per verb, which the command line and the web page call as well.
 
-    started = await runs.start(client, {"steps": [...]}, options=Options(workspace="/data"))
-    await runs.approve(client, started.plan_id, Choice(step_id="remove", by="ann"))
-    summary = await runs.wait(client, started.plan_id)
-
-`client` is a `temporalio.client.Client`; `runtime.connect.reach` returns one with the data converter that plans need.
-`plan` is a plan id or a workflow id (`plan-ID`); an agent is named by its id, `agent-ID`. All functions also work on
-plans that have ended, unless they say otherwise.
-
-Errors are PlanErrors with a stable `code` and a `message` for people (client/errors.py). Every function that takes
-`plan` may raise BadPlanId, PlanNotFound and NotConnected; one that needs an answer from the plan may also raise
-NoWorker. The docstrings name only what comes on top of these.
-
-Views (`PlanView`, `BriefView`, `EventView`) are the plan's own answers; `view.to_json()` is what `plan show --json`
-prints. A `say` callback receives sentences for the user, for example that the server does not answer at the moment.
+`client.runs` is the same with the functions of features, for scripts; nothing in `client` and no feature imports it.
 """
 
 from __future__ import annotations
@@ -25,22 +12,16 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.service import RPCError
 
 from plansurvive.client import decisions, end_records
-from plansurvive.client.answers import answer, event
-from plansurvive.client.calls import call
 from plansurvive.client.children.naming import located
 from plansurvive.client.children.pausing import release_below
 from plansurvive.client.decisions import Choice
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.history_feed import changes
 from plansurvive.client.ids import plan_id, workflow_id
-from plansurvive.client.items.inside import all_inside, inside
-from plansurvive.client.items.many import decide_all
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.live.feed import with_live
 from plansurvive.client.live.in_flight import in_flight
 from plansurvive.client.live.steps import by_step
-from plansurvive.client.pending import Pending, pending
-from plansurvive.client.resume import Links, interrupt, links, rerun, resume
 from plansurvive.client.rpc import (
     LOST,
     RPC_TIMEOUT,
@@ -53,18 +34,17 @@ from plansurvive.client.rpc import (
     plan_file,
     translated,
 )
-from plansurvive.client.start import Started, start
-from plansurvive.client.summary import wait
-from plansurvive.features.agents.verbs import recorded as history
-from plansurvive.features.agents.verbs import start_agent
-from plansurvive.features.editing.verbs import edit
-from plansurvive.features.files.model import ChangesReport
-from plansurvive.features.files.verbs import compensate, compensations, file_changes, undo
-from plansurvive.features.planning.verbs import make, regenerate
+from plansurvive.client.verbs.answers import answer, event
+from plansurvive.client.verbs.calls import call
+from plansurvive.client.verbs.inside import all_inside, inside
+from plansurvive.client.verbs.many import decide_all
+from plansurvive.client.verbs.pending import Pending, pending
+from plansurvive.client.verbs.resume import Links, interrupt, links, rerun, resume
+from plansurvive.client.verbs.start import Started, start
+from plansurvive.client.verbs.summary import wait
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
-from plansurvive.plans.execution.revision import Edited
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
 from plansurvive.plans.views.live import LiveView
@@ -76,15 +56,11 @@ from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.feature import sends_to_each
 
 __all__ = [
-    "BriefView", "ChangesReport", "Choice", "Decision", "Edited", "EventView",
-    "InsidePage", "Links", "Listed", "LiveView", "Pending", "PlanView",
-    "Started", "Summary", "all_inside", "answer", "approve", "begin",
-    "brief", "call", "cancel", "changes", "clear_session", "compensate", "compensations", "decide",
-    "decide_all", "deny", "drafted", "edit", "event", "events", "file_changes", "files_changed",
-    "history", "inside", "interrupt", "links", "list_plans", "live", "make",
-    "pause", "pending", "plan_file", "regenerate", "rerun", "resume",
-    "show", "show_patiently", "stamps", "start", "start_agent", "summary", "text",
-    "undo", "unpause", "wait", "watch",
+    "BriefView", "Choice", "Decision", "EventView", "InsidePage", "Links", "Listed", "LiveView", "Pending",
+    "PlanView", "Started", "Summary", "all_inside", "answer", "approve", "begin", "brief", "call", "cancel",
+    "changes", "clear_session", "decide", "decide_all", "deny", "drafted", "event", "events", "files_changed",
+    "inside", "interrupt", "links", "list_plans", "live", "pause", "pending", "plan_file", "rerun", "resume", "show",
+    "show_patiently", "stamps", "start", "summary", "text", "unpause", "wait", "watch",
 ]  # fmt: skip
 
 AT_ONCE = 1_000
@@ -235,8 +211,8 @@ async def clear_session(client: Client, plan: str, by: str = "", *, via: Via = "
 async def files_changed(client: Client, plan: str, paths: Sequence[str], by: str = "") -> None:
     """Report files or directories that someone else changed; the plan must reread them before it edits them.
 
-    `paths` are relative to the plan's workspace. `client.file_watcher.watch_files` reports them automatically. Sent as
-    a signal: it needs no worker. Raises PlanClosed.
+    `paths` are relative to the plan's workspace. `client.watchers.file_watcher` reports them automatically. Sent as a
+    signal: it needs no worker. Raises PlanClosed.
     """
     with about(plan):
         handle = client.get_workflow_handle(workflow_id(plan))
