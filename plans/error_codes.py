@@ -9,6 +9,14 @@ from __future__ import annotations
 Table = dict[str, tuple[str, ...]]
 """The cells of a code's row: its meaning, then a remedy, whether it is retried, or an exit code or status."""
 
+PLAIN = frozenset((
+    "ALREADY_DECIDED", "BAD_SIGNATURE", "CLOSING", "DIGEST_REQUIRED", "IS_A_QUESTION", "MESSAGE_TOO_LARGE",
+    "NONE_AWAITS", "NOT_A_QUESTION", "NOT_CLOSING", "NOT_IN_REVIEW", "NOT_PAUSED", "NOT_RUNNING", "PLAN_CLOSED",
+    "REPLAYED", "RESET", "STALE_DIGEST", "STALE_VERSION", "TOO_EARLY", "TOO_LATE", "UNKNOWN_SIGNAL", "UNKNOWN_STEP",
+    "UNSIGNED", "VOID",
+))  # fmt: skip
+"""Codes of refused messages whose sentences name steps, people, versions and statuses only: they quote nothing sent."""
+
 EXIT_CODES: Table = {
     "0": ("success; every step was completed, or skipped by a reviewer or a condition",),
     "1": (

@@ -12,19 +12,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from plansurvive.plans.error_codes import PLAIN
 from plansurvive.plans.model import Value
 
 KEPT = 100
 """Refusals, and decisions that became void, that a run of the workflow keeps; the oldest is dropped first."""
 UNCOUNTED = frozenset(("agent_progress", "budget_answer", "place", "place_report"))
 """Signals between the workflows of one plan."""
-SAID = frozenset((
-    "ALREADY_DECIDED", "BAD_SIGNATURE", "CLOSING", "DIGEST_REQUIRED", "IS_A_QUESTION", "MESSAGE_TOO_LARGE",
-    "NONE_AWAITS", "NOT_A_QUESTION", "NOT_CLOSING", "NOT_IN_REVIEW", "NOT_PAUSED", "NOT_RUNNING", "PLAN_CLOSED",
-    "REPLAYED", "RESET", "STALE_DIGEST", "STALE_VERSION", "TOO_EARLY", "TOO_LATE", "UNKNOWN_SIGNAL", "UNKNOWN_STEP",
-    "UNSIGNED", "VOID",
-))  # fmt: skip
-"""Codes whose sentences name steps, people, versions and statuses only."""
 
 
 class Refusal(Value):
@@ -72,4 +66,4 @@ class Receipts(Value, frozen=False):
 
 
 def _said(code: str, text: str) -> str:
-    return text[:200] if code in SAID else ""
+    return text[:200] if code in PLAIN else ""

@@ -143,6 +143,10 @@ class Answer(Answered):
         return self.model_dump(mode="json", include={"by", "time", "source"} | known)
 
 
+ASKING = ("approval", "answer")
+"""What of a step's `awaiting` is pending for a person."""
+
+
 class StepState(State):
     """The state of one step."""
 

@@ -14,7 +14,8 @@ places in the core that branch on its names. Names of a feature are
 - *tools* whose steps it starts, and what these steps await
 
 A place branches on a string if that is compared, looked up, matched, or one of a collection. Where a model declares a
-field, the log its kinds, and plans/error_codes.py what each code means, nothing branches: the language is the core's.
+field or lists the words of one, the log its kinds, and plans/error_codes.py what each code means, nothing branches:
+the language is the core's.
 PLACES has the number of places that are left, with the reason. A number that is too high fails too: it can only shrink.
 """
 
@@ -43,17 +44,18 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
     "cache": (("field", "cache"),),
     "locks": (("field", "workspace_lock"), ("field", "workspaceLock")),
     "notify": (("field", "notify"),),
-    "planning": (("field", "on_failure"), ("field", "onFailure"), ("awaits", "recovery")),
+    "planning": (("awaits", "recovery"),),
 }
-"""Names that a feature gives a meaning to, and models of the core declare."""
+"""Names that a feature gives a meaning to, and models of the core declare.
+
+`on_failure` is none of them: `stop` and `block` are the schedule's own, and only the word `ask_llm` is planning's.
+"""
 PLACES: Mapping[str, tuple[int, str]] = {
     "agents": (6, "views fold an agent's steps below its own, and validation knows that its tool is no activity"),
-    "budget": (13, "a plan's budget is of its language, and views say what a person is asked about it"),
+    "budget": (8, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
     "children": (12, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
-    "planning": (4, "steps that the LLM may recover are not settled before, and are counted as waiting"),
-    "signing": (1, "the receipt of a refused signal has the codes whose sentences it may keep"),
-    "waiting": (10, "questions are asked and shown as approvals are"),
+    "waiting": (8, "questions are asked and shown as approvals are"),
 }
 """By feature, how many places in the core branch on its names, and why."""
 LOOK_UP = ("get", "pop", "setdefault", "startswith")
@@ -236,13 +238,14 @@ def _is_kind(node: ast.Attribute) -> bool:
 
 def _uses(source: Source, owners: Mapping[Name, str]) -> Iterator[tuple[int, Name]]:
     """The lines of a module that branch on a name of a feature, with that name."""
+    is_word = source.module.name.startswith("plans.model.")  # a list of words there is what a field may say
     for node in ast.walk(source.module.tree):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
             kinds = {kind for kind in ("log", "setting", "field") if (kind, node.attr) in owners}
             if kinds and (kind := _kind_of(node)) in kinds:
                 yield node.lineno, (kind, node.attr)
         for value, beside in _deciding(node):
-            if not (text := source.text(value)):
+            if not (text := source.text(value)) or (is_word and beside is None):
                 continue
             found = [kind for kind in ("field", "code", "tool", "awaits", "part") if (kind, text) in owners]
             near = ast.unparse(beside) if found and beside else ""

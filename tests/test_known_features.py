@@ -79,6 +79,12 @@ def test_what_only_mentions_a_name_is_no_place(tmp_path: Path, text: str) -> Non
     assert known(tree(tmp_path, LOCKS | {"client/a": text}))["locks"].places == []
 
 
+def test_the_words_that_a_field_may_have_are_of_the_language(tmp_path: Path) -> None:
+    text = "EVENTS = ('workspace_lock', 'failed')\nif event == 'workspace_lock':\n    pass"
+    [place] = known(tree(tmp_path, LOCKS | {"plans/model/notify": text}))["locks"].places
+    assert place == "plans/model/notify.py:2 field workspace_lock"
+
+
 def test_a_code_that_the_core_produces_as_well_is_of_no_feature(tmp_path: Path) -> None:
     text = "def f(code):\n    if code == 'LOCK_HELD':\n        return 'LOCK_HELD'"
     assert known(tree(tmp_path, LOCKS | {"client/a": text}))["locks"].places == []

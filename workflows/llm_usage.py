@@ -1,23 +1,15 @@
-"""What LLM requests cost: whether a plan may send one of its own, and what was spent."""
+"""What LLM requests cost."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pydantic import ValidationError
-from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.plans.errors import Unanswered
-from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import Usage
-
-
-def note_once(run: Run, reason: str) -> None:
-    """Note that requests will soon be refused; once in a run."""
-    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
-        run.note(LogKind.BUDGET, reason, workflow.now())
 
 
 def count(run: Run, usage: Usage, model: str, seconds: float, step_id: str = "") -> None:

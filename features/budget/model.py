@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from math import ceil
 from typing import ClassVar
 
 from pydantic import Field
 
+from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Budget
 from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Run
@@ -44,6 +46,12 @@ def settle(run: Run, larger: Budget | None) -> None:
     """Put a person's decision into effect: these limits. None: the limits are final, until somebody edits them."""
     run.plan = run.plan.model_copy(update={"budget": larger or run.plan.budget or Budget()})
     run.part(Final).refused_for = "" if larger else run.plan.id or ""
+
+
+def note_once(run: Run, reason: str, now: datetime) -> None:
+    """Note that requests will soon be refused; once in a run."""
+    if not any(entry.kind is LogKind.BUDGET for entry in run.log):
+        run.note(LogKind.BUDGET, reason, now)
 
 
 def _is_final(run: Run) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
+from plansurvive.features.budget.model import note_once
 from plansurvive.features.children.handles import Handles
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
 from plansurvive.plans.usage import OVERRUN_CODE, Permission
-from plansurvive.workflows.llm_usage import note_once
 from plansurvive.workflows.permission import permit
 
 
@@ -36,7 +36,7 @@ class ChildRequests:
             permission = self._schedule.rules.permission(run, own=False)
             if permission.verdict in ("ok", "warn"):
                 if permission.verdict == "warn":
-                    note_once(run, permission.reason)
+                    note_once(run, permission.reason, workflow.now())
                 refusal = permit(run)
                 if refusal is None:
                     return None  # the parent has not answered yet

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
+from plansurvive.features.budget.model import note_once
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Expected
@@ -19,7 +20,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Value
 from plansurvive.plans.usage import OVERRUN_CODE, Permission, estimate
 from plansurvive.workflows.llm import Rejected, accepted, call_llm, value_of
-from plansurvive.workflows.llm_usage import count, failure_of, note_once
+from plansurvive.workflows.llm_usage import count, failure_of
 from plansurvive.workflows.permission import permitted
 
 Accepted = TypeVar("Accepted")
@@ -96,7 +97,7 @@ async def _require_permission(schedule: Schedule) -> None:
         await workflow.wait_condition(lambda: permission().verdict != "wait")
         said = permission()
     if said.verdict == "warn":
-        note_once(run, said.reason)
+        note_once(run, said.reason, workflow.now())
     if said.verdict in ("ask", "stop"):
         run.note(LogKind.BUDGET, said.reason, workflow.now(), code=OVERRUN_CODE)
         raise Unanswered(said.refusal, OVERRUN_CODE)

@@ -21,6 +21,7 @@ from plansurvive.plans.flow.outline import Node
 from plansurvive.plans.flow.progress import Further, Progress, Settle
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState
+from plansurvive.plans.step_state import ASKING
 
 _NONE: dict[str, bool] = {}
 
@@ -91,12 +92,8 @@ class ReadinessIndex:
         ):  # fmt: skip
             listed.pop(step_id, None)
         state = self.run.steps[step_id]
-        if state.status is Status.READY and state.awaiting == "recovery":
-            self._recovering[step_id] = None
-        elif state.status is Status.READY and state.awaiting == "event":
-            self._expecting[step_id] = None
-        elif state.status is Status.READY:
-            (self._awaiting if state.awaiting else self._ready)[step_id] = None
+        if state.status is Status.READY:
+            self._index_of(state)[step_id] = None
         elif state.status is Status.RUNNING:
             (self._begun if self.is_container(step_id) else self._running)[step_id] = None
             if state.awaiting:
@@ -105,6 +102,14 @@ class ReadinessIndex:
             self._recent.append(step_id)
         if self.run.opened:
             self._containers.mark(step_id, step_id in self._ready or (step_id in self._running and not state.awaiting))
+
+    def _index_of(self, state: StepState) -> dict[str, None]:
+        """The index of a step with status ready."""
+        if state.awaiting is None:
+            return self._ready
+        if state.awaiting in ASKING:
+            return self._awaiting
+        return self._expecting if state.failure is None else self._recovering
 
     @property
     def ready(self) -> Mapping[str, None]:
@@ -118,12 +123,12 @@ class ReadinessIndex:
 
     @property
     def recovering(self) -> Mapping[str, None]:
-        """Failed steps awaiting recovery by the LLM."""
+        """Failed steps whose failure a feature has taken, and may settle."""
         return self._recovering
 
     @property
     def expecting(self) -> Mapping[str, None]:
-        """Steps awaiting an event."""
+        """Steps awaiting what no person decides: an event."""
         return self._expecting
 
     @property

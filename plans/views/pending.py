@@ -17,14 +17,12 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.card import QUESTION, Card
 from plansurvive.plans.views.nested.listing import item_text
 
 LISTED = 200
 """Pending decisions inside loops that a view has with their calls; further ones are counted."""
-
-ASKING = ("approval", "answer")
-"""What of a step's `awaiting` is pending for a person."""
 
 
 def pending(run: Run) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from plansurvive.plans.files.changes import one_of
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views import details
 from plansurvive.plans.views.abridged import folded as counted
 from plansurvive.plans.views.abridged import foremost, rank
@@ -29,7 +30,7 @@ from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.listing import is_cause, troubled
 from plansurvive.plans.views.nested.rows import files_rows, folded, nested_rows
-from plansurvive.plans.views.pending import ASKING, card
+from plansurvive.plans.views.pending import card
 from plansurvive.plans.views.progress.closing import undo_text
 from plansurvive.plans.views.row import Row, row
 from plansurvive.plans.views.safe_text import line, quoted

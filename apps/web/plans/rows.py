@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from plansurvive.client.runs import BriefView, LiveView
 from plansurvive.plans.run import Status
+from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.pending import ASKING
 from plansurvive.plans.views.row import Row, live_row
 
 ON_A_PAGE = 200

@@ -12,8 +12,8 @@ from typing import Any
 from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import DONE, PlanStatus, Status
+from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.pending import ASKING
 from plansurvive.plans.views.row import status_word
 
 
