@@ -30,6 +30,7 @@ from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.feature import Rules
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.plans.llm.request import LlmAnswer
 from plansurvive.plans.model import Plan, Problem, ToolSpec
@@ -277,6 +278,8 @@ class WorkerFeatures:
     """What they know and no history, view or log may show."""
     language: Language = PLAIN
     """What they add to the language of plans."""
+    views: ViewSet = NO_VIEWS
+    """What they add to views."""
     answers: Mapping[str, AnswerKind] = field(default_factory=dict)
     """The kinds of answers that they ask the LLM for, by name."""
     composers: Mapping[str, Composer] = field(default_factory=dict)

@@ -7,6 +7,7 @@ others (`runtime.sides`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plansurvive.runtime.sides import packages, sides
@@ -16,8 +17,10 @@ if TYPE_CHECKING:  # `plan --help` loads neither
 
     from plansurvive.plans.definition.language import Language
     from plansurvive.plans.feature import RuleSet
+    from plansurvive.plans.in_views import ViewSet
     from plansurvive.plans.model import Plan, Problem, ToolSpec
     from plansurvive.plans.parts import Part
+    from plansurvive.plans.run import Run
     from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
@@ -46,6 +49,23 @@ def rules_of_features() -> RuleSet:
     from plansurvive.plans.feature import RuleSet
 
     return RuleSet([side.RULES for side in sides("rules")])
+
+
+@cache
+def views_of_features() -> ViewSet:
+    """What all features add to views."""
+    from plansurvive.plans.in_views import ViewSet
+
+    return ViewSet([side.IN_VIEWS for side in sides("in_views")])
+
+
+def read_run(state: Any) -> Run:
+    """The Run of JSON data, with what features add to its views. Raises pydantic's ValidationError."""
+    from plansurvive.plans.run import Run
+
+    run = Run.model_validate(state)
+    run.views = views_of_features()
+    return run
 
 
 def choices_of(given: Mapping[str, Any]) -> list[Choice]:

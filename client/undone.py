@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from temporalio.client import Client, WorkflowExecutionDescription
 
 from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import ask, describe
 from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id, with_undone
@@ -28,4 +29,4 @@ async def undone_since(client: Client, run: Run) -> Run:
     names = [name async for name, _ in undo_plans(client, run.plan.id or "")]
     if not names:
         return run
-    return with_undone(run, Run.model_validate(await ask(client, names[-1], "state")))
+    return with_undone(run, read_run(await ask(client, names[-1], "state")))

@@ -15,6 +15,7 @@ from plansurvive.activities.tools.tool import no_fault
 from plansurvive.activities.values.redaction import Seen
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
+from plansurvive.plans.in_views import ViewSet
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
@@ -33,6 +34,7 @@ def features_of_worker(
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
         masked=masked(settings, names),
         language=Language.of(side.LANGUAGE for side in sides("language", names)),
+        views=ViewSet([side.IN_VIEWS for side in sides("in_views", names)]),
         answers=answer_kinds(names),
         composers=composers(names),
         rules=[side.RULES for side in sides("rules", names)],

@@ -14,6 +14,7 @@ from temporalio import workflow
 from plansurvive.features import FEATURES, sides
 from plansurvive.features.agents import workflow as agent
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.in_views import ViewSet
 from plansurvive.workflows import plan
 from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.feature import Features, handlers_of
@@ -26,6 +27,7 @@ def features_of(names: tuple[str, ...] = FEATURES) -> Features:
         rules=tuple(side.RULES for side in sides("rules", names)),
         languages={name: side.LANGUAGE for name in names for side in sides("language", (name,))},
         admission=next((side.ADMISSION for side in sides("in_admission", names)), Admission),
+        views=ViewSet([side.IN_VIEWS for side in sides("in_views", names)]),
         in_run=tuple(side.IN_RUN for side in sides("in_workflow", names) if side.IN_RUN),
     )
 

@@ -7,6 +7,7 @@ of one protocol:
 | --- | --- | --- | --- |
 | pure | `rules` | `Rules`, here | the schedule of a run |
 | pure | `language` | `Language`, plans/definition/language.py | validation, and filling in of arguments |
+| views | `in_views` | `InViews`, plans/in_views.py | every view of a run |
 | workflow | `in_workflow` | `InRun`, workflows/feature.py | PlanWorkflow, AgentWorkflow |
 | worker | `in_worker` | `InWorker` and `Layer`, activities/feature.py | worker.py, each attempt |
 | client | `commands`, `pages`, `check`, ... | functions, see features/__init__.py | the command line, the page |

@@ -28,6 +28,7 @@ from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.opened import Kept, Opened
 from plansurvive.plans.flow.outline import Drawn, Outline
 from plansurvive.plans.hosts.host import Host
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.log import Entry, LogKind
 from plansurvive.plans.model import Plan, Problem, Step, Value
 from plansurvive.plans.model.shares import Fairness, Priority
@@ -175,6 +176,7 @@ class Run(Parted, State):
     moving: bool = Field(default=False, exclude=True, description="The host is lost; another is about to take over.")
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
     _language: Language = PrivateAttr(default=PLAIN)
+    _views: ViewSet = PrivateAttr(default_factory=lambda: NO_VIEWS)
 
     @classmethod
     def of(cls, plan: Plan, options: Options, facts: Facts, inputs: dict[str, Any]) -> Run:
@@ -191,6 +193,15 @@ class Run(Parted, State):
     @language.setter
     def language(self, language: Language) -> None:
         self._language = language
+
+    @property
+    def views(self) -> ViewSet:
+        """What features add to its views; a workflow sets it, and a client that draws them itself."""
+        return self._views
+
+    @views.setter
+    def views(self, views: ViewSet) -> None:
+        self._views = views
 
     @property
     def outline(self) -> Outline:
@@ -308,10 +319,12 @@ def text_of(run: Run) -> str:
     return run.model_dump_json(exclude_defaults=True)
 
 
-def run_of(text: str | bytes) -> Run:
-    """Parse a Run from its JSON. Raises pydantic's ValidationError."""
+def run_of(text: str | bytes, views: ViewSet = NO_VIEWS) -> Run:
+    """Parse a Run from its JSON, to be shown with what features add. Raises pydantic's ValidationError."""
     with gc_disabled():
-        return Run.model_validate_json(text)
+        run = Run.model_validate_json(text)
+    run.views = views
+    return run
 
 
 @contextmanager

@@ -51,7 +51,6 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 `on_failure` is none of them: `stop` and `block` are the schedule's own, and only the word `ask_llm` is planning's.
 """
 PLACES: Mapping[str, tuple[int, str]] = {
-    "agents": (6, "views fold an agent's steps below its own, and validation knows that its tool is no activity"),
     "budget": (8, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
     "children": (12, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),

@@ -18,6 +18,7 @@ from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.messages import MAX_BYTES, read
 from plansurvive.plans.feature import Rules, RuleSet
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
 from plansurvive.workflows.admission import Admission
@@ -253,6 +254,8 @@ class Features:
     """Who may start and decide, where that must be signed."""
     languages: Mapping[str, Language] = field(default_factory=dict)
     """What they add to the language of plans, by name."""
+    views: ViewSet = NO_VIEWS
+    """What they add to views, which follow from no facts: nothing that a workflow does depends on them."""
 
     def gathered(self, execution: Execution) -> Collaborators:
         """The features that ask and are asked in a run: those of the worker it was begun with, for its whole life.

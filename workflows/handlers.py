@@ -83,6 +83,7 @@ class MessageHandlers:
 
         Raises InvalidPlan, FeatureMissing.
         """
+        self._started().run.views = self.features.views
         opening = Opening.of(self._started().run)
         kind = self.features.admission if opening.must_verify(arguments) else Admission
         self._admit(kind(opening, arguments))

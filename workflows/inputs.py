@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.plans.definition.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
 from plansurvive.plans.feature import Rules, RuleSet
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
@@ -74,7 +75,7 @@ def _require_decodable(arguments: Sequence[Any]) -> None:
         raise InvalidPlan([Problem(code=refused.code, message=refused.message)])
 
 
-def read_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> PlanRequest:
+def read_request(arguments: Sequence[Any], rules: Sequence[Rules] = (), views: ViewSet = NO_VIEWS) -> PlanRequest:
     """The argument of PlanWorkflow. Raises InvalidPlan unless there is exactly one, of the right shape."""
     sent = only_object(arguments, "PLAN_SCHEMA", '{"plan": {"steps": [...]}, "options": {}}')
     with schema_errors("PLAN_SCHEMA"), gc_disabled():
@@ -82,6 +83,8 @@ def read_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> PlanR
         # A big Run is carried as a JSON string, which parses four times faster.
         text = carried if isinstance(carried, str) else None
         request = PlanRequest.model_validate(sent) if text is None else PlanRequest(run=run_of(text))
+    if request.run is not None:
+        request.run.views = views
     if request.run is not None and not is_carried():
         require_sound(run_check.problem_of(request.run, workflow.now(), RuleSet(rules)))
     if request.run is not None:

@@ -55,7 +55,7 @@ class PlanWorkflow(MessageHandlers):
         self._patience: asyncio.Task[None] | None = None
         self._resumed = self._is_over = False
         try:
-            self._open(read_request(arguments, self.features.rules))
+            self._open(read_request(arguments, self.features.rules, self.features.views))
             self._opened(arguments)
         except InvalidPlan as error:
             self._invalid = error.problems

@@ -8,6 +8,7 @@ from typing import Any
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from plansurvive.client.errors import PlanNotFound
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import recorded_id
 from plansurvive.client.rpc import ask, describe
 from plansurvive.client.undone import undone_since
@@ -37,7 +38,7 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
                 raise
             continue
         if run.steps[step_id].child is not None:
-            child = await undone_since(client, Run.model_validate(found))
+            child = await undone_since(client, read_run(found))
             child.agents |= await unfinished(client, child)
             found = child.model_dump(mode="json", exclude_defaults=True)
         states[step_id] = found

@@ -17,7 +17,7 @@ from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExec
 from plansurvive.client.children.resuming import unfinished
 from plansurvive.client.decisions import authored
 from plansurvive.client.errors import PlanExists, PlanNotFound
-from plansurvive.client.feature import rules_of_features
+from plansurvive.client.feature import read_run, rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.undone import undone_since
@@ -169,7 +169,7 @@ async def _new_run(
 async def _next_of_plan(
     client: Client, state: Any, make: Callable[[Run, str, datetime], Run], how: Continued
 ) -> NextRun:
-    run, rules = await undone_since(client, Run.model_validate(state)), rules_of_features()
+    run, rules = await undone_since(client, read_run(state)), rules_of_features()
     if how.by is not None:
         run.agents |= await unfinished(client, run)
 

@@ -2,7 +2,7 @@
 
 What the model says about its work becomes the step's notes (seed 000): the summaries of completed tasks while it works,
 and in the end the beginning of its answer. Tasks are done in order, so the list is sent once and afterwards only the
-number of tasks that are done (`plans.views.agent_progress`).
+number of tasks that are done (`features.agents.in_views`).
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from temporalio import workflow
 from plansurvive.plans.agents.order import AGENT_PREFIX, AgentOrder
 from plansurvive.plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
 from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import ENDED, Options, PlanStatus, Status
@@ -31,12 +32,16 @@ class AgentRequest(Value):
     signature: Signature | None = Field(default=None, description="Of all this, by the key of the worker.")
 
 
-def read_agent_request(arguments: Sequence[Any], rules: Sequence[Rules] = ()) -> AgentRequest:
+def read_agent_request(
+    arguments: Sequence[Any], rules: Sequence[Rules] = (), views: ViewSet = NO_VIEWS
+) -> AgentRequest:
     """The argument of AgentWorkflow. Raises InvalidPlan, as `read_request` does."""
     example = '{"order": {"request": "..."}, "options": {}}'
     sent = only_object(arguments, "AGENT_SCHEMA", example, ("order", "agent"))
     with schema_errors("AGENT_SCHEMA"):
         request = AgentRequest.model_validate(sent)
+    if request.agent is not None:
+        request.agent.run.views = views
     if request.agent is not None and not is_carried():
         require_sound(problem_of(request.agent, workflow.now(), RuleSet(rules)))
     if request.agent is not None:

@@ -53,7 +53,7 @@ class AgentWorkflow(MessageHandlers):
         self._index = search_attributes.Index()
         self._reporter = reports.Reporter()
         try:
-            self._open(read_agent_request(arguments, self.features.rules))
+            self._open(read_agent_request(arguments, self.features.rules, self.features.views))
             self._opened(arguments)
         except InvalidPlan as error:
             self._invalid = error.problems

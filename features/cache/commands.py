@@ -8,10 +8,10 @@ from plansurvive.client import end_records
 from plansurvive.client.children.naming import located
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, Id, Step
+from plansurvive.client.feature import read_run
 from plansurvive.client.rpc import ask
 from plansurvive.features.cache.views import Why
 from plansurvive.features.cache.views import why as answered
-from plansurvive.plans.run import Run
 
 
 def why(
@@ -31,4 +31,4 @@ async def why_of(client: Client, plan: str, step_id: str) -> Why:
     """Asked of the plan, or read from its record; a step of a child plan by its path. Raises Refused UNKNOWN_STEP."""
     plan, step_id = await located(client, plan, step_id)
     run = await end_records.run_of_ended(client, plan)
-    return answered(run or Run.model_validate(await ask(client, plan, "state")), step_id)
+    return answered(run or read_run(await ask(client, plan, "state")), step_id)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from temporalio.client import Client
 
 from plansurvive.client.children.resuming import GONE
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import ask
 from plansurvive.client.undone import undo_plans
@@ -69,4 +70,4 @@ async def _known(client: Client, name: str) -> Run | None:
 
 async def _run_of(client: Client, plan: str) -> Run:
     state = await ask(client, plan, "state")
-    return Run.model_validate(state["run"] if "order" in state else state)
+    return read_run(state["run"] if "order" in state else state)

@@ -31,6 +31,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError,
 from temporalio.service import RPCError
 
 from plansurvive.client.errors import NoWorker, PlanExists
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import RPC_TIMEOUT, ask, describe, translated
 from plansurvive.client.undone import undo_plans
@@ -191,7 +192,7 @@ async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
 async def _run_of(client: Client, plan: str) -> Run | None:
     """The Run of a plan; None for an agent, whose calls have no undo."""
     state = await ask(client, plan, "state")
-    return None if "order" in state else Run.model_validate(state)
+    return None if "order" in state else read_run(state)
 
 
 def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:

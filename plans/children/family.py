@@ -8,22 +8,11 @@ asks each of them in turn.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.plans.in_views import Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_state import StepState
-
-
-class Member(NamedTuple):
-    """An agent or a child plan that a step began."""
-
-    id: str
-    """Its plan id; of an agent, the id of its workflow."""
-    prefix: str
-    """What its steps' ids have in front in the plan that began it: `deploy/` of a plan, `research.` of an agent."""
 
 
 def members(run: Run) -> Iterator[Member]:
@@ -41,15 +30,16 @@ def members_of(run: Run, step: Step, state: StepState) -> Iterator[Member]:
     if run.started is None or state.began is None or is_of_earlier_run(run, state):
         return
     for call in range(1, state.calls + 1):
-        if (name := _worker(run, step, state, call)) is not None:
-            yield Member(name, f"{step.id}." if step.tool == AGENT else f"{step.id}/")
+        if (found := _member(run, step, state, call)) is not None:
+            yield found
 
 
 def present(run: Run, step: Step, state: StepState) -> str | None:
     """The id of the agent or child plan of a step's last call; None if it has none. Of a plan that is resumed, the one
     that its new one continues.
     """
-    return _worker(run, step, state, state.calls) if state.calls else None
+    found = _member(run, step, state, state.calls) if state.calls else None
+    return found.id if found is not None else None
 
 
 def is_of_earlier_run(run: Run, state: StepState) -> bool:
@@ -57,13 +47,12 @@ def is_of_earlier_run(run: Run, state: StepState) -> bool:
     return run.started is not None and state.began is not None and state.began < run.started
 
 
-def _worker(run: Run, step: Step, state: StepState, call: int) -> str | None:
-    """The id of the agent or child plan of one call of a step."""
+def _member(run: Run, step: Step, state: StepState, call: int) -> Member | None:
+    """The agent or child plan of one call of a step."""
     if state.child is not None and state.child.plan_id:
         # Calls after the first have their number at the end of the plan's id (`orders.child_id`).
         last = state.child.plan_id
         first = last.removesuffix(f"-{state.calls}") if state.calls > 1 else last
-        if call == state.calls:
-            return last
-        return first if call == 1 else f"{first}-{call}"
-    return agent_of_step(run.plan.id or "", step.id, call) if step.tool == AGENT else None
+        name = last if call == state.calls else first if call == 1 else f"{first}-{call}"
+        return Member(name, f"{step.id}/")
+    return run.views.member(run.plan.id or "", step, state, call)

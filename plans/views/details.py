@@ -6,12 +6,10 @@ import json
 from collections import Counter
 from datetime import datetime
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.agents.order import agent_of_step
 from plansurvive.plans.children.view import rows as child_rows
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Result, Run, StepState
+from plansurvive.plans.run import Result, Run
 from plansurvive.plans.views.nested.below import asks_rows
 from plansurvive.plans.views.nested.counting import STATUS_WORDS
 from plansurvive.plans.views.nested.values import value_of
@@ -72,22 +70,18 @@ def in_words(run: Run) -> dict[str, int]:
 
 
 def of_step(run: Run, step: Step) -> list[str]:
-    """The rows about a step: its value, the decision about it, its agent, the files of others among its own."""
+    """The rows about a step: its value, the decision about it, what features add, the files of others among its own."""
     state, name = run.steps[step.id], run.plan.id or ""
     rows = [f"Value: {_value(name, state.result, run, step.id)}"] if state.result and state.result.ok else []
     said = [decided(run.decisions[step.id])] if step.id in run.decisions else []
     said += [answered(state.answer)] if state.answer is not None else []
     rows += [f"{each.verb.capitalize()}: {line(each.text)}" for each in said]
     rows += [f"Recovered: {line(state.mended)}"] if state.mended else []
-    rows += [f"Agent: plan show {agent_of_step(name, step.id, state.calls)}"] if _has_agent(step, state) else []
+    rows += run.views.details(name, step, state)
     rows += child_rows(state) + asks_rows(run, step.id)
     rows += [f"Deleted: {', '.join(map(line, state.deleted))}"] if state.deleted else []
     rows += [f"Warning: {line(warning)}" for warning in state.warnings]
     return [f"      {row}" for row in rows]
-
-
-def _has_agent(step: Step, state: StepState) -> bool:
-    return step.tool == AGENT and state.calls > 0
 
 
 def _value(plan: str, result: Result, run: Run, step_id: str = "") -> str:

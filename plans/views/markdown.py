@@ -17,7 +17,6 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import PlanStatus, Run, Status
-from plansurvive.plans.views.agent_progress import position, tasks_of
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.models import StepView
 from plansurvive.plans.views.nested.listing import root_of
@@ -73,7 +72,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
         note = stands.reason or stands.error
         rows.append(
             f"- [{stands.mark}] `{step.id}` {md(step.description or what(step))} · {stands.word}"
-            + (f" · {md(position(tasks_of(state))[:200])}" if state.tasks else "")
+            + "".join(f" · {md(each[:200])}" for each in run.views.standing(run.plan.id or "", step, state))
             + (f" · {md(inside)}" if (inside := standing.line(step.id)) else "")
             + (f" · {md(note[:200])}" if note else "")
             + (f" · {md(undo)}" if (undo := undo_text(run, step)) else "")

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from typing import Any
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.execution.tool_history import was_called
 from plansurvive.plans.files.changes import one_of
@@ -23,8 +22,6 @@ from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views import details
 from plansurvive.plans.views.abridged import folded as counted
 from plansurvive.plans.views.abridged import foremost, rank
-from plansurvive.plans.views.agent_progress import MARKS as TASK_MARKS
-from plansurvive.plans.views.agent_progress import tasks_of
 from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
 from plansurvive.plans.views.live import ended_text
 from plansurvive.plans.views.nested.counting import Census
@@ -103,7 +100,7 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     if detailed:  # commands name a step by its id
         head = f"  [{stands.mark}] {line(step.id)}{f': {line(step.description)}' if step.description else ''}"
         end = "" if stands.sign in ("waiting", "pending") else f" · {line(stands.how)}"
-    tools, notes = _tools(step, state), line(_notes(run, step, stands))
+    tools, notes = _in_words(_called(run, step, state)), line(_notes(run, step, stands))
     more = details.of_step(run, step) if detailed else []
     if not tools and state.status in _NOT_BEGUN:
         needs: list[Any] = sorted({positions[name] for name in needed(run, step) if name in positions})
@@ -117,13 +114,12 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
         said = [f"      Notes: {notes}"] if notes else []
         tools_rows = _tools_inside(run, census, step.id)
         return [head + end, f"      {inside}", *said, *tools_rows, *files_rows(census, run, step.id), *more]
-    tasks = tasks_of(state) if state.tasks else []  # an agent's
     return [
         head + end,
-        *(f"      [{TASK_MARKS[task.status]}] {line(task.objective)}" for task in tasks),
+        *(f"      {each}" for each in run.views.rows(run.plan.id or "", step, state)),
         f"      Notes: {notes or '-'}",
         f"      Tools: {tools or '-'}",
-        *_attempts(step, state),
+        *_attempts(run, step, state),
         f"      Files: {', '.join(line(path) + _whose(step, state, path) for path in state.wrote) or '-'}",
         *_long_output(run, step, state),
         *_asked(run, step, why=detailed),
@@ -131,13 +127,13 @@ def _step_rows(run: Run, step: Step, positions: Mapping[str, int], detailed: boo
     ]
 
 
-def _attempts(step: Step, state: StepState) -> list[str]:
+def _attempts(run: Run, step: Step, state: StepState) -> list[str]:
     """A row for each of the last retried attempts, and the number of those before them."""
     retried = [call for call in state.past if call.retried and call.attempt]
     texts = [ended_text(call.attempt, None) for call in retried[-ATTEMPTS:] if call.attempt]
     rows = [f"      A{text.removeprefix('a')}" for text in texts]
-    # Of an agent's step, the calls that are not listed are the agent's; `Tools` counts them.
-    more = len(retried) - len(rows) + (0 if step.tool == AGENT else state.more_past)
+    # Where an agent makes the calls, those that are not listed are no attempts; `Tools` counts them.
+    more = len(retried) - len(rows) + (0 if step.tool in run.views.delegated else state.more_past)
     return [*([f"      {more} earlier attempts"] if more else []), *(line(row) for row in rows)]
 
 
@@ -174,17 +170,12 @@ def _notes(run: Run, step: Step, stands: Row) -> str:
     return why or "; ".join(filter(None, [step.notes, state.notes, state.mended, undo])) or stands.reason
 
 
-def _tools(step: Step, state: StepState) -> str:
-    """The tools called for the step, with the number of calls."""
-    return _in_words(_called(step, state))
-
-
 def _tools_inside(run: Run, census: Census, step_id: str) -> list[str]:
     """A row with the tools called for the steps inside a block or loop, if there were any."""
     counts = Counter[str]()
     for name in census.walk(step_id):
         if (state := run.steps[name]).calls or state.past:
-            counts.update(_called(run.outline.step(name), state))
+            counts.update(_called(run, run.outline.step(name), state))
     return [f"      Tools: {_in_words(counts)}"] if counts else []
 
 
@@ -192,7 +183,7 @@ def _in_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{line(name)} ({count:,} call{'s' * (count != 1)})" for name, count in counts.items())
 
 
-def _called(step: Step, state: StepState) -> dict[str, int]:
+def _called(run: Run, step: Step, state: StepState) -> dict[str, int]:
     """How often each tool was called for the step."""
     counts = dict(Counter(call.tool for call in state.past))
     if was_called(state):
@@ -200,6 +191,6 @@ def _called(step: Step, state: StepState) -> dict[str, int]:
     rest = {step.tool: state.more_past - sum(state.earlier.values())}  # of a version that did not count by tool
     for tool, number in [*state.earlier.items(), *rest.items()]:
         counts |= {tool: counts.get(tool, 0) + number} if number else {}
-    if step.tool == AGENT:  # it is no call of its own: those of its agent are
-        counts.pop(AGENT, None)
+    if step.tool in run.views.delegated:
+        counts.pop(step.tool, None)
     return counts

@@ -25,8 +25,6 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.run import Decision, Result, Run, Status, StepState
 from plansurvive.plans.step_call import carries
-from plansurvive.plans.views.agent_progress import notes_of, tasks_of
-from plansurvive.plans.views.nested.below import agent_asks
 from plansurvive.plans.views.nested.counting import STATUS_WORDS
 from plansurvive.plans.views.nested.records import by_index, calls_by_index, shared_by_index
 from plansurvive.plans.views.nested.values import result_with_value
@@ -177,14 +175,17 @@ def step_view(run: Run, schedule: ReadinessIndex, index: int, step: Step) -> dic
         view["notes"] = notes_of(step, state)
     if state.mended:
         view["mended"] = state.mended
-    if state.tasks:
-        view["tasks"] = _tasks(state)
     if state.child is not None:
         view["child"] = child_view(state.child)
-    view |= agent_asks(run, step.id)
+    view |= run.views.fields(run.plan.id or "", step, state)
     if state.result:
         view["result"] = result_with_value(run, step.id, result_view(state.result))
     return view | _times(state)
+
+
+def notes_of(step: Step, state: StepState) -> str:
+    """The notes of a step: the plan's own first, then what was said about its work."""
+    return "; ".join(filter(None, [step.notes, state.notes]))
 
 
 def needs_mark(run: Run, step: Step) -> bool:
@@ -269,11 +270,9 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
         view["until"] = iso(state.deadline)
     if state.never:
         view["never"] = True
-    if state.tasks:
-        view["tasks"] = _tasks(state)
     if state.child is not None:
         view["child"] = child_view(state.child)
-    view |= agent_asks(run, step.id)
+    view |= run.views.fields(run.plan.id or "", step, state)
     if state.result:
         view["result"] = _brief_result(state.result)
     return view | _times(state)
@@ -285,10 +284,6 @@ def decision_view(decision: Decision) -> dict[str, Any]:
     shown |= {name for name in ("via", "verified") if getattr(decision, name)}
     view = decision.model_dump(mode="json", include=shown)
     return view | {"changedArgs": decision.args is not None}
-
-
-def _tasks(state: StepState) -> list[dict[str, Any]]:
-    return [task.model_dump(mode="json") for task in tasks_of(state)]
 
 
 def _brief_result(result: Result) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from plansurvive.client import apps
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.feature import Rules
+from plansurvive.plans.in_views import InViews
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.runtime.feature_settings import FeatureSettings
 from plansurvive.runtime.plan_files.library import Library
@@ -77,6 +78,7 @@ def composer(given: Any, feature: str) -> bool:
 
 SIDES: dict[str, dict[str, Check]] = {
     "rules": {"RULES": lambda given, feature: isinstance(given, Rules) and given.name == feature},
+    "in_views": {"IN_VIEWS": lambda given, feature: isinstance(given, InViews) and given.name == feature},
     "language": {"LANGUAGE": a(Language)},
     "in_workflow": {"IN_RUN": in_run, "WORKFLOWS": workflow_types},
     "in_admission": {"ADMISSION": subclass(Admission, named=False)},

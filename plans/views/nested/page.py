@@ -7,20 +7,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from plansurvive.plans.children.view import child_view
 from plansurvive.plans.execution.messages import InsideAsked
 from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.flow.ids import is_pattern, matches
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import upcoming
-from plansurvive.plans.views.agent_progress import notes_of
-from plansurvive.plans.views.nested.below import agent_asks
 from plansurvive.plans.views.nested.counting import Census
 from plansurvive.plans.views.nested.values import result_with_value
 from plansurvive.plans.views.nested.views import BriefOf, instance_view
 from plansurvive.plans.views.progress.events import result_view
 from plansurvive.plans.views.text import is_done
-from plansurvive.plans.views.views import calls_view, decision_view
+from plansurvive.plans.views.views import calls_view, decision_view, notes_of
 
 CALLS = 20
 """Calls and attempts of the step that was asked for; the others are counted."""
@@ -107,8 +104,4 @@ def _in_full(run: Run, step_id: str) -> dict[str, Any]:
         found["decision"] = decision_view(run.decisions[step_id])
     if state.answer is not None:
         found["answer"] = state.answer.view()
-    if state.child is not None:
-        found["child"] = child_view(state.child)
-    return {name: value for name, value in found.items() if value not in ([], {}, "", 0, None)} | agent_asks(
-        run, step_id
-    )
+    return {name: value for name, value in found.items() if value not in ([], {}, "", 0, None)}

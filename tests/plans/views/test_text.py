@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
-from plansurvive.plans.activity_io import PastCall, Return
+from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_files
-from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.text import text
 from tests.plans.building import NOW, begun, completed, failed, later, run_of, step
@@ -92,16 +89,3 @@ def test_the_text_of_a_big_plan_has_as_many_steps_as_asked_for() -> None:
     short = text(run, 8).splitlines()
     assert len(short) == 13
     assert short[-1] == "  … and 990 blocked, 3 ready"
-
-
-@pytest.mark.parametrize("is_ok", [True, False])
-def test_an_agent_counts_its_calls_and_is_none_itself(is_ok: bool) -> None:
-    run = run_of(Step(id="a", tool="agent", args={"objective": "Do it."}))
-    schedule = Schedule(run)
-    schedule.begin(NOW)
-    schedule.start("a", NOW)
-    run.steps["a"].calls = 1
-    made = PastCall(tool="note", args={}, result="done", time=NOW, agent="agent-p-a", number=1)
-    run.steps["a"].past = [made, made.model_copy(update={"number": 2})]
-    schedule.settle("a", completed() if is_ok else failed(), NOW)
-    assert "      Tools: note (2 calls)" in text(run).splitlines()

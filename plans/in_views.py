@@ -1,0 +1,101 @@
+"""The seam of views: what a feature adds to what any view shows of a step, and which workflows work on it.
+
+Views ask the features of the process that draws them (`Run.views`): a worker's, or a client's that reads the record of
+an ended plan. What they say follows from the step and its state alone, so that any process with the feature says the
+same. What a feature says of a plan as a whole is a notice (`plans.notice`).
+
+    IN_VIEWS = InViews("agents", details=lambda plan_id, step, state: [f"Agent: plan show {agent_of(step)}"])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from plansurvive.plans.model import Step
+from plansurvive.plans.step_state import StepState
+
+
+class Member(NamedTuple):
+    """A workflow that a step began, and whose work is the plan's: an agent or a child plan."""
+
+    id: str
+    """Its plan id; of an agent, the id of its workflow."""
+    prefix: str
+    """What its steps' ids have in front in the plan that began it: `deploy/` of a plan, `research.` of an agent."""
+
+
+@dataclass(frozen=True)
+class InViews:
+    """What one feature adds. A seam that it does not fill is None. The first argument is the id of the plan."""
+
+    name: str
+    """Name of the feature, as in `features.FEATURES`."""
+    fields: Callable[[str, Step, StepState], Mapping[str, Any]] | None = None
+    """Fields of the step as JSON, in the full view as in the brief one. Example: `agents` adds the list of tasks.
+
+    Asked for each step of each view: without anything to say it has to return at once.
+    """
+    rows: Callable[[str, Step, StepState], Iterable[str]] | None = None
+    """Rows below the step in each text of the plan, before its notes; safe to print. Example: the agent's tasks."""
+    details: Callable[[str, Step, StepState], Iterable[str]] | None = None
+    """Further rows in `plan show`; safe to print. Example: the command that shows the agent."""
+    standing: Callable[[str, Step, StepState], str] | None = None
+    """How far the step is, on its line in Temporal's UI. Example: `1/3 Write the tests`."""
+    member: Callable[[str, Step, StepState, int], Member | None] | None = None
+    """The workflow that the call of this number began; None: it began none that the feature knows."""
+    delegated: tuple[str, ...] = ()
+    """Tools whose steps are no calls themselves: listed are those of the workflow that they began."""
+
+
+class ViewSet:
+    """What all features of a process add, each asked at the seams that it fills, in the order given.
+
+    It is no state of a run, and takes no part in comparing and copying runs.
+    """
+
+    def __init__(self, views: Sequence[InViews] = ()) -> None:
+        self._fields = [each.fields for each in views if each.fields]
+        self._rows = [each.rows for each in views if each.rows]
+        self._details = [each.details for each in views if each.details]
+        self._standing = [each.standing for each in views if each.standing]
+        self._member = [each.member for each in views if each.member]
+        self.delegated = frozenset(tool for each in views for tool in each.delegated)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ViewSet)
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __deepcopy__(self, memo: object) -> ViewSet:
+        return self
+
+    def fields(self, plan_id: str, step: Step, state: StepState) -> dict[str, Any]:
+        """See `InViews.fields`."""
+        found: dict[str, Any] = {}
+        for seam in self._fields:
+            found |= seam(plan_id, step, state)
+        return found
+
+    def rows(self, plan_id: str, step: Step, state: StepState) -> list[str]:
+        """See `InViews.rows`."""
+        return [row for seam in self._rows for row in seam(plan_id, step, state)]
+
+    def details(self, plan_id: str, step: Step, state: StepState) -> list[str]:
+        """See `InViews.details`."""
+        return [row for seam in self._details for row in seam(plan_id, step, state)]
+
+    def standing(self, plan_id: str, step: Step, state: StepState) -> list[str]:
+        """See `InViews.standing`."""
+        return [text for seam in self._standing if (text := seam(plan_id, step, state))]
+
+    def member(self, plan_id: str, step: Step, state: StepState, call: int) -> Member | None:
+        """See `InViews.member`: what the first of them says."""
+        said = (seam(plan_id, step, state, call) for seam in self._member)
+        return next((each for each in said if each is not None), None)
+
+
+NO_VIEWS = ViewSet()
+"""The core alone."""
