@@ -68,6 +68,8 @@ class Listed(Value):
     """The host that has its files, where workers have a workspace each."""
     labels: dict[str, str] = Field(default_factory=dict)
     """Those of the plan."""
+    by: str = ""
+    """Who started it; empty if that is not known."""
 
 
 async def list_plans(
@@ -152,6 +154,7 @@ async def _listed(execution: WorkflowExecution) -> Listed:
         has_deadline=bool(memo.get("timeout")),
         host=str(memo.get("host") or "")[:MAX_ID] or None,
         labels=_labels(memo.get("labels")),
+        by=str(memo.get("by") or "")[:MAX_ID],
     )
 
 

@@ -230,7 +230,7 @@ def _hint(node: Node) -> str:
     json_name = {"object": "a JSON object", "array": "a JSON list"}.get(str(node.schema.get("type")), "JSON")
     names = {"integer": "a whole number", "number": "a number", "json": json_name}
     schema, parts = node.schema, [names.get(node.kind, "")]
-    parts += [f"{words} {schema[name]}" for name, words in _LIMITS if isinstance(schema.get(name), int | float)]
+    parts += [words.format(schema[name]) for name, words in _LIMITS if isinstance(schema.get(name), int | float)]
     given = schema.get("format")
     parts += [f"format {line(given)[:40]}"] if isinstance(given, str) and given not in ("multiline", *_TYPES) else []
     pattern = schema.get("pattern")
@@ -243,8 +243,9 @@ def _hint(node: Node) -> str:
 
 
 _LIMITS = (
-    ("minimum", "at least"), ("exclusiveMinimum", "more than"), ("maximum", "at most"), ("exclusiveMaximum", "below"),
-    ("maxLength", "characters at most"), ("minItems", "items at least"), ("maxItems", "items at most"),
+    ("minimum", "at least {}"), ("exclusiveMinimum", "more than {}"), ("maximum", "at most {}"),
+    ("exclusiveMaximum", "below {}"), ("maxLength", "at most {:,} characters"), ("minItems", "at least {} items"),
+    ("maxItems", "at most {} items"),
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ and each of PLANS_WORKSPACES. A path that leads out of them, also by a link, is 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ DEPTH = 2
 """Levels of folders in which plan files are looked for."""
 HEAD = 65_536
 """Bytes in which a plan file has the word `steps`."""
+_STEPS = re.compile(rb"^([\"']?)steps\1\s*:", re.MULTILINE)
 _LEFT_OUT = frozenset(("node_modules", "venv", "__pycache__", "target", "dist", "build"))
 
 
@@ -114,10 +116,10 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _is_plan(path: Path) -> bool:
-    """Whether a file looks like a plan: it is small enough, and has steps."""
+    """Whether a file looks like a plan: it is small enough, and has `steps` at its top, not inside something else."""
     with suppress(OSError):
         if path.stat().st_size <= MAX_BYTES:
             with path.open("rb") as file:
                 head = file.read(HEAD)
-            return b"steps:" in head or b'"steps"' in head
+            return bool(_STEPS.search(head)) or (b'"steps"' in head and head.lstrip()[:1] == b"{")
     return False

@@ -145,6 +145,7 @@ def shown_of(plan: Plan, title: str, options: Options | None = None) -> dict[str
             "steps": count,
             **({"timeout": limit} if limit else {}),
             **({"labels": plan.labels} if plan.labels else {}),
+            **({"by": options.by} if options and options.by else {}),
             **_origin(plan.task_id, plan.created_at),
         },
         "static_summary": cut(f"{line(title)} · {count} step{'s' * (count != 1)}", SUMMARY_BYTES),

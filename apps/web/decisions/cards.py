@@ -25,6 +25,8 @@ ANSWER = "f"
 """Prefix of the fields of an answer."""
 ARGS = "a"
 """Prefix of the fields of arguments."""
+HEADING = 120
+"""Characters of a question that can be the heading of its card."""
 _REPLACED = {"write_file": ("content",), "edit_file": ("oldText", "newText")}
 """Arguments that a complete diff shows as well."""
 
@@ -42,6 +44,12 @@ class Shown:
     def is_long(self) -> bool:
         """Whether it is too long to be shown among others; then nobody decides on it there."""
         return self.card.characters > CALL_CHARACTERS or bool(self.card.unseen)
+
+    @property
+    def heading(self) -> str:
+        """What is asked: a question itself, if it is one short line."""
+        question = exact(str(self.card.args.get("question", "")))
+        return question if self.card.is_question and 0 < len(question) <= HEADING else self.card.heading
 
     @property
     def rows(self) -> list[Part]:
@@ -83,8 +91,8 @@ class Group:
     @property
     def heading(self) -> str:
         """What is asked, for one or for all."""
-        first = self.cards[0].card
-        return first.heading if self.is_one else f"Approve {exact(first.tool)} for {len(self.cards)} items?"
+        first = self.cards[0]
+        return first.heading if self.is_one else f"Approve {exact(first.card.tool)} for {len(self.cards)} items?"
 
     @property
     def is_long(self) -> bool:

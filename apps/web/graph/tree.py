@@ -190,7 +190,7 @@ def _beside_written(step: Step, path: str) -> Iterator[Node]:
         )
     if step.finally_ is not None:
         inside = tuple(_written_all(step.finally_, f"{path}.{FINALLY}."))
-        yield Node(f"{path}.{FINALLY}", "whatever happened", FINALLY, needs=(path,), inside=inside)
+        yield Node(f"{path}.{FINALLY}", "However it ends", FINALLY, needs=(path,), inside=inside)
 
 
 def _written_inside(step: Step, path: str) -> list[Node]:
@@ -206,7 +206,7 @@ def _written_inside(step: Step, path: str) -> list[Node]:
 
 def _finally(steps: Sequence[Step], before: Sequence[Node]) -> Node:
     inside = tuple(_written_all(steps, f"{FINALLY}."))
-    return Node(FINALLY, "whatever happened", FINALLY, needs=_ends(before), inside=inside)
+    return Node(FINALLY, "However it ends", FINALLY, needs=_ends(before), inside=inside)
 
 
 def _ends(nodes: Sequence[Node]) -> tuple[str, ...]:

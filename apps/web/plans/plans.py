@@ -13,8 +13,11 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
+from plansurvive.client.access import person_of
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing
+from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.identities import identity
 from plansurvive.plans.run import PlanStatus
 
 ON_A_PAGE = 50
@@ -32,6 +35,8 @@ class Filter:
     statuses: tuple[str, ...] = ()
     running: bool = False
     awaiting: bool = False
+    mine: str = ""
+    """The name of who started them; empty: whoever did."""
     number: int = 1
     """Of the page, from 1."""
 
@@ -46,6 +51,7 @@ class Filter:
             statuses,
             query.get("show") == "running",
             query.get("show") == "awaiting",
+            person_of(request).name if query.get("show") == "mine" else "",
             max(1, int(number)) if number.isascii() and number.isdigit() and len(number) < 5 else 1,
         )
 
@@ -55,12 +61,14 @@ class Filter:
         return (
             (not self.statuses or plan.status in self.statuses)
             and (not self.awaiting or plan.waiting is None or bool(plan.waiting) or plan.status == PlanStatus.REVIEW)
+            and (not self.mine or identity(plan.by) == identity(self.mine))
             and (not wanted or wanted in plan.title.casefold() or wanted in plan.plan_id.casefold())
         )
 
     def url(self, number: int) -> str:
         """The address of another page of the same list."""
-        show = "running" if self.running else "awaiting" if self.awaiting else ""
+        named = {"running": self.running, "awaiting": self.awaiting, "mine": self.mine}
+        show = next((name for name, is_wanted in named.items() if is_wanted), "")
         fields = [("q", self.text), ("show", show), *(("status", each) for each in self.statuses)]
         fields = [(name, value) for name, value in fields if value]
         return "/?" + urlencode([*fields, ("page", str(number))])
@@ -96,6 +104,18 @@ class Row:
         if self.standing:
             return self.standing.done
         return self.plan.steps if self.plan.status is PlanStatus.COMPLETED else self.plan.done
+
+    @property
+    def to_decide(self) -> int:
+        """How much there is to decide, as the inbox counts it: items of a loop together, each plan below by itself.
+
+        The server's index has the plan's own steps; it names those below by the loop that they are in.
+        """
+        named = self.plan.waiting or []
+        own = sum("/" not in each for each in named)
+        asked = (each.step_id.rpartition("/") for each in (self.standing.asks if self.standing else ()))
+        below = {(plan, pattern_of(step)) for plan, _, step in asked if plan}
+        return own + max(len(below), len(named) - own)
 
     @property
     def took(self) -> float:

@@ -62,6 +62,17 @@ async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
             assert "No plan matches." in text
 
 
+async def test_the_list_shows_those_that_one_has_started_oneself(
+    settings: Settings, temporal_client: Client, worker: Worker, start: Start
+) -> None:
+    mine, other = (await start("Mine", by="Ann")).plan_id, (await start("Of another", by="bob")).plan_id
+    async with browsing(service_for(settings, temporal_client)) as browser:
+        text = (await browser.get("/", params={"show": "mine"})).text
+        assert f'href="/plans/{mine}"' in text
+        assert f'href="/plans/{other}"' not in text
+        assert "show=mine" in text, "pages of it, and what asks again, are of the same list"
+
+
 async def test_the_list_shows_how_many_steps_are_done_and_what_is_to_decide(
     settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: Path
 ) -> None:

@@ -1,7 +1,7 @@
 // Draws a placed graph as SVG: cards, groups and lines. Texts only ever become text nodes; looks are classes of graph.css.
 
 import { FOLD, MORE, standing, tally } from "./model.js";
-import { HEAD, HEIGHT } from "./layout.js";
+import { HEAD, TALL } from "./layout.js";
 
 // The same symbols as in the terminal and in the tables of the page.
 const MARKS = {
@@ -44,6 +44,23 @@ export function fitted(text, room, font) {
   return shown;
 }
 
+// The pixels that the texts of a node take, whole: its label, and what is below that.
+export function wanted(node, fonts) {
+  return [[node.label, fonts.label], [subtitle(node, standing(node)), fonts.under]].map(([text, font]) => {
+    pen.font = font;
+    return Math.ceil(pen.measureText(text).width);
+  });
+}
+
+// The words of a text that fit, and the others.
+function split(text, room, font) {
+  pen.font = font;
+  const words = text.split(" ");
+  let count = words.length;
+  while (count > 1 && pen.measureText(words.slice(0, count).join(" ")).width > room) count -= 1;
+  return [words.slice(0, count).join(" "), words.slice(count).join(" ")];
+}
+
 export function line(edge) {
   const points = edge.points;
   const at = (point) => `${round(point.x)} ${round(point.y)}`;
@@ -71,7 +88,7 @@ export function card(node, box, links, fonts) {
 export function fill(group, node, box, links, fonts) {
   const look = standing(node);
   const opens = node.inside.length > 0;
-  const height = box.open ? HEAD - 4 : HEIGHT;
+  const height = box.open ? HEAD - 4 : box.height;
   group.setAttribute("class", `node kind-${node.kind} is-${look}${box.open ? " is-open" : ""}`);
   const parts = [];
   if (opens && !box.open) parts.push(make("rect", { class: "behind", x: 5, y: 5, width: box.width, height: box.height, rx: 9 }));
@@ -85,8 +102,11 @@ export function fill(group, node, box, links, fonts) {
   main.append(make("rect", { class: "hit", x: 1, y: 1, width: wide, height: height - 2, rx: 8 }));
   main.append(make("text", { class: "mark", x: 20, y: height / 2 + 5, "text-anchor": "middle" }, MARKS[look] || "·"));
   const under = subtitle(node, look);
-  main.append(text("label", node.label, 36, under ? 20 : height / 2 + 4, wide - 36, fonts.label));
-  if (under) main.append(text("under", under, 36, 36, wide - 36, fonts.under));
+  const room = wide - 36;
+  const rows = !box.open && box.height === TALL ? split(node.label, room, fonts.label).filter(Boolean) : [node.label];
+  const top = height / 2 + 4 - (8 * (rows.length - 1 + (under ? 1 : 0)));
+  rows.forEach((row, at) => main.append(text("label", row, 36, top + 16 * at, room, fonts.label)));
+  if (under) main.append(text("under", under, 36, top + 16 * rows.length, room, fonts.under));
   const name = `${node.label}: ${describe(node, look)}`;
   main.prepend(make("title", {}, name)); // what a pointer and a screen reader are told: nothing in it is cut
   parts.push(main);
@@ -138,7 +158,7 @@ function subtitle(node, look) {
   if (node.kind === MORE) return "list them";
   if (node.kind === FOLD || node.kind === "each") return told(node) || node.told || node.tool;
   const kind = KINDS[node.kind];
-  const isNamed = node.label === node.id || node.label === node.short || `[${node.label}]` === node.short;
+  const isNamed = node.short === kind || node.label === node.id || node.label === node.short || `[${node.label}]` === node.short;
   const what = isNamed || ["case", "task"].includes(node.kind) ? "" : node.short;
   const parts = [node.told || (node.counts ? told(node) : ""), kind && !node.told ? kind : "", node.kind === "call" ? node.tool : "", what];
   if (look === "awaiting") return ["to decide", node.told || (node.counts ? told(node) : what)].filter(Boolean).join(" · "); // whole in any card; `describe` says the rest
@@ -154,7 +174,7 @@ function told(node) {
 
 export function describe(node, look = standing(node)) {
   if (node.kind === MORE) return "a list of the steps inside";
-  const state = look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look] || (node.status || node.kind === FOLD ? look : "not begun");
+  const state = look === "waiting" ? `awaiting ${node.awaiting}` : WORDS[look] || (node.status || node.kind === FOLD ? look : "not started");
   const parts = [node.kind === FOLD ? "" : node.id, KINDS[node.kind] || "", node.kind === "call" ? node.tool : "", state, node.child ? node.told : told(node) || node.told];
   return parts.filter(Boolean).join(", ");
 }

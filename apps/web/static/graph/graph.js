@@ -8,7 +8,7 @@
 
 import { MORE, Model, standing } from "./model.js";
 import { place } from "./layout.js";
-import { card, fill, frame, line, make } from "./draw.js";
+import { card, fill, frame, line, make, wanted } from "./draw.js";
 import { Moving } from "./move.js";
 
 const READABLE = 0.87; // the scale at which the smallest text has 10 pixels; a plan opens no smaller, and is panned
@@ -53,14 +53,15 @@ class Graph {
   async render(isFirst = false, focus = null) {
     const turn = (this.turn = (this.turn || 0) + 1);
     this.section.classList.add("is-busy");
-    const placed = await place(this.model, this.moving.room).finally(() => {
+    const fonts = this.#fonts();
+    const placed = await place(this.model, this.moving.most, (node) => wanted(node, fonts)).finally(() => {
       if (turn === this.turn) this.section.classList.remove("is-busy");
     });
     if (turn !== this.turn) return;
     this.placed = placed;
     this.moving.size = { width: placed.width, height: placed.height };
+    this.moving.shrink(READABLE);
     const lines = make("g", { "aria-hidden": "true" }, ...placed.lines.map((edge) => Object.assign(line(edge), { edge })));
-    const fonts = this.#fonts();
     this.drawn = new Map();
     const cards = make("g");
     for (const [node, box] of placed.boxes) this.drawn.set(node, cards.appendChild(card(node, box, this.#links, fonts)));

@@ -8,17 +8,22 @@ const WIDTH = 188; // of a card, at least; cards of small plans are as wide as t
 const WIDEST = 280;
 const ROOMY = 40; // nodes up to which a plan is small
 export const HEIGHT = 48;
+export const TALL = 64; // of a card whose label takes two lines
+export const ROOM = 66; // of a card's width, what its mark and its margins take
 export const HEAD = 52; // of a group that is unfolded
 const PAD = 14;
 const GAP = 14;
 const SIDEWAYS = { gap: 46, beside: 16 };
 const DOWN = { gap: 34, beside: 22 };
 
+// `wanted` gives the pixels that the texts of a node would take: [of its label, of what is below that].
 // Returns {width, height, boxes: Map(node -> {x, y, width, height, open}), lines: [{from, to, points}]}.
-export async function place(model, room) {
+export async function place(model, room, wanted) {
   const levels = model.edgesByLevel();
-  const sized = { ...room, card: cardWidth(model, room), shape: Math.min(2.2, Math.max(0.7, room.width / room.height)) };
-  const cards = new Map(model.children(null).map((node) => [node, sizeOf(null, sized.card)]));
+  const shown = model.visible();
+  const texts = new Map(shown.length > ROOMY ? [] : shown.map((node) => [node, wanted(node)]));
+  const sized = { ...room, texts, card: cardWidth(texts, room), shape: Math.min(2.2, Math.max(0.7, room.width / room.height)) };
+  const cards = new Map(model.children(null).map((node) => [node, sizeOf(node, null, sized)]));
   const ranks = ranksOf(cards, levels.get(null) || []);
   const sideways = prefersSideways(ranks, sized);
   // Where everything is unfolded, groups get the shape with which all of them together have that of the window.
@@ -26,11 +31,10 @@ export async function place(model, room) {
   return level(model, null, levels, sideways, sized);
 }
 
-function cardWidth(model, room) {
-  const shown = model.visible();
-  if (shown.length > ROOMY || room.width < 600) return WIDTH;
-  const longest = Math.max(0, ...shown.map((node) => node.label.length));
-  return Math.round(Math.min(WIDEST, Math.max(WIDTH, longest * 7.6 + 62)));
+function cardWidth(texts, room) {
+  if (room.width < 600) return WIDTH;
+  const longest = Math.max(0, ...[...texts.values()].flat());
+  return Math.round(Math.min(WIDEST, Math.max(WIDTH, longest + ROOM)));
 }
 
 async function level(model, owner, levels, sideways, room) {
@@ -39,7 +43,7 @@ async function level(model, owner, levels, sideways, room) {
   for (const node of nodes) {
     if (model.isOpen(node)) inner.set(node, await level(model, node, levels, sideways, room));
   }
-  const sizes = new Map(nodes.map((node) => [node, sizeOf(inner.get(node), room.card)]));
+  const sizes = new Map(nodes.map((node) => [node, sizeOf(node, inner.get(node), room)]));
   const edges = levels.get(owner) || [];
   if (!owner && inner.size) sideways = prefersSideways(ranksOf(sizes, edges), room); // what is unfolded may be large
   const tied = new Set(edges.flat());
@@ -52,8 +56,8 @@ async function level(model, owner, levels, sideways, room) {
   return joined(stacked(parts, sideways), inner);
 }
 
-function sizeOf(inside, card) {
-  if (!inside) return { width: card, height: HEIGHT };
+function sizeOf(node, inside, { card, texts }) {
+  if (!inside) return { width: card, height: texts.get(node)?.[0] > card - ROOM ? TALL : HEIGHT };
   return { width: Math.max(card + 30, inside.width + 2 * PAD), height: inside.height + HEAD + PAD };
 }
 

@@ -4,6 +4,7 @@
 const LEAST = 0.05;
 const MOST = 2.5;
 const LARGEST = 1.15; // of a drawing that fits
+const LOWEST = 140; // pixels
 const STEP = 60;
 const FAR = 0.42; // below, texts cannot be read and are left out
 const SLACK = 4; // pixels that a finger may move in a click
@@ -26,6 +27,23 @@ export class Moving {
 
   get room() {
     return { width: this.svg.clientWidth || 600, height: this.svg.clientHeight || 400 };
+  }
+
+  // The room that there is at most.
+  get most() {
+    const kept = this.svg.style.height;
+    this.svg.style.height = "";
+    const found = this.room;
+    this.svg.style.height = kept;
+    return found;
+  }
+
+  // Gives the drawing no more height than it fills at its first view.
+  shrink(least) {
+    const { width, height } = this.most;
+    const scale = Math.max(Math.min((width - 24) / this.size.width, LARGEST), least);
+    const needed = this.size.height * scale + 48;
+    this.svg.style.height = needed < height ? `${Math.max(needed, LOWEST)}px` : "";
   }
 
   // Shows all of the drawing.

@@ -36,12 +36,12 @@ async def test_the_items_of_a_loop_are_approved_together_on_the_page_of_their_pl
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:
     plan = await ask(LOOP, QUESTION, waits="each[*]")
-    page = await until(lambda: shown(ann, plan, "Approve sleep for 3 items?", "A question"), "all is shown")
+    page = await until(lambda: shown(ann, plan, "Approve sleep for 3 items?", "Who announces it?"), "all is shown")
     form = page.form(f"/plans/{plan}/approve")
     assert (form.value("step"), form.value("next")) == ("each[*]", "plan")
     answer = await form.send(ann, "Approve these")
     assert (answer.status_code, answer.headers["location"]) == (303, f"/plans/{plan}")
-    page = await until(lambda: shown(ann, plan, "A question"), "the question is left")
+    page = await until(lambda: shown(ann, plan, "Who announces it?"), "the question is left")
     assert "Approve sleep" not in page.text
     assert (await page.form(f"/plans/{plan}/answer").send(ann, "Answer", f="Ann")).status_code == 303
 
@@ -54,7 +54,7 @@ async def shown(ann: httpx.AsyncClient, plan: str, *texts: str) -> Page | None:
 async def test_list_plan_inbox_and_navigation_count_alike(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client, queue: str, workspace: Path
 ) -> None:
-    """With items of a loop, a plan inside a plan, and a plan in review."""
+    """With items of a loop, plans inside a plan, of which each has a number as well, and a plan in review."""
 
     async def badge() -> int:
         """What the navigation counts: of the plans of other tests as well, also of those without a worker by now."""
@@ -63,25 +63,25 @@ async def test_list_plan_inbox_and_navigation_count_alike(
     before = await badge()
     loop = await ask(LOOP, QUESTION, waits="each[*]")
     child = f"child-{queue}"
-    inner = {"id": "sub", "tool": "plan", "args": {"steps": [GATE], "id": child}}
+    inner = {"id": "sub", "tool": "plan", "args": {"steps": [GATE], "id": child + "-{{item}}"}, "forEach": ["a", "b"]}
     options = Options(workspace=str(workspace))
     parent = await runs.start(temporal_client, {"steps": [inner]}, options=options, queue=queue)
     draft = await runs.start(
         temporal_client, {"steps": [GATE]}, options=options.model_copy(update={"review": True}), queue=queue
     )
-    expected = {loop: [2], parent.plan_id: [1], draft.plan_id: []}
-    own = [loop, loop, child, draft.plan_id]
-    """Whose cards there are: approvals of a loop together, a question, the child plan's step, the review."""
+    expected = {loop: [2], parent.plan_id: [2], draft.plan_id: []}
+    own = [loop, loop, f"{child}-a", f"{child}-b", draft.plan_id]
+    """Whose cards there are: approvals of a loop together, a question, a step of each child plan, the review."""
 
     async def agree() -> bool:
         listed = {plan: numbers(await seen(ann, f"/?q={plan}")) for plan in expected}
-        plans = {plan: sorted(set(numbers(await seen(ann, f"/plans/{plan}")))) for plan in expected}
+        plans = {plan: sorted(set(numbers(await seen(ann, f"/plans/{plan}"))))[-1:] for plan in expected}
         inbox = await seen(ann, "/inbox")
         cards = [card for card in inbox.html.split("<article")[1:] if any(plan in card for plan in own)]
         return listed == plans == expected and len(cards) == await badge() - before == len(own)
 
     await until(agree, "all count alike")
-    for workflow in (parent.workflow_id, f"plan-{child}", draft.workflow_id):
+    for workflow in (parent.workflow_id, f"plan-{child}-a", f"plan-{child}-b", draft.workflow_id):
         await terminated(temporal_client, workflow)
 
 

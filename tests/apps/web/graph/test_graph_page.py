@@ -66,6 +66,19 @@ async def test_a_plan_too_big_for_the_window_opens_readable_at_what_awaits_a_dec
         assert await under.evaluate("(text) => parseFloat(getComputedStyle(text).fontSize) * text.getCTM().a") >= 10
 
 
+async def test_a_small_graph_is_as_high_as_its_steps_and_cuts_no_text_of_them(show: Show) -> None:
+    label = "Put the headline of the week into the page, and everybody's name"
+    asks = step("first", tool="write_file", description=label, status="ready", awaiting="approval")
+    async with show(document(view([asks, step("second-with-a-long-id", ["first"])]))) as shown:
+        texts = await shown.page.locator("[data-node] .label, [data-node] .under").all_text_contents()
+        assert " ".join(texts[:2]) == label
+        assert not [text for text in texts if "…" in text]
+        window = await shown.page.locator(".graph svg").bounding_box()
+        assert window is not None
+        assert window["height"] < 260
+        assert await _is_within(shown.page.locator("[data-node]").last.bounding_box, window)
+
+
 @pytest.mark.slow
 async def test_what_goes_wrong_in_the_graph_is_told_in_words_and_the_page_stays_usable(show: Show) -> None:
     found = document(view([step("a")]))

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from plansurvive.apps.web.app import application
 from plansurvive.apps.web.common.service import Service
@@ -67,3 +67,17 @@ async def test_plans_in_every_state_can_be_read_by_everybody(
                     assert await problems(page) == [], path
                     assert await overflow(page) == 0, path
                     assert seen.foreign(origin) == [], path
+                    await is_compact(page)
+                if name == "rollback":
+                    await page.goto(f"{origin}/plans/{name}")
+                    await expect(page.get_by_text("The plan is rolling back: ")).to_be_visible()
+            await page.goto(origin)
+            await is_compact(page)
+
+
+async def is_compact(page: Page) -> None:
+    """Filters take two rows at most, and ids of steps are not squeezed into columns of single letters."""
+    for name, most in ((".filters", 110), (".step .line .name", 60)):
+        for each in await page.locator(name).all():
+            box = await each.bounding_box()
+            assert box is None or box["height"] <= most, (page.url, name)

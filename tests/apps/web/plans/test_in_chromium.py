@@ -66,7 +66,7 @@ async def test_a_plan_is_watched_through_the_death_of_its_worker(
         await expect(page.get_by_text("No worker answers since").first).to_be_visible(timeout=WAIT)
         await worker_process(processes, environ, tmp_path)
         await expect(page.get_by_text("No worker answers since")).to_have_count(0, timeout=WAIT)
-        await page.get_by_role("link", name="Look and decide").click()
+        await page.get_by_role("link", name="Decide").click()
         await page.get_by_role("button", name="Approve").click()
         await page.goto(f"{origin}/plans/{plan}")
         await expect(page.get_by_text("completed").first).to_be_visible(timeout=WAIT)

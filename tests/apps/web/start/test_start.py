@@ -148,11 +148,13 @@ def test_roots_are_the_workspace_and_those_that_the_settings_list(settings: Sett
         roots.workspace(str(tmp_path))
 
 
-def test_hidden_folders_and_files_without_steps_are_not_listed(settings: Settings, workspace: Path) -> None:
+def test_hidden_folders_and_files_without_steps_at_the_top_are_not_listed(settings: Settings, workspace: Path) -> None:
     for name in (".plans/a.yaml", "node_modules/a.yaml", "deep/deep/deep/a.yaml"):
         (workspace / name).parent.mkdir(parents=True)
         (workspace / name).write_text(GREET)
     (workspace / "settings.json").write_text('{"x": 1}')
+    (workspace / "build.yml").write_text("jobs:\n  build:\n    steps:\n      - run: make\n")
+    (workspace / "words.yaml").write_text("replies:\n  - say: |\n      steps: []\n")
     (workspace / "a.yaml").write_text(GREET)
     assert [each.name for each in Roots.of(settings).files()] == ["a.yaml"]
 
