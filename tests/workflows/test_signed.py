@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -224,18 +226,18 @@ async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_bring
         made = await runs.start(owner, {"steps": [WAITING]}, options=options, plan_id=f"p-{queue}", queue=queue)
         plan = Started(idle.client, made.workflow_id)
         await plan.until_asked("gate")
-
-        async def approve_after(milliseconds: float) -> None:
-            await asyncio.sleep(milliseconds / 1_000)
-            await plan.approve("gate", by="the boss")
+        later = LaterRuns(plan)
 
         async def is_in_a_first_task() -> bool:
-            # A stream of signals, no burst: one that comes during a task keeps the run from continuing as new, and only
-            # one that comes right after it has continued is in the first task of its successor.
-            await asyncio.gather(*(approve_after(1.5 * number) for number in range(40)))
-            return any(begins_with_signal(history.events) for history in await plan.histories())
+            # Signal after signal: one that comes during a task keeps the run from continuing as new, and only one that
+            # comes right after it has continued is in the first task of its successor. How long a task takes depends on
+            # machine and mode, so the time between two signals is drawn: a millisecond as likely as ten, or a second.
+            for _ in range(20):
+                await plan.approve("gate", by="the boss")
+                await asyncio.sleep(10 ** random.uniform(-3, 0))
+            return any(begins_with_signal(events) for events in await later.runs())
 
-        await until(is_in_a_first_task, "a continued run begins with a decision")
+        await until(is_in_a_first_task, "a continued run begins with a decision", patience=200)
         view = await plan.view()
         assert "awaiting" in step(view, "gate")
         assert {entry["code"] for entry in view["log"] if entry["kind"] == "refused"} == {"UNSIGNED"}
@@ -243,6 +245,25 @@ async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_bring
         # Control: the owner's decision.
         await runs.approve(owner, plan.id, Choice(step_id="gate", by="ann"))
         assert (await plan.ended())["status"] == "completed"
+
+
+@dataclass
+class LaterRuns:
+    """The runs of a plan that were not seen before: it may have hundreds of them."""
+
+    plan: Started
+    last: str = ""
+
+    async def runs(self) -> list[Sequence[HistoryEvent]]:
+        """The events of the run that was the newest one, and of those after it."""
+        found = list[Sequence[HistoryEvent]]()
+        run_id = self.last or (await self.plan.handle.describe()).raw_description.workflow_execution_info.first_run_id
+        while run_id:
+            self.last = run_id
+            history = await self.plan.client.get_workflow_handle(self.plan.id, run_id=run_id).fetch_history()
+            found.append(history.events)
+            run_id = found[-1][-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
+        return found
 
 
 def begins_with_signal(events: Sequence[HistoryEvent]) -> bool:
