@@ -20,7 +20,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from plansurvive.client.feature import views_of_features
+from plansurvive.client.feature import language, views_of_features
 from plansurvive.client.ids import workflow_id
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
 from plansurvive.plans.execution.messages import Shown, read
@@ -170,4 +170,5 @@ async def _run(client: Client, ended: Ended) -> Run | None:
         if ended.run is None:
             text = stored if isinstance(stored, str) else await _stored(client, stored)
             ended.run = run_of(text, views_of_features())
+            ended.run.language = language()
     return ended.run

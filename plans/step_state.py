@@ -192,6 +192,11 @@ class StepState(State):
     closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 
     @property
+    def wants_answer(self) -> bool:
+        """Whether it asks a question now."""
+        return self.awaiting == "answer"
+
+    @property
     def digest(self) -> str:
         """The digest of what an approver was last shown; empty if none was."""
         return next(reversed(self.asks.values()), "")

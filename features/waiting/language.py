@@ -57,7 +57,7 @@ LANGUAGE = Language(
     tools=[
         DurableTool(
             questions.ASK,
-            Asks("QUESTION", "it asks a person a question; a `default` with a `timeout` answers in their place", False),
+            Asks("QUESTION", "it asks a person a question; a `default` with a `timeout` answers in their place", True),
             schema_args=("schema", "choices"),  # choices are texts, numbers, or both
             written_problems=questions.written_problems,
             problem=questions.problem,

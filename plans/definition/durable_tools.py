@@ -20,8 +20,8 @@ class Asks(NamedTuple):
 
     code: str
     reason: str
-    waivable: bool = True
-    """Not if a person has approved all of the plan (`--yes`). A question is asked all the same."""
+    is_question: bool = False
+    """It is answered, not approved, so it asks even if a person has approved all of the plan (`--yes`)."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,11 @@ class DurableTool:
     """
     problem: Callable[[Args], str] = lambda _: ""
     """What is wrong with arguments once their references are filled in; empty if nothing is."""
+
+    @property
+    def is_question(self) -> bool:
+        """Whether its steps ask a question (`plans.questions`), which is answered and not approved."""
+        return self.asks is not None and self.asks.is_question
 
 
 UNDECLARED = DurableTool("")

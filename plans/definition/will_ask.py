@@ -85,7 +85,7 @@ def will_ask(plan: Plan, ground: Ground, *, approve_all: bool = False) -> list[A
 def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> tuple[str, str, bool]:
     """Code and reason, and whether the first run asks already; the code is empty if it asks for nothing."""
     step, spec, asks = node.step, ground.tools.get(node.step.tool), ground.language.tool(node.step.tool).asks
-    if asks is not None and not (waived and asks.waivable):
+    if asks is not None and (asks.is_question or not waived):
         return asks.code, asks.reason, True
     if waived or spec is None or (step.requires_approval is False and not ground.strict):
         return "", "", True

@@ -29,7 +29,7 @@ def question_of(run: Run, step: Step) -> dict[str, Any] | None:
     Before a worker has checked the plan, its schemas have not been checked either.
     """
     state = run.steps[step.id]
-    if state.awaiting == "answer" and state.asked is not None:
+    if state.wants_answer and state.asked is not None:
         return state.asked
     call = upcoming(run, step)
     if not run.facts.tools or not call.is_whole or questions.problem(call.call.args):
@@ -49,6 +49,7 @@ def void_answer(
 
 def refuse_approval(run: Run, step: Step, is_approval_stated: bool | None) -> None:
     """Raise Refused if an approval or denial concerns a question that only wants an answer."""
-    if step.tool == ASK and (run.steps[step.id].awaiting == "answer" or not is_approval_stated):
+    is_question = run.language.tool(step.tool).is_question
+    if is_question and (run.steps[step.id].wants_answer or not is_approval_stated):
         text = f"step '{step.id}' asks a question, which is answered, not approved"
         raise Refused(f"{text}: plan answer {run.plan.id} {step.id} VALUE", "IS_A_QUESTION")

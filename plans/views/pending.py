@@ -14,7 +14,6 @@ from plansurvive.plans.expressions.references import find
 from plansurvive.plans.flow.ids import pattern_of
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Step
-from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import StepCall, digest_of, upcoming
 from plansurvive.plans.step_state import ASKING
@@ -55,7 +54,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
         return {}
     if run.steps[step_id].awaiting in ASKING:
         return _json(card(run, step)) | {"isWhole": True}
-    if step.tool == ASK and (known := question_of(run, step)) is not None:
+    if run.language.tool(step.tool).is_question and (known := question_of(run, step)) is not None:
         digest = digest_of_question(known)
         return _json(Card(**_shown(run, step, known), kind=QUESTION, digest=digest)) | {"isWhole": True}
     call = upcoming(run, step)
@@ -66,7 +65,7 @@ def call_view(run: Run, step_id: str) -> dict[str, Any]:
 def card(run: Run, step: Step) -> Card:
     """What a person is asked about a step."""
     state = run.steps[step.id]
-    kind = QUESTION if state.awaiting == "answer" else next(iter(state.proposal or {}), "approval")
+    kind = QUESTION if state.wants_answer else next(iter(state.proposal or {}), "approval")
     found = _shown(run, step, state.asked or run.args_of(step))
     found |= {} if kind == QUESTION else _why(run, step, upcoming(run, step).call._replace(args=found["args"]))
     if kind == "approval" and (undo := undo_consent.undo_call(run, step)) is not None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from plansurvive.activities.tools.durable import ask as ask_tool
 from plansurvive.activities.tools.durable import wait_for as wait_tool
+from plansurvive.features.waiting.language import LANGUAGE
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
@@ -27,5 +28,6 @@ def wait(name: str = "wait", **args: Any) -> Step:
 def asking(*steps: Step, **fields: Any) -> Schedule:
     """The schedule of a run of these steps, begun."""
     schedule = Schedule(run_of(*steps, facts=Facts(tools=SPECS, workspace="/w"), **fields))
+    schedule.run.language = LANGUAGE
     schedule.begin(NOW)
     return schedule

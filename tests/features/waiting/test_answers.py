@@ -19,6 +19,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Status, StepState
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.views.pending import call_view
 from plansurvive.plans.views.views import plan_view
 from tests.features.waiting.asking import ask, asking
 from tests.plans.building import NOW, completed, step
@@ -72,6 +73,11 @@ def test_an_answer_to_what_asks_nothing_is_refused_with_the_way_to_decide() -> N
     with pytest.raises(Refused, match="plan answer p ask VALUE") as caught:
         approvals.check(schedule.run, Decide(step_id="ask", approved=False))
     assert caught.value.code == "IS_A_QUESTION"
+
+
+def test_a_question_that_is_not_asked_yet_is_shown_as_one() -> None:
+    schedule = asking(step("first"), ask("ask", "first", choices=["a"]))
+    assert (call_view(schedule.run, "ask")["kind"], call_view(schedule.run, "first")["kind"]) == ("question", "early")
 
 
 def test_a_question_that_needs_approval_first_may_be_approved() -> None:

@@ -18,7 +18,7 @@ TOOLS = {name: tool.spec for name, tool in load_tools(()).items()}
 LANGUAGE = Language(
     tools=[
         DurableTool("agent", Asks("AGENT", "it chooses its calls")),
-        DurableTool("ask", Asks("QUESTION", "it asks", waivable=False)),
+        DurableTool("ask", Asks("QUESTION", "it asks", is_question=True)),
     ]
 )
 
