@@ -20,7 +20,7 @@ from plansurvive.plans.views.card import wanted
 from plansurvive.plans.views.models import BriefStep, BriefView, PlanView, ResultView, StepView
 from plansurvive.plans.views.row import row
 from plansurvive.plans.views.safe_text import line
-from plansurvive.plans.views.summary import Failure
+from plansurvive.plans.views.summary import Failure, Summary, why_failed
 
 PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]
 StepId = Annotated[
@@ -166,7 +166,7 @@ async def shown(here: Connected, plan: str, from_step: int = 0, step_id: str | N
         found = found.model_copy(
             update={
                 "step": await _detail(here, plan, whole, step_id) if step_id else None,
-                "outcome": _outcome(whole) if brief.status in ENDED else None,
+                "outcome": _outcome(whole, await runs.summary(here.client, plan)) if brief.status in ENDED else None,
                 "problems": [problem.text for problem in whole.problems[:MAX_STEPS]],
             }
         )
@@ -183,7 +183,7 @@ def text_of(found: Shown) -> str:
     if found.step is not None:
         rows.append(json.dumps(found.step.model_dump(mode="json", exclude_none=True), ensure_ascii=False)[:10_000])
     if (end := found.outcome) is not None:
-        rows += [f"failed: {each.step_id}: {each.code}: {each.error[:1_000]}" for each in end.failed[:20]]
+        rows += [f"failed: {each.step_id}: {each.code or 'no code'}: {each.error}" for each in end.failed[:20]]
         rows += [f"stopped: {end.stopped}"] if end.stopped else []
         rows.append(
             f"value: {json.dumps(end.value.value, ensure_ascii=False)[:5_000]}"
@@ -251,12 +251,9 @@ def _bounded(args: dict[str, Any]) -> dict[str, Any]:
     return args if len(text) <= MAX_VALUE else {"cut": text[:MAX_VALUE]}
 
 
-def _outcome(whole: PlanView) -> Outcome:
-    failed = [
-        Failure(step_id=each.id, code=each.result.code, error=(each.result.error or "")[:1_000])
-        for each in whole.steps
-        if each.result is not None and each.status is Status.FAILED
-    ]
+def _outcome(whole: PlanView, summary: Summary) -> Outcome:
+    """What came of it; each error is said once: of a loop whose items are listed, how many of them failed."""
+    failed = [each.model_copy(update={"error": why_failed(summary, each)}) for each in summary.failed]
     written = {name: None for names in whole.step_files.values() for name in names}
     value = Result.of(whole.value) if whole.value else None
     return Outcome(

@@ -31,6 +31,7 @@ from plansurvive.plans.model.plan import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep
 from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.summary import why_failed
 
 STATES = ("waiting", *(status.value for status in Status))
 """What the list of steps can be narrowed to."""
@@ -168,7 +169,7 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
     return {
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "waits": _waits(view.steps), "trouble": watcher.trouble,
-        "waiting": number_in(view), "summary": summary,
+        "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
         "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
         "resumed_by": resumed_by, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,

@@ -103,6 +103,24 @@ async def test_a_draft_in_review_says_how_a_person_begins_it_and_an_ended_plan_h
     assert "plan_show with its stepId" in getattr(ended.content[0], "text", "")
 
 
+async def test_each_error_of_an_ended_plan_is_said_once_with_the_item_that_it_is_of(host: Host, worker: Worker) -> None:
+    read = {"id": "read", "tool": "read_json", "args": {"path": "{{item}}"}, "retry": {"attempts": 1}}
+    loop = {"id": "each", "forEach": ["here.json", "gone.json"], "steps": [read]}
+    async with agent_of(host) as agent:
+        plan = (await called(agent, "plan_start", plan={"steps": [loop]}))["planId"]
+        await until(lambda: ended(agent, plan), "it has ended")
+        answer = await agent.call_tool("plan_show", {"planId": plan})
+    text = getattr(answer.content[0], "text", "")
+    assert answer.structured_content is not None
+    for name in ("here.json", "gone.json"):
+        assert text.count(f"'{name}' does not exist") == 1, text
+    assert [each["stepId"] for each in answer.structured_content["outcome"]["failed"]][-1] == "each"
+
+
+async def ended(agent: Agent, plan: str) -> bool:
+    return bool((await called(agent, "plan_show", planId=plan))["hasEnded"])
+
+
 async def test_the_control_a_person_who_starts_the_same_is_not_asked(
     temporal_client: Client, worker: Worker, workspace: Path, queue: str
 ) -> None:

@@ -107,6 +107,24 @@ async def test_a_refused_plan_says_why_with_code_and_what_to_do(
         assert "plan resume" not in text
 
 
+async def test_how_a_plan_ended_says_each_error_once(
+    settings: Settings, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    read = {"id": "read", "tool": "read_json", "args": {"path": "gone.json"}, "retry": {"attempts": 1}}
+    steps = [{"id": "each", "forEach": ["a"], "steps": [read]}]
+    options = Options(workspace=str(workspace))
+    started = await runs.start(temporal_client, {"steps": steps}, options=options, queue=queue)
+    async with browsing(service_for(settings, temporal_client)) as browser:
+
+        async def shown() -> str:
+            text = (await browser.get(f"/plans/{started.plan_id}")).text
+            return text if "How it ended" in text else ""
+
+        card = (await until(shown, "it has ended")).partition("How it ended")[2].partition("</section>")[0]
+        assert card.count("does not exist") == 1, card
+        assert "each[0].read" in card
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
 async def test_the_list_says_when_a_plan_must_have_ended(
