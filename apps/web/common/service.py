@@ -18,6 +18,7 @@ from temporalio.client import Client
 
 from plansurvive.apps.web.common.rendering import page
 from plansurvive.client.access import Access
+from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing, standings
 from plansurvive.client.watchers.hub import Hub
@@ -89,7 +90,7 @@ class Service:
             client = await self.client()
             listed = [each async for each in list_plans(client, running=True, agents=True, awaiting=True)]
             # A plan's index names what is asked below it too, by path; agents and child plans are listed themselves.
-            own = [sum("/" not in name for name in each.waiting or ()) for each in listed]
+            own = [sum(len(parts(name)) == 1 for name in each.waiting or ()) for each in listed]
             number = sum(own) + sum(each.status == PlanStatus.REVIEW and not each.waiting for each in listed)
             self._counted = time.monotonic(), number
         return self._counted[1]

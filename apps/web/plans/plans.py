@@ -14,6 +14,7 @@ from temporalio.client import Client
 from plansurvive.apps.web.common.rendering import page
 from plansurvive.apps.web.common.service import service_of
 from plansurvive.client.access import person_of
+from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.flow.ids import pattern_of
@@ -112,9 +113,9 @@ class Row:
         The server's index has the plan's own steps; it names those below by the loop that they are in.
         """
         named = self.plan.waiting or []
-        own = sum("/" not in each for each in named)
-        asked = (each.step_id.rpartition("/") for each in (self.standing.asks if self.standing else ()))
-        below = {(plan, pattern_of(step)) for plan, _, step in asked if plan}
+        own = sum(len(parts(each)) == 1 for each in named)
+        asked = [parts(each.step_id) for each in (self.standing.asks if self.standing else ())]
+        below = {(*around, pattern_of(step)) for *around, step in asked if around}
         return own + max(len(below), len(named) - own)
 
     @property

@@ -62,15 +62,14 @@ async def test_list_plan_inbox_and_navigation_count_alike(
 
     before = await badge()
     loop = await ask(LOOP, QUESTION, waits="each[*]")
-    child = f"child-{queue}"
-    inner = {"id": "sub", "tool": "plan", "args": {"steps": [GATE], "id": child + "-{{item}}"}, "forEach": ["a", "b"]}
+    inner = {"id": "sub", "tool": "plan", "args": {"steps": [GATE]}, "forEach": {"items": ["a", "b/c"], "key": "@"}}
     options = Options(workspace=str(workspace))
     parent = await runs.start(temporal_client, {"steps": [inner]}, options=options, queue=queue)
     draft = await runs.start(
         temporal_client, {"steps": [GATE]}, options=options.model_copy(update={"review": True}), queue=queue
     )
     expected = {loop: [2], parent.plan_id: [2], draft.plan_id: []}
-    own = [loop, loop, f"{child}-a", f"{child}-b", draft.plan_id]
+    own = [loop, loop, parent.plan_id, parent.plan_id, draft.plan_id]
     """Whose cards there are: approvals of a loop together, a question, a step of each child plan, the review."""
 
     async def agree() -> bool:
@@ -81,7 +80,10 @@ async def test_list_plan_inbox_and_navigation_count_alike(
         return listed == plans == expected and len(cards) == await badge() - before == len(own)
 
     await until(agree, "all count alike")
-    for workflow in (parent.workflow_id, f"plan-{child}-a", f"plan-{child}-b", draft.workflow_id):
+    view = await runs.brief(temporal_client, parent.plan_id)
+    children = [f"plan-{each.child.plan_id}" for each in view.steps[0].instances if each.child]
+    assert len(children) == 2
+    for workflow in (parent.workflow_id, *children, draft.workflow_id):
         await terminated(temporal_client, workflow)
 
 

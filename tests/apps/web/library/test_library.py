@@ -78,7 +78,7 @@ async def test_an_agent_is_started_and_its_run_shown_with_its_tool_calls(
                 assert 'step-id">list_directory<' in text
                 assert "of 5</dd>" in text
                 assert url.rpartition("/")[2] in await ann.get("/agents")
-                assert "No such runs" in await ann.get("/agents?show=active")
+                assert "No runs of agents match." in await ann.get("/agents?show=active")
                 assert "Rebuilt the history" in await ann.post("/agents/rebuild", {})
 
 
