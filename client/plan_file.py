@@ -11,12 +11,15 @@ import re
 import sys
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from plansurvive.client.feature import language
+from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -139,13 +142,22 @@ def _content(path: str) -> bytes:
         with Path(path).open("rb") as file:
             return _bounded(file)
     except FileNotFoundError:
-        raise PlanFileError(f"there is no file {path}; check the path", "NOT_FOUND") from None
+        raise PlanFileError(f"there is no file {path}{_near(Path(path))}", "NOT_FOUND") from None
     except IsADirectoryError:
         raise PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR") from None
     except PermissionError:
         raise PlanFileError(f"no permission to read {path}; change its permissions", "NO_PERMISSION") from None
     except (OSError, ValueError) as error:
         raise PlanFileError(f"{path!r} cannot be read: {error}", "UNREADABLE") from None
+
+
+def _near(path: Path) -> str:
+    """Which file of the directory was probably meant, else where the path was looked for."""
+    with suppress(OSError):
+        near = Hints().near(path.name, [each.name for each in islice(path.parent.iterdir(), MAX_NAMES)])
+        if near:
+            return f"; did you mean {path.parent / near}?"
+    return "; check the path" if path.is_absolute() else f" in {Path.cwd()}; check the path"
 
 
 def _bounded(file: BinaryIO) -> bytes:

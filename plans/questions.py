@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from plansurvive.plans.definition.arguments import in_words
 from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
@@ -115,7 +116,10 @@ def misfit(args: Args, value: Any) -> str:
     if found is None:
         return ""
     place = ".".join(map(str, found.absolute_path))[:_SHOWN]
-    return f"{f'{place}: ' if place else ''}{' '.join(found.message.split())[:300]}"
+    said = " ".join(found.message.split())[:300]
+    if found.validator == "type":
+        said = f"should be {in_words(found.validator_value)}; it is {_short(found.instance)}"
+    return f"{f'{place}: ' if place else ''}{said}"
 
 
 def value_of(args: Args, text: str) -> Any:

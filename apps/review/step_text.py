@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.editing.apply_edits import STEP_FIELDS
 from plansurvive.plans.editing.edits import Edit, SetField
 from plansurvive.plans.errors import PlanError
@@ -22,7 +23,7 @@ def edits_of(step: Mapping[str, Any], text: str) -> list[Edit]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"your text is not valid JSON: {error}", "PLAN_SCHEMA") from None
+        raise PlanError(f"your text is not valid JSON: {json_problem(error)}", "PLAN_SCHEMA") from None
     if not isinstance(found, dict) or found.get("id") != step["id"]:
         raise PlanError(f"write one JSON object and do not change its id '{step['id']}'", "PLAN_SCHEMA")
     unknown = sorted(found.keys() - STEP_FIELDS - {"id"})

@@ -17,6 +17,7 @@ from plansurvive.client.feature import problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.definition.will_ask import Asking
@@ -74,7 +75,9 @@ def tools(
     troubles = signals.run(refresh_tools(settings, everything=refresh))
     known = known_tools(settings)
     if name is not None and name not in known:
-        raise PlanError(f"unknown tool '{name}'; `plan tools` lists the available ones", "UNKNOWN_TOOL")
+        near = named_elsewhere(name, known) or Hints().near(name, known)
+        hint = f"did you mean '{near}'?" if near else "`plan tools` lists them"
+        raise PlanError(f"there is no tool '{name}'; {hint}", "UNKNOWN_TOOL")
     if as_json:
         chosen: Any = known[name] if name else None
         specs = [chosen] if chosen else list(known.values())

@@ -10,6 +10,7 @@ import json
 from typing import Any, NoReturn
 
 from plansurvive.client.forms.kinds import Kind
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.definition.parsing import Unreadable as NotAValue
 from plansurvive.plans.definition.parsing import check_depth, check_values
 from plansurvive.plans.views.safe_text import safe
@@ -69,8 +70,7 @@ def json_value(text: str) -> Any:
         value = json.loads(text, parse_constant=_refuse)
         check_values(value)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}: {error.msg}"
-        raise Unreadable(f'not valid JSON, {where}; write a text in quotes: "..."') from None
+        raise Unreadable(f"not valid JSON: {json_problem(error)}") from None
     except NotAValue as error:
         raise Unreadable(f"not valid JSON: {error.problem.message}") from None
     except ValueError as error:

@@ -187,8 +187,8 @@ async def _ended(client: Client, plan: str) -> WorkflowExecutionDescription:
     if description.status is WorkflowExecutionStatus.RUNNING:
         name = plan_id(plan)
         text = (
-            f"plan '{name}' has not ended; stop it first with `plan interrupt {name}`, or continue a paused one with "
-            f"`plan unpause {name}`"
+            f"plan '{name}' has not ended, and only ended plans are resumed: `plan interrupt {name}` stops it, "
+            f"`plan unpause {name}` continues it if it is paused, `plan begin {name}` starts it if it is in review"
         )
         raise Refused(text, "NOT_ENDED")
     return description

@@ -18,7 +18,7 @@ from plansurvive.features.cache.model import CacheNote, Difference
 from plansurvive.features.cache.rules import asked, note_of, refusal
 from plansurvive.features.cache.standing import standing
 from plansurvive.plans.children.family import is_of_earlier_run, members_of
-from plansurvive.plans.errors import Refused
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import Run
@@ -71,7 +71,7 @@ class Why(Value):
 def why(run: Run, step_id: str) -> Why:
     """Why a step waits, runs, failed or was skipped, or was run. Raises Refused UNKNOWN_STEP."""
     if step_id not in run.steps or run.step_of(step_id) is None:
-        raise Refused(f"plan '{run.plan.id}' has no step '{step_id}'; `plan show` lists them", "UNKNOWN_STEP")
+        raise unknown_step(step_id, run.steps)
     found: dict[str, Cause] = {}
     waiting = [step_id]
     while waiting and len(found) < MAX_STEPS:

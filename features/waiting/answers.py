@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from plansurvive.features.waiting.messages import AnswerQuestion
 from plansurvive.plans import questions
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
@@ -34,7 +35,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
     """Raise Refused if the answer cannot be accepted. The question then stays."""
     run, name = schedule.run, message.step_id
     if name not in run.steps:
-        raise Refused(f"the plan has no step '{name[:200]}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        raise unknown_step(name, run.steps)
     step, state = schedule.step(name), run.steps[name]
     if step.tool != ASK:
         way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""

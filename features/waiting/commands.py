@@ -15,6 +15,7 @@ from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.questions import ASK, value_of
 from plansurvive.plans.views.call_text import call_rows
@@ -100,4 +101,4 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise PlanError(f"--data is not valid JSON: {error}", "INVALID_ARGS") from error
+        raise PlanError(f"--data is not valid JSON: {json_problem(error)}", "INVALID_ARGS") from error

@@ -89,11 +89,12 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         known = list(schema.get("properties", {}))
         return [(f"{path}.{name}", _unknown(spec, str(name), known, hints)) for name in instance if name not in known]
     if error.validator == "type":
-        return [(path, f"{_short(instance)} is not of type {_kinds(error.validator_value)}")]
+        return [(path, f"should be {in_words(error.validator_value)}; it is {_short(instance)}")]
     if error.validator == "anyOf":
         options: Any = error.validator_value
-        kinds = " or ".join(str(option.get("type", "value")) for option in options)
-        return [(path, f"{_short(instance)} is not of type {kinds}, or out of bounds")]
+        kinds = in_words([option.get("type", "value") for option in options])
+        bounds = ", within its bounds" if any(len(option) > 1 for option in options) else ""
+        return [(path, f"should be {kinds}{bounds}; it is {_short(instance)}")]
     if spec.server:  # the library's message repeats what the server wrote into its schema, such as a list of values
         limit = error.validator_value
         named = f" {limit}" if isinstance(limit, int | float) else ""
@@ -107,8 +108,17 @@ def _unknown(spec: ToolSpec, name: str, known: list[str], hints: Hints) -> str:
     return f"{spec.name} has no argument '{name}'; {hint}"
 
 
-def _kinds(value: Any) -> str:
-    return " or ".join(value) if isinstance(value, list) else str(value)
+KINDS = {
+    "string": "a string", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+"""The types of JSON Schema in plain words."""
+
+
+def in_words(value: Any) -> str:
+    """Which types a value may have; that it may be left out goes without saying."""
+    named = value if isinstance(value, list) else [value]
+    return " or ".join(KINDS.get(each, str(each)) for each in named if each != "null" or len(named) == 1)
 
 
 def _short(value: Any) -> str:

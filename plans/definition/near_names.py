@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from difflib import get_close_matches
 
+from plansurvive.plans.errors import Refused
+
 MAX_NAMES = 1_000
 """Among more names than this nothing is searched."""
 MAX_CHARACTERS = 128
@@ -19,9 +21,16 @@ ALLOWANCE = 1_000_000
 ELSEWHERE = {
     "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "if": "when", "uses": "tool", "with": "args",
     "params": "args", "retries": "retry", "cmd": "command", "script": "code", "filename": "path", "file": "path",
+    "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",
+    "curl": "http_request", "http": "http_request", "fetch": "http_request", "rm": "delete_file",
+    "ls": "list_directory", "wait": "sleep", "input": "ask", "question": "ask", "approval": "ask", "llm": "agent",
 }  # fmt: skip
-"""Names that other programs have for fields of plans and arguments of tools."""
+"""Names that other programs have for fields of plans, arguments of tools, and tools."""
 _COMMAND = "a command is `tool: run_command` with `args: {command: ...}`"
+_CONTINUES = (
+    "a failed step stops what depends on it alone, unless it is `critical`; `catch` continues with other steps, and "
+    "run_command takes `allowFailure: true`"
+)
 ANSWERS = {
     "jobs": "this looks like a GitHub Actions workflow, of which `plan import FILE` makes a plan",
     "on": "nothing in a plan starts it; `plan schedule create` runs it at set times",
@@ -31,6 +40,11 @@ ANSWERS = {
     "as": "the name of an item is part of the loop: `forEach: {items: LIST, as: NAME}`",
     "env": "the environment of a command is in its step: `args: {command: ..., env: {NAME: VALUE}}`",
     "name": "a plan has a `title`, a step an `id` and a `description`",
+    "continueOnError": _CONTINUES, "continue_on_error": _CONTINUES, "allowFailure": _CONTINUES,
+    "allow_failure": _CONTINUES, "ignoreErrors": _CONTINUES, "trigger_rule": _CONTINUES,
+    "parallel": "steps run side by side unless one depends on another; `maxParallel` limits how many",
+    "loop": "a loop is `forEach: {items: LIST}`", "foreach": "a loop is `forEach: {items: LIST}`",
+    "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
 """Fields of other programs that no field of plans and steps stands for, and what to write instead."""
 MIN_COST = 10_000
@@ -41,6 +55,12 @@ def named_elsewhere(name: str, known: Collection[str]) -> str:
     """The known field or argument that another program calls by this name; empty if there is none."""
     meant = ELSEWHERE.get(name, "")
     return meant if meant in known else ""
+
+
+def unknown_step(name: str, known: Collection[str]) -> Refused:
+    """What is raised of a step that a plan does not have."""
+    hint = Hints().question(name, known).replace("?", "? ") or "; "
+    return Refused(f"the plan has no step '{name[:200]}'{hint}`plan show` lists its steps", "UNKNOWN_STEP")
 
 
 class Hints:

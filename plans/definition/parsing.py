@@ -16,7 +16,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.checks.plain_words import in_plain_words, json_problem
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plansurvive.plans.definition.near_names import ANSWERS, Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import walk
@@ -52,12 +52,16 @@ def parse_json(text: str | bytes) -> Any:
     try:
         data = json.loads(source, object_pairs_hook=_no_repeats, parse_constant=_not_finite, parse_int=_bounded_int)
     except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise Unreadable("PLAN_NOT_JSON", f"this is not valid JSON at {where}: {error.msg}") from error
+        raise Unreadable("PLAN_NOT_JSON", f"this is not valid JSON: {json_problem(error)}") from error
     except RecursionError as error:
         raise Unreadable("PLAN_TOO_DEEP", f"nested deeper than {MAX_DEPTH}") from error
     check_values(data)
     return data
+
+
+def not_utf8(error: UnicodeDecodeError) -> str:
+    """What is wrong with a file that is not text as plans are written."""
+    return f"byte {error.start:,} is not UTF-8; is this a plan file? Save it as text in UTF-8"
 
 
 def check_depth(text: str) -> None:
@@ -107,7 +111,7 @@ def read_plan(data: Any) -> Plan | list[Problem]:
 
 def _problems(data: Any, error: ValidationError) -> list[Problem]:
     hints, details = Hints(), error.errors(include_url=False)
-    found = [_problem(data, detail, hints) for detail in details[:MAX_FOUND]]
+    found = list(dict.fromkeys(_problem(data, detail, hints) for detail in details[:MAX_FOUND]))
     if len(details) > MAX_FOUND:
         text = f"{len(details) - MAX_FOUND} more problems are not shown; fix these first"
         found.append(Problem(code="MORE_PROBLEMS", message=text))
@@ -145,7 +149,7 @@ def _decode(text: str | bytes) -> str:
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from error
+        raise Unreadable("PLAN_NOT_JSON", not_utf8(error)) from error
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -249,12 +253,33 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
         return f"Unknown tool: {_short(detail['input'])}; name a tool, `plan tools` lists them"
     if kind == "string_pattern_mismatch" and detail["loc"][-2:-1] in (("dependsOn",), ("depends_on",)):
         return f"Unknown dependency: {_short(detail['input'])}; name a step of the plan"
+    if detail["loc"][-2:-1] == ("inputs",) and kind == "model_type":
+        return f"should be an object, such as `{name}: {{type: string, default: ...}}`; it is {_short(detail['input'])}"
+    if detail["loc"][-2:-1] == ("tolerate",):
+        return f'should be a number of items, or a percentage, such as `3` or `"10%"`; it is {_short(detail["input"])}'
+    if kind == "string_pattern_mismatch" and "labels" in detail["loc"][:1]:
+        what = "the name of a label has 1 to 63 letters, digits, '_', '.' or '-'"
+        return f"{what if name == '[key]' else 'a label is one line of text'}; this is {_short(detail['input'])}"
     if kind == "string_pattern_mismatch":
         return f"{_short(detail['input'])} is not a valid id: write 1 to 128 letters, digits, '_' or '-'"
     text = in_plain_words(detail["msg"])
     if text == "should be a number" and name in SECONDS:
         text += " of seconds"
-    return f"{text}; it is {_short(detail['input'])}"
+    text += f", such as `{name}: {_SHAPES[name]}`" if text in _SHAPELESS and name in _SHAPES else ""
+    unquoted = text == "should be a string" and isinstance(detail["input"], int | float)
+    return f"{text}; it is {_short(detail['input'])}{'; put it in quotes' if unquoted else ''}"
+
+
+_SHAPELESS = ("should be an object (`name: value`)", "should be a list")
+_SHAPES = {
+    "steps": "[{id: look, tool: list_directory, args: {path: .}}]", "args": "{path: a.txt}",
+    "retry": "{attempts: 3}", "approval": "{timeout: 3600}", "repeat": "{until: EXPRESSION, limit: 10}",
+    "undo": "{tool: delete_file, args: {path: a.txt}}", "catch": "[{steps: [...]}]",
+    "switch": "[{when: EXPRESSION, steps: [...]}]",
+    "inputs": "{name: {type: string}}", "outputs": "{name: EXPRESSION}", "labels": "{team: billing}",
+    "budget": "{tokens: 100000}", "dependsOn": "[STEP]", "defaults": "{retry: {attempts: 3}}",
+}  # fmt: skip
+"""By field that is an object or a list, how it may look."""
 
 
 def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints) -> str:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from plansurvive.plans.children.check import inline_problems
+from plansurvive.plans.definition.arguments import KINDS
 from plansurvive.plans.definition.checks.calls import CallOf, reference_problems, tool_problems
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.cycles import cycle_problems
@@ -225,8 +226,8 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             text = f"the input '{name}'{_about(declared)} is required; {how}"
             found.append(Problem(code="MISSING_INPUT", field=f"inputs.{name}", message=text))
         elif name in given and not has_type(value, declared):
-            what = f"{_short(value)} is not of type {declared.type}{_about(declared)}"
-            text = f"{what}; pass one that is, such as --input {name}={_EXAMPLES[declared.type]}"
+            what = f"the input '{name}'{_about(declared)} should be {KINDS[declared.type]}; it is {_short(value)}"
+            text = f"{what}; pass another, such as --input {name}={_EXAMPLES[declared.type]}"
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
@@ -258,7 +259,7 @@ def _about(declared: Input) -> str:
 def _defaults(plan: Plan) -> Iterator[Problem]:
     for name, declared in plan.inputs.items():
         if declared.default is not None and not has_type(declared.default, declared):
-            text = f"the default {_short(declared.default)} is not of type {declared.type}; change one of them"
+            text = f"should be {KINDS[declared.type]}, the type of the input; it is {_short(declared.default)}"
             yield Problem(code="BAD_INPUT", field=f"inputs.{name}.default", message=text)
 
 

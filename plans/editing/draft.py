@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.editing.inner_edits import Data, is_inner, place_in, place_of, require_open
 from plansurvive.plans.errors import InvalidPlan, Refused
@@ -55,7 +56,7 @@ class Draft:
     def require(self, name: str) -> None:
         """Raise Refused if the step cannot be edited."""
         if name in self.removed:
-            raise _unknown(name)
+            raise unknown_step(name, self.run.steps)
         if is_inner(self.run, name):
             require_open(self.run, name)
             self._require_not_begun(name)
@@ -79,7 +80,7 @@ class Draft:
         Raises Refused.
         """
         if anchor in self.removed:
-            raise _unknown(anchor)
+            raise unknown_step(anchor, self.run.steps)
         if is_inner(self.run, anchor):
             node = self.run.outline.nodes[anchor]
             if node.parent is None or not node.needs_siblings:
@@ -97,7 +98,7 @@ class Draft:
                 raise Refused(text, "TOO_LATE")
             found = place_of(self._top(top), path)
         if found is None:
-            raise _unknown(anchor)
+            raise unknown_step(anchor, self.run.steps)
         return found
 
     def sibling(self, anchor: str, name: str) -> str:
@@ -116,7 +117,7 @@ class Draft:
         top, *path = name.split(".")
         found = place_of(self._top(top), path) if top in self.order and path else None
         if found is None:
-            raise _unknown(name)
+            raise unknown_step(name, self.run.steps)
         status = self.run.steps[top].status if top in self.run.steps else None
         if status is not None and has_begun(self.run, top) and status is not Status.RUNNING:
             raise Refused(f"step '{top}' is {status}: only steps that have not started can be edited", "TOO_LATE")
@@ -133,7 +134,7 @@ class Draft:
         if after is None:
             return 0
         if after not in self.order:
-            raise _unknown(after)
+            raise unknown_step(after, self.run.steps)
         return self.order.index(after) + 1
 
     def plan(self, version: int) -> Plan:
@@ -146,10 +147,6 @@ class Draft:
         if isinstance(parsed, list):
             raise InvalidPlan(parsed)
         return parsed
-
-
-def _unknown(name: str) -> Refused:
-    return Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
 
 
 def data_of(step: Step) -> dict[str, Any]:

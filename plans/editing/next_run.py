@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.draft import data_of
 from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
 from plansurvive.plans.errors import InvalidPlan, Refused
@@ -96,7 +97,7 @@ def _row(
         top, *path = name.split(".")
         place = place_of(steps[top], path) if top in steps and path else None
         if place is None and name not in steps:
-            raise Refused(f"the plan has no step '{name}'; `plan show` lists its steps", "UNKNOWN_STEP")
+            raise unknown_step(name, steps)
         found = steps[name] if place is None else place[0][place[1]]
     if not runs:
         raise Refused(f"step '{name}' does not run again, so it cannot be changed", "TOO_LATE")

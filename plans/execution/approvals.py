@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from plansurvive.plans.change_log import logged, of_approver, stands_since
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.validation import call_problems
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import undo_consent
@@ -118,7 +119,7 @@ def check(run: Run, message: Decide) -> Step:
     """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
     step = run.step_of(message.step_id)
     if step is None:
-        raise Refused(f"the plan has no step '{message.step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        raise unknown_step(message.step_id, run.steps)
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     refuse_approval(run, step, stated(run, step))
     if earlier is not None:

@@ -264,7 +264,9 @@ def check_control(run: Run, action: Action, version: int | None = None, *, above
         text = "the plan is being closed and cannot be interrupted; to end it at once, cancel it again"
         raise Refused(text, "CLOSING")
     if action == "begin" and status is not PlanStatus.REVIEW:
-        raise Refused(f"the plan is {status}, not in review", "NOT_IN_REVIEW")
+        next_step = {PlanStatus.RUNNING: "it has started already", PlanStatus.PAUSED: "`plan unpause` continues it"}
+        text = f"the plan is {status}, not in review; {next_step.get(status, 'wait until it has been checked')}"
+        raise Refused(text, "NOT_IN_REVIEW")
     if action == "begin" and version is not None and version != run.plan.version:
         text = f"the plan is at version {run.plan.version} now, and version {version} was reviewed; review it again"
         raise Refused(text, "STALE_VERSION")
@@ -276,7 +278,9 @@ def check_control(run: Run, action: Action, version: int | None = None, *, above
     if action == "pause" and status is not PlanStatus.RUNNING and not (run.held and status is PlanStatus.PAUSED):
         raise Refused(f"the plan is {status} and cannot be paused", "NOT_RUNNING")
     if action == "unpause" and status is not PlanStatus.PAUSED:
-        raise Refused(f"the plan is {status}, not paused", "NOT_PAUSED")
+        next_step = {PlanStatus.RUNNING: "there is nothing to unpause", PlanStatus.REVIEW: "`plan begin` starts it"}
+        text = f"the plan is {status}, not paused; {next_step.get(status, 'wait until it has been checked')}"
+        raise Refused(text, "NOT_PAUSED")
 
 
 def _example(kind: type[Value]) -> str:

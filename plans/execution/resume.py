@@ -18,6 +18,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from plansurvive.plans.definition.dependencies import dependencies
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.editing.next_run import Changed, Replacement, changed
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.approvals import RULE
@@ -194,7 +195,7 @@ def _code(state: StepState) -> str | None:
 def _require(run: Run, step_id: str) -> Step:
     step = run.step_of(step_id)
     if step is None or run.steps[step_id].closes:
-        raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        raise unknown_step(step_id, run.steps)
     return step
 
 

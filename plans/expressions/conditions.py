@@ -7,12 +7,13 @@ cannot stall a workflow task (FAULTS T17).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import jmespath
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import IncompleteExpressionError, JMESPathError, LexerError, ParseError
 from jmespath.functions import Functions
 
 from plansurvive.plans.errors import BadExpression
@@ -39,7 +40,9 @@ def _compiled(expression: str) -> Any:
     try:
         found = jmespath.compile(expression)
     except (JMESPathError, RecursionError) as error:
-        raise BadExpression(f"'{expression[:80]}' is not a JMESPath expression: {_one_line(error)}") from error
+        raise BadExpression(
+            f"'{expression[:80]}' is not a JMESPath expression: {_syntax(error, expression)}"
+        ) from error
     _check(found.parsed)
     return found
 
@@ -133,6 +136,32 @@ def _check(parsed: Any) -> None:
         if node["type"] == "function_expression" and node["value"] not in Functions.FUNCTION_TABLE:
             raise BadExpression(f"there is no function '{node['value']}'; JMESPath has {', '.join(_FUNCTIONS)}")
         stack.extend((child, depth + 1) for child in node.get("children", []) if isinstance(child, dict))
+
+
+_SLIPS = (
+    (re.compile(r"\{\{"), "an expression has no braces: write STEP.field"),
+    (
+        re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]"),
+        "a number is written in backticks, as in a > `0`",
+    ),
+    (re.compile(r"(?<![=!<>])=(?!=)"), "equality is written =="),
+    (re.compile(r"\s(and|or)\s|^not\s|\snot\s"), "and, or, not are written &&, ||, !"),
+    (re.compile(r"^[^\[{(]*,[^\[{(]*$"), "a list is written in brackets: [a, b]"),
+)
+"""What other languages write, and what to write instead."""
+
+
+def _syntax(error: Exception, expression: str) -> str:
+    """Where an expression does not parse, after what was probably meant."""
+    said = _one_line(error)
+    if isinstance(error, IncompleteExpressionError):
+        said = "it ends too early"
+    elif isinstance(error, ParseError):
+        said = f"unexpected {str(error.token_value)!r} at column {error.lex_position + 1}"
+    elif isinstance(error, LexerError):
+        said = f"unexpected {str(error.lexer_value)!r} at column {error.lexer_position + 1}"
+    meant = next((meant for slip, meant in _SLIPS if slip.search(expression)), "")
+    return f"{meant} ({said})" if meant else said
 
 
 def _one_line(error: Exception) -> str:

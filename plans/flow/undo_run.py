@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.definition.scopes import FINALLY, UNDO
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import LEFT_OUT, run_id
@@ -39,7 +40,7 @@ def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
     Raises Refused (UNKNOWN_STEP).
     """
     if step_id is not None and step_id not in run.outline:
-        raise Refused(f"the plan has no step '{step_id}'; `plan show` lists its steps", "UNKNOWN_STEP")
+        raise unknown_step(step_id, run.steps)
     found = to_undo(run)
     if step_id is None:
         return found

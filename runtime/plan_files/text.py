@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import Any
 
-from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
+from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, not_utf8, parse_json
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 
@@ -20,7 +20,7 @@ def text_of(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable("PLAN_NOT_JSON", f"byte {error.start} is not UTF-8; save the file as UTF-8") from None
+        raise Unreadable("PLAN_NOT_JSON", not_utf8(error)) from None
 
 
 def data_of(name: str, text: str) -> Any:

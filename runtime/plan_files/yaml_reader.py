@@ -43,6 +43,9 @@ class _Loader(_SafeLoader):
         found: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
+            if isinstance(key, dict) and len(key) == 1 and isinstance(inner := next(iter(key)), str):
+                text = f'braces without quotes are an object in YAML; put the text in quotes: "{{{{{inner}}}}}"'
+                raise _unreadable(text, key_node.start_mark)
             if not isinstance(key, str):
                 raise _unreadable(f"the key {key!r} is not a string; put it in quotes", key_node.start_mark)
             if key in found:
@@ -62,10 +65,8 @@ def parse_yaml(text: str) -> Any:
             "PLAN_BAD_TEXT", f"character {error.character:#x} is not allowed in YAML; remove it"
         ) from error
     except yaml.MarkedYAMLError as error:
-        what = " ".join(part for part in (error.context, error.problem) if part)
-        if "'\\t'" in str(error.problem) or _is_tab(text, error.problem_mark):
-            what = "a tab; YAML is indented with spaces, so replace the tabs at the beginning of lines"
-        raise _unreadable(what, error.problem_mark or error.context_mark) from error
+        mark = error.problem_mark or error.context_mark
+        raise _unreadable(_in_plain_words(error, text[mark.index : mark.index + 1] if mark else ""), mark) from error
     except (ValueError, RecursionError) as error:
         if isinstance(error, Unreadable):
             raise
@@ -75,9 +76,34 @@ def parse_yaml(text: str) -> Any:
     return data
 
 
-def _is_tab(text: str, mark: Any) -> bool:
-    """Whether a parser stopped at a tab."""
-    return mark is not None and mark.index < len(text) and text[mark.index] == "\t"
+_PLAIN = (
+    ("'\\t'", "a tab; YAML is indented with spaces, so replace the tabs at the beginning of lines"),
+    ("mapping values are not allowed", "a colon stands where no field can be: put a text that has ': ' in it in "
+        "quotes, or indent the line as those beside it"),
+    ("did not find expected alphabetic", "`*` or `&` begins an alias in YAML; put the text in quotes"),
+    ("undefined alias", "`*` begins an alias in YAML; put the text in quotes"),
+    ("found another document", "a second document begins here; write each plan into a file of its own"),
+    ("block mapping did not find expected key", "this line does not belong to the object around it: indent it as the "
+        "lines beside it, and put texts that have quotes or ': ' in them in quotes"),
+    ("did not find expected '-'", "this line does not belong to the list around it: indent it as its items, and begin "
+        "each with `- `"),
+    ("did not find expected ',' or", "a list or an object is not closed before this: add `]` or `}`, or a comma"),
+    ("flow node did not find expected", "a list or an object is not closed before this: add `]` or `}`"),
+    ("could not find expected ':'", "a field is `name: value`; the colon, or the quotes around a text, are missing"),
+    ("unexpected end of stream", "a text in quotes has no end; add the quotes"),
+    ("unknown escape character", "in double quotes a backslash is written twice: \\\\; or use single quotes"),
+)  # fmt: skip
+"""What the parser says, and the same in plain words with what to do."""
+
+
+def _in_plain_words(error: yaml.MarkedYAMLError, character: str) -> str:
+    """What is wrong where the parser stopped, at this character."""
+    said = " ".join(part for part in (error.context, error.problem) if part)
+    if character == "\t":
+        return _PLAIN[0][1]
+    if "cannot start any token" in said and character:
+        return f"'{character}' cannot begin a value in YAML; put the text in quotes"
+    return next((plain for parser, plain in _PLAIN if parser in said), said)
 
 
 def _check_events(text: str) -> None:

@@ -15,6 +15,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.page.pages import done
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 
 
@@ -41,7 +42,7 @@ def _data(text: str) -> Any:
     try:
         return json.loads(text) if text else None
     except ValueError as error:
-        raise PlanError(f"the data is not valid JSON: {error}", "INVALID_ARGS") from None
+        raise PlanError(f"the data is not valid JSON: {json_problem(error)}", "INVALID_ARGS") from None
 
 
 def _shown(request: Request, typed: dict[str, str], error: PlanError | None = None) -> Response:

@@ -23,6 +23,7 @@ from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.live.marks import ASKING
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Choice
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.card import Card
@@ -87,7 +88,9 @@ def _args(text: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"the text is not valid JSON: {error}; nothing was decided", "INVALID_ARGS") from None
+        raise PlanError(
+            f"the text is not valid JSON: {json_problem(error)}; nothing was decided", "INVALID_ARGS"
+        ) from None
     if not isinstance(found, dict):
         raise PlanError("write one JSON object with the arguments; nothing was decided", "INVALID_ARGS")
     return found

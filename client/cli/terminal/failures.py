@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import typer
 
 from plansurvive.client.cli.terminal import output
@@ -32,8 +34,9 @@ _MISSING = {
     "STEP": "name a step; `plan show ID` lists them, `plan pending ID` those that await a decision",
     "FILE": "name a plan file; `plan init` makes a first one",
     "REQUEST": "say what is wanted, in quotation marks",
+    "--set": "say what to change: --set STEP.FIELD=VALUE",
 }
-"""By argument, what to write."""
+"""By argument or option, what to write."""
 
 
 def _code(error: PlanError) -> int:
@@ -46,8 +49,11 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
         text = in_plain_words(error.format_message())
-        missing = next((each for name, each in _MISSING.items() if text == f"Missing argument '{name}'."), "")
-        return PlanError(text.removesuffix(".") + f": {missing}." if missing else text, "BAD_USAGE"), BAD_INPUT
+        named = re.fullmatch(r"Missing (?:argument|option) '(.+)'\.", text)
+        more = f": {_MISSING[named[1]]}" if named and named[1] in _MISSING else ""
+        if text.startswith("No such option") and "Possible" not in text and (context := getattr(error, "ctx", None)):
+            more = f"; `{context.command_path} --help` lists those there are"
+        return PlanError(f"{text.removesuffix('.')}{more}." if more else text, "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE
     text = f"{type(error).__name__}: {error}\nThis is a bug; run it with plan --debug for the traceback."

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from plansurvive.client.cli.terminal import output
+from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 
 
@@ -78,7 +79,7 @@ def json_object(text: str, option: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except ValueError as error:
-        raise PlanError(f"{option} is not valid JSON: {error}", "INVALID_ARGS") from error
+        raise PlanError(f"{option} is not valid JSON: {json_problem(error)}", "INVALID_ARGS") from error
     if not isinstance(found, dict):
         raise PlanError(f'{option} is not a JSON object; write {{"name": value}}', "INVALID_ARGS")
     return found

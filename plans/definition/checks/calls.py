@@ -10,7 +10,7 @@ from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
 from plansurvive.plans.definition.language import PLAIN, Language, Word
-from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.opaque import scanned
@@ -19,6 +19,7 @@ from plansurvive.plans.expressions.references import INPUTS, Reference, check_co
 from plansurvive.plans.model import Problem, ToolSpec
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
+_UNCLOSED = re.compile(r"(?<!\{)\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)[^{}\n]{0,200}(?:\}(?!\})|\n|\Z)")
 _WORD = re.compile(r"(?<![\w.-])[A-Za-z_][A-Za-z0-9_-]*")
 
 _VARIABLE = re.compile(r"(?<![\\$])\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
@@ -56,7 +57,9 @@ def tool_problems(
     spec = tools.get(call.tool)
     if spec is None:
         why = ", and `plan mcp servers` says why a server has none" if "." in call.tool else ""
-        hint = hints.question(call.tool.strip().lower(), tools) or f"; `plan tools` lists them{why}"
+        name = call.tool.strip().lower()
+        near = named_elsewhere(name, tools) or hints.near(name, tools)
+        hint = f"; did you mean '{near}'?" if near else f"; `plan tools` lists them{why}"
         yield call.problem("UNKNOWN_TOOL", "tool", f"Unknown tool: {call.tool}{hint}")
         return
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
@@ -89,16 +92,16 @@ def reference_problems(
                     code, text = word.misplaced
                     yield call.problem(code, field, text)
             elif not is_literal(reference, known):
-                yield from _reference_problems(reference, call, scope, inputs, hints, field, paths)
+                yield from _reference_problems(reference, call, scope, inputs, hints, field, paths, language)
         if "{{" in text and start == "args":
             yield from _braces(text, call, known, field)
 
 
 def _reference_problems(
     reference: Reference, call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, field: str,
-    paths: PathCheck | None,
+    paths: PathCheck | None, language: Language,
 ) -> Iterator[Problem]:  # fmt: skip
-    text = _reference(reference, call, scope, inputs, hints)
+    text = _reference(reference, call, scope, inputs, hints, language)
     if text:
         yield call.problem("BAD_REFERENCE", field, text)
     elif reference.path:
@@ -126,6 +129,11 @@ def _braces(text: str, call: CallOf, known: Container[str], field: str) -> Itera
                 f"'{shown}' is not a reference and stays as it is: begin with the name, as in {{{{{name}.field}}}} or"
                 f" {{{{{name} | length(@)}}}}; write {{{{{shown}}}}} if that is meant"
             )
+            found = call.problem("NOT_A_REFERENCE", field, message)
+            yield found.model_copy(update={"severity": "warning"})
+    for match in _UNCLOSED.finditer(text):
+        if match[1] == INPUTS or match[1] in known:
+            message = f"'{match[0].strip()[:100]}' is not a reference, as it does not end in }}}}: add what is missing"
             found = call.problem("NOT_A_REFERENCE", field, message)
             yield found.model_copy(update={"severity": "warning"})
 
@@ -170,7 +178,24 @@ def _shell_variables(command: str, call: CallOf, known: Container[str], field: s
             yield call.problem("NOT_A_REFERENCE", field, message).model_copy(update={"severity": "warning"})
 
 
-def _reference(reference: Reference, call: CallOf, scope: Scope, inputs: Set[str], hints: Hints) -> str:
+def _meant(reference: Reference, language: Language) -> str:
+    """What to write for a root that other programs have, or that is nearly a word of the language."""
+    root, path = reference.root, reference.path
+    word = next((each.name for each in language.words if root.lower() in (each.name, f"{each.name}s")), "")
+    path = path.strip()
+    if root in ("steps", "needs") and path:
+        name, _, field = path.removesuffix(" ").partition(".")
+        return f"; did you mean {{{{{'.'.join(filter(None, (name, field.removeprefix('outputs.'))))}}}}}?"
+    if word:
+        return f"; did you mean {{{{{word}.{path or 'NAME'}}}}}?"
+    if root in ("input", "params", "vars"):
+        return f"; did you mean {{{{{INPUTS}.{path or 'NAME'}}}}}?"
+    return "; a plan reads no environment: declare an input for it" if root == "env" else ""
+
+
+def _reference(
+    reference: Reference, call: CallOf, scope: Scope, inputs: Set[str], hints: Hints, language: Language
+) -> str:
     root, path, text = reference.root, reference.path, reference.text
     if not root:
         return "'$' alone does not name a step; write $STEP, or $$ for a dollar sign"
@@ -188,5 +213,7 @@ def _reference(reference: Reference, call: CallOf, scope: Scope, inputs: Set[str
         return ""
     if meaning is Meaning.NOTHING:
         literal = f"${text}" if text.startswith("$") else "{{" + text + "}}"
-        return f"'{text}' is not a step of the plan{scope.hint(root, hints)}; for the literal text write {literal}"
+        meant = _meant(reference, language) or scope.hint(root, hints)
+        end = " For" if meant.endswith("?") else "; for"
+        return f"'{text}' is not a step of the plan{meant}{end} the literal text write {literal}"
     return ""

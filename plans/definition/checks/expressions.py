@@ -6,7 +6,6 @@ the value of the round, `key` about the item, `output` about the values of the b
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Set
 
 from plansurvive.plans.definition.checks.calls import CallOf, reference_problems
@@ -19,9 +18,6 @@ from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression
 from plansurvive.plans.expressions.references import INPUTS
 from plansurvive.plans.model import Plan, Problem, Step
-
-_NUMBER = re.compile(r"[=<>]\s*-?\d|(?<![\w.`'\"\[:-])-?\d[\d.]*\s*[=<>!]")
-"""A bare number beside a comparison."""
 
 
 def expression_problems(
@@ -50,12 +46,7 @@ def unreadable(step: Step, before: str = "") -> Iterator[Problem]:
         try:
             compiled(expression)
         except BadExpression as error:
-            text = error.message
-            if _NUMBER.search(expression):
-                text = f"a number is written in backticks, as in a > `0` ({text})"
-            elif "{{" in expression:
-                text = f"this is an expression, not a text: write STEP.field without braces ({text})"
-            yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=text)
+            yield Problem(code="BAD_EXPRESSION", step_id=f"{before}{step.id}", field=field, message=error.message)
 
 
 def output_problems(plan: Plan, hints: Hints, language: Language) -> Iterator[Problem]:

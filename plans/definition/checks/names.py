@@ -79,4 +79,4 @@ def _unknown(step: Step, name: str, scope: Scope, hints: Hints) -> str:
         if block in scope.steps and block != step.id:
             return f"it is inside the block '{block}'; did you mean '{block}'?"
         return f"it is inside the block '{block}', which alone can be depended on"
-    return f"no step has that id{hints.question(name, scope.steps)}"
+    return f"no step has that id{hints.question(name, scope.steps.keys() - {step.id})}"

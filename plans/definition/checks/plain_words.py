@@ -1,8 +1,9 @@
-"""What pydantic says about a value, in the words of plan files and settings: a list, an object, a whole number."""
+"""What parsers and pydantic say of a text or value, in the words of plan files and settings, with what to write."""
 
 from __future__ import annotations
 
 import re
+from json import JSONDecodeError
 
 _OR_MODEL = re.compile(r" or instance of \w+")
 """A class of ours, which no file can hold."""
@@ -30,3 +31,36 @@ def in_plain_words(message: str) -> str:
     for technical, plain in _WORDS:
         message = message.replace(technical, plain)
     return _OR_MODEL.sub("", message)
+
+
+_JSON = (
+    ("Expecting property name", r"\}|\]|,", "there is a comma too many before this; remove it"),
+    ("Expecting property name", r"'", "names and texts are written in double quotes: replace the single ones"),
+    ("Expecting property name", r"/|#", "JSON has no comments; remove it, or write the plan as YAML"),
+    ("Expecting property name", r"$", "the text ends inside an object; add what is missing, and `}`"),
+    ("Expecting property name", r"", "the name of a field is written in double quotes"),
+    ("Illegal trailing comma", r"", "there is a comma too many; remove it"),
+    ("Expecting value", r"\}|\]|,", "a value is missing, or there is a comma too many"),
+    ("Expecting value", r"$", "the text ends where a value is missing; add it, and close what is open"),
+    ("Expecting value", r"'", "texts are written in double quotes: replace the single ones"),
+    ("Expecting value", r"/|#", "JSON has no comments; remove it, or write the plan as YAML"),
+    ("Expecting value", r"True|False|None", "true, false and null are written in small letters"),
+    ("Expecting value", r"", "this is no value; a text is written in double quotes"),
+    ("Expecting ',' delimiter", r"$", "the text ends inside a list or an object; add the missing `]` or `}`"),
+    ("Expecting ',' delimiter", r"", "a comma, or the end of the list or object, is missing before this"),
+    ("Expecting ':' delimiter", r"", "a colon is missing between the name of a field and its value"),
+    ("Extra data", r"", "the text goes on after its end; remove the rest, or what closed it too early"),
+    ("Invalid control character", r"", "a text ends with its line; write \\n for a line break in it"),
+    ("Unterminated string", r"", "the text that begins here has no end; add the double quotes"),
+    ("Invalid \\", r"", "a backslash in a text is written twice: \\\\"),
+)
+"""What the parser of JSON says, what stands there, and the same in plain words; the first that fits counts."""
+
+
+def json_problem(error: ValueError) -> str:
+    """Where a text is not JSON, and what to write there, of what the parser raised."""
+    if not isinstance(error, JSONDecodeError):
+        return str(error)
+    at = error.doc[error.pos :].lstrip()[:8]
+    plain = (text for says, there, text in _JSON if error.msg.startswith(says) and re.match(there, at))
+    return f"line {error.lineno}, column {error.colno}: {next(plain, error.msg)}"

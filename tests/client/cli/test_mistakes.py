@@ -27,6 +27,8 @@ class Mistake(NamedTuple):
     file: str = OK
     code: int = 2
     environ: dict[str, str] = {}  # noqa: RUF012 - never changed
+    where: str = ""
+    """The step and the field, as far as the row does not name them."""
 
 
 FILES: dict[str, Mistake] = {
@@ -113,7 +115,7 @@ FILES: dict[str, Mistake] = {
     ),
     "an argument without a value": Mistake(
         "check FILE",
-        "Invalid args for list_directory: null is not of type string",
+        "Invalid args for list_directory: should be a string; it is null",
         "steps: [{id: a, tool: list_directory, args: {path: }}]\n",
     ),
     "a misspelt dependency": Mistake(
@@ -135,8 +137,177 @@ FILES: dict[str, Mistake] = {
         "check FILE", "'status' is set by the run, not by the plan; remove it",
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, status: completed}]\n",
     ),
-    "broken JSON": Mistake("check FILE", "PLAN_NOT_JSON", '{"steps": ['),
-    "a missing file": Mistake("check missing.yaml", "NOT_FOUND: there is no file missing.yaml; check the path"),
+    "a secret by the name that other programs have": Mistake(
+        "check FILE",
+        "'{{secrets.TOKEN}}' is not a step of the plan; did you mean {{secret.TOKEN}}? For the literal text write",
+        "steps: [{id: a, tool: http_request, args: {url: 'https://a.b', headers: {X: '{{secrets.TOKEN}}'}}}]\n",
+        where="line 1, step 'a', args.headers.X",
+    ),
+    "a value as GitHub Actions name it": Mistake(
+        "check FILE", "is not a step of the plan; did you mean {{look.stdout}}?",
+        f"steps: [{LOOK}, {{id: b, tool: read_file, args: {{path: '${{{{ steps.look.outputs.stdout }}}}'}}}}]\n",
+        where="step 'b', args.path",
+    ),
+    "a variable of the environment": Mistake(
+        "check FILE", "'{{env.HOME}}' is not a step of the plan; a plan reads no environment: declare an input for it",
+        "steps: [{id: a, tool: read_file, args: {path: '{{env.HOME}}'}}]\n", where="args.path",
+    ),
+    "an input by another name": Mistake(
+        "check FILE", "'{{params.name}}' is not a step of the plan; did you mean {{inputs.name}}?",
+        "steps: [{id: a, tool: read_file, args: {path: '{{params.name}}'}}]\n",
+    ),
+    "a misspelt input": Mistake(
+        "check FILE", "'{{inputs.nam}}': the plan has no input 'nam'; did you mean 'name'?",
+        "inputs: {name: {}}\nsteps: [{id: a, tool: read_file, args: {path: '{{inputs.nam}}'}}]\n",
+    ),
+    "a misspelt reference": Mistake(
+        "check FILE", "'{{lok}}' is not a step of the plan; did you mean 'look'?",
+        f"steps: [{LOOK}, {{id: b, tool: read_file, args: {{path: '{{{{lok}}}}'}}}}]\n", where="step 'b', args.path",
+    ),
+    "an item outside of its loop": Mistake(
+        "check FILE", "'item' has a value only in a step with `forEach`",
+        "steps: [{id: a, tool: read_file, args: {path: '{{item}}'}}]\n",
+    ),
+    "a step inside a block, from outside": Mistake(
+        "check FILE", "it is inside the block 'b': outside of it, write $b.look",
+        f"steps: [{{id: b, steps: [{LOOK}]}}, {{id: c, tool: read_file, args: {{path: $look}}}}]\n",
+    ),
+    "a reference that is not closed": Mistake(
+        "check FILE", "'{{look' is not a reference, as it does not end in }}: add what is missing",
+        f"steps: [{LOOK}, {{id: b, tool: read_file, args: {{path: '{{{{look'}}}}]\n", code=0,
+        where="step 'b', args.path",
+    ),
+    "a variable of the shell called as a step": Mistake(
+        "check FILE", "'$look' is a variable of the shell here, and not the value of 'look': write {{look}} for that",
+        f"steps: [{LOOK}, {{id: b, tool: run_command, args: {{command: echo $look}}}}]\n", code=0,
+    ),
+    "a value in quotes in Python": Mistake(
+        "check FILE", "a value in Python code must stand by itself, outside quotes: data = {{step}}",
+        f"steps: [{LOOK}, {{id: b, tool: run_python, args: {{code: 'print(\"{{{{look}}}}\")'}}}}]\n",
+    ),
+    "braces in a condition": Mistake(
+        "check FILE", "an expression has no braces: write STEP.field",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: '{{{{look}}}} == 0'}}]\n",
+        where="step 'b', when",
+    ),
+    "one sign of equality": Mistake(
+        "check FILE", "equality is written == (unexpected '=' at column 6)",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: look = `1`}}]\n",
+    ),
+    "`and` in a condition": Mistake(
+        "check FILE", "and, or, not are written &&, ||, ! (unexpected 'and' at column 6)",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: look and look}}]\n",
+    ),
+    "a text in double quotes in a condition": Mistake(
+        "check FILE", "\"done\" in double quotes is the name of a field; write 'done' for the text",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, args: {{seconds: 1}}, when: 'look == \"done\"'}}]\n",
+    ),
+    "a condition that is true": Mistake(
+        "check FILE", "should be a string; it is true; put it in quotes",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, when: true}]\n", where="line 1, step 'a', when",
+    ),
+    "a list of a loop as a text": Mistake(
+        "check FILE", "a list is written in brackets: [a, b] (unexpected ',' at column 6)",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: 'a.txt,b.txt'}]\n", where="forEach.items",
+    ),
+    "a share that is no percentage": Mistake(
+        "check FILE", 'should be a count or a percentage, such as `3` or `"10%"`; it is \'ten\'',
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: {items: [1], tolerate: ten}}]\n",
+        where="forEach.tolerate",
+    ),
+    "a repetition as a number": Mistake(
+        "check FILE", "such as `repeat: {until: EXPRESSION, limit: 10}`; it is 3",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, repeat: 3}]\n",
+    ),
+    "an undo as a text": Mistake(
+        "check FILE", "such as `undo: {tool: delete_file, args: {path: a.txt}}`; it is 'delete_file'",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, undo: delete_file}]\n",
+    ),
+    "an input as its value": Mistake(
+        "check FILE", "should be an object, such as `name: {type: string, default: ...}`; it is 'Ann'",
+        f"inputs: {{name: Ann}}\n{OK}", where="inputs.name",
+    ),
+    "steps by name": Mistake(
+        "check FILE", "should be a list, such as `steps: [{id: look, tool: list_directory, args: {path: .}}]`",
+        "steps: {look: {tool: list_directory}}\n",
+    ),
+    "a number as an id": Mistake(
+        "check FILE",
+        "should be a string; it is 1; put it in quotes", "steps: [{id: 1, tool: sleep, args: {seconds: 1}}]\n"
+    ),
+    "an id with a space": Mistake(
+        "check FILE", "'my step' is not a valid id: write 1 to 128 letters, digits, '_' or '-'",
+        "steps: [{id: my step, tool: sleep, args: {seconds: 1}}]\n",
+    ),
+    "a step that may fail, as other programs write it": Mistake(
+        "check FILE", "there is no field 'continueOnError'; a failed step stops what depends on it alone",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, continueOnError: true}]\n",
+    ),
+    "a time table in a plan": Mistake(
+        "check FILE", "there is no field 'schedule'; `plan schedule create FILE --cron ...` runs a plan at set times",
+        f"schedule: 0 5 * * *\n{OK}",
+    ),
+    "a shell as a tool": Mistake(
+        "check FILE", "Unknown tool: bash; did you mean 'run_command'?",
+        "steps: [{id: a, tool: bash, args: {command: ls}}]\n", where="line 1, step 'a', tool",
+    ),
+    "a step that depends on itself": Mistake(
+        "check FILE", "Plan contains circular dependencies: the step depends on itself; remove that",
+        "steps: [{id: a, tool: sleep, args: {seconds: 1}, dependsOn: [a]}]\n",
+    ),
+    "a colon in a text of YAML": Mistake(
+        "check FILE",
+        "line 1, column 12: a colon stands where no field can be: put a text that has ': ' in it in quotes",
+        f"title: Note: this\n{OK}",
+    ),
+    "braces without quotes in YAML": Mistake(
+        "check FILE", 'line 1, column 40: braces without quotes are an object in YAML; put the text in quotes: "{{a}}"',
+        "steps: [{id: a, tool: x, args: {path: {{a}}}}]\n",
+    ),
+    "a text of YAML that begins with a star": Mistake(
+        "check FILE", "`*` or `&` begins an alias in YAML; put the text in quotes", "title: *.csv\n"
+    ),
+    "a text of YAML that begins with a backtick": Mistake(
+        "check FILE", "line 1, column 8: '`' cannot begin a value in YAML; put the text in quotes", "title: `a`\n"
+    ),
+    "two plans in one file": Mistake(
+        "check FILE", "a second document begins here; write each plan into a file of its own", f"{OK}---\n{OK}"
+    ),
+    "a comment in JSON": Mistake(
+        "check FILE",
+        "line 2, column 1: JSON has no comments; remove it, or write the plan as YAML", '{\n// a\n"steps": []}'
+    ),
+    "single quotes in JSON": Mistake(
+        "check FILE", "line 1, column 2: names and texts are written in double quotes", "{'steps': []}"
+    ),
+    "a comma too many in JSON": Mistake(
+        "check FILE", "line 1, column 14: there is a comma too many before this; remove it", '{"steps": [],}'
+    ),
+    "a comma too few in JSON": Mistake(
+        "check FILE", "line 2, column 1: a comma, or the end of the list or object, is missing before this",
+        '{"title": "a"\n"steps": []}',
+    ),
+    "true as Python writes it": Mistake(
+        "check FILE", "line 1, column 11: true, false and null are written in small letters", '{"title": True}'
+    ),
+    "JSON that ends too early": Mistake(
+        "check FILE", "line 1, column 12: the text ends where a value is missing; add it, and close", '{"steps": ['
+    ),
+    "a backslash in JSON": Mistake(
+        "check FILE", "line 1, column 14: a backslash in a text is written twice", '{"title": "C:\\path"}'
+    ),
+    "arguments of a call that are no JSON": Mistake(
+        "call read_file --args {path:x}",
+        "--args is not valid JSON: line 1, column 2: the name of a field is written in"
+    ),
+    "an option of another command": Mistake(
+        "call read_file --path x",
+        "No such option: --path; `plan call --help` lists"
+    ),
+    "a tool that is nearly one": Mistake("tools readfile", "there is no tool 'readfile'; did you mean 'read_file'?"),
+    "the ending of a file": Mistake("check plan.yml", "NOT_FOUND: there is no file plan.yml"),
+    "an input without its value": Mistake("run FILE --input n", "BAD_INPUT: --input 'n' is not NAME=VALUE"),
+    "a missing file": Mistake("check missing.yaml", "NOT_FOUND: there is no file missing.yaml in"),
     "a directory": Mistake("check .", "NOT_REGULAR: . is a directory; pass a plan file in it"),
     "an option that there is not": Mistake("check FILE --jsn", "BAD_USAGE: No such option: --jsn"),
     "a command of another program": Mistake("status etl", "No such command 'status': `plan show ID` shows one plan"),
@@ -206,6 +377,7 @@ async def test_a_mistake_before_a_server_is_asked(name: str, tmp_path: Path) -> 
     answered = await plan(environ, *arguments)
     assert answered.code == mistake.code, answered.err
     assert mistake.says in answered.err, answered.err
+    assert mistake.where in answered.err, answered.err
     for technical in ("NoneType", "None is not", "valid dictionary", "Traceback", "UNEXPECTED"):
         assert technical not in answered.err
 
@@ -216,6 +388,7 @@ STARTED: dict[str, tuple[str, str, int]] = {
     "an id that cannot be": ("show a/b", "BAD_PLAN_ID: 'a/b' is not a plan id: use 1 to 200 letters, digits,", 2),
     "an id that was used": ("run FILE --id ID", "PLAN_EXISTS: the id 'ID' has been used before, and ids are never", 2),
     "a step that there is not": ("show ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
+    "a step that is nearly one": ("approve ID gat", "has no step 'gat'; did you mean 'gate'? `plan show` lists", 2),
     "approving it": ("approve ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "denying it": ("deny ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "removing it": ("remove ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
@@ -225,13 +398,17 @@ STARTED: dict[str, tuple[str, str, int]] = {
     "editing it": ("edit ID --set nope.args.x=1", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "its logs": ("logs ID nope", "UNKNOWN_STEP: the plan has no step 'nope'", 2),
     "an argument that there is not": ("edit ID --set gate.args.comand=1", "did you mean 'command'?", 2),
-    "an edit of nothing": ("edit ID", "BAD_USAGE: Missing option '--set'.", 2),
+    "an edit of nothing": (
+        "edit ID",
+        "BAD_USAGE: Missing option '--set': say what to change: --set STEP.FIELD=VALUE.",
+        2,
+    ),
     "arguments that are no JSON": ("approve ID gate --args x", "INVALID_ARGS: --args is not valid JSON", 2),
     "an answer to no question": ("answer ID gate x", "NOT_A_QUESTION: step 'gate' asks no question", 2),
     "an event without a name": ("event ID ''", "BAD_MESSAGE: '' cannot name an event; use letters, digits and", 2),
-    "beginning a plan that runs": ("begin ID", "NOT_IN_REVIEW: the plan is running, not in review", 2),
-    "unpausing a plan that runs": ("unpause ID", "NOT_PAUSED: the plan is running, not paused", 2),
-    "resuming a plan that runs": ("resume ID", "NOT_ENDED: plan 'ID' has not ended; stop it first with `plan", 2),
+    "beginning a plan that runs": ("begin ID", "NOT_IN_REVIEW: the plan is running, not in review; it has started", 2),
+    "unpausing a plan that runs": ("unpause ID", "NOT_PAUSED: the plan is running, not paused; there is nothing to", 2),
+    "resuming a plan that runs": ("resume ID", "NOT_ENDED: plan 'ID' has not ended, and only ended plans are", 2),
     "undoing a plan that runs": ("undo ID", "NOT_ENDED: plan 'ID' is still running; wait until it ends, or", 2),
     "feedback without words": ("regenerate ID ''", "BAD_REQUEST: the feedback is empty; say what the LLM should", 2),
     "an input that there is not": ("run FILE --input a=1", "the plan has no input 'a'", 2),

@@ -200,7 +200,7 @@ async def test_a_template_runs_by_its_name_with_typed_inputs(
     wrong = await plan(environ, "template", "run", "greet", "--input", "times=often", "--workspace", str(workspace))
     assert wrong.code == 2
     assert "the input 'name' (Whom to greet) is required; give it with --input name=VALUE" in wrong.err
-    assert "'often' is not of type integer; pass one that is, such as --input times=3" in wrong.err
+    assert "should be a whole number; it is 'often'; pass another, such as --input times=3" in wrong.err
     ended = await plan(
         environ, "template", "run", "greet", "--input", "name=Ada", "--input", "times=3", "--workspace", str(workspace)
     )

@@ -51,7 +51,7 @@ async def test_a_plan_is_checked_against_the_schemas_of_a_server_that_was_not_as
     uses = {"id": "b", "tool": "notes.note", "args": {"text": "{{a.row}}"}, "dependsOn": ["a"]}
     ended = await plan(offline, "check", file(tmp_path, wrong, uses))
     assert ended.code == 2
-    assert "'one' is not of type integer" in ended.err
+    assert "should be a whole number; it is 'one'" in ended.err
     assert "notes.edit has no argument 'path'; it takes edits" in ended.err
     assert "did you mean 'rows'?" in ended.err
     right = {"id": "a", "tool": "notes.edit", "args": {"edits": [{"line": 1}]}}

@@ -16,15 +16,15 @@ from tests.plans.building import TOOLS, spec
     [
         ("read_file", {"path": "x"}, []),
         ("read_file", {"path": "x", "limit": 3}, []),
-        ("read_file", {"path": "x", "limit": True}, [("args.limit", "true is not of type integer")]),
-        ("read_file", {"path": "x", "limit": None}, [("args.limit", "null is not of type integer")]),
+        ("read_file", {"path": "x", "limit": True}, [("args.limit", "should be a whole number; it is true")]),
+        ("read_file", {"path": "x", "limit": None}, [("args.limit", "should be a whole number; it is null")]),
         ("read_file", {"path": ""}, [("args.path", "'' should be non-empty")]),
         ("read_file", {"paht": "x"}, [("args.path", "needs 'path'; add it"), ("args.paht", "did you mean 'path'?")]),
         ("write_file", {}, [("args.content", "add it"), ("args.path", "add it")]),
         (
             "run_command",
             {"command": "x", "timeout": 0},
-            [("args.timeout", "0 is not of type number or null, or out of bounds")],
+            [("args.timeout", "should be a number, within its bounds; it is 0")],
         ),
         ("run_command", {"command": "x", "env": {"A": "$b"}}, []),
         (
@@ -33,11 +33,11 @@ from tests.plans.building import TOOLS, spec
             [("args.method", "'get' is not one of ['GET', 'HEAD', 'POST']")],
         ),
         ("http_request", {"url": "x", "method": "{{m}}"}, []),
-        ("http_request", {"url": ["{{m}}"]}, [("args.url", "is not of type string")]),
+        ("http_request", {"url": ["{{m}}"]}, [("args.url", "should be a string; it is")]),
         ("sleep", {"seconds": "$n"}, []),
-        ("sleep", {"seconds": "{{n}}"}, [("args.seconds", "is not of type number")]),
-        ("sleep", {"seconds": "$5"}, [("args.seconds", "'$5' is not of type number")]),
-        ("sleep", {"seconds": "$$n"}, [("args.seconds", "'$$n' is not of type number")]),
+        ("sleep", {"seconds": "{{n}}"}, [("args.seconds", "should be a number; it is")]),
+        ("sleep", {"seconds": "$5"}, [("args.seconds", "should be a number; it is '$5'")]),
+        ("sleep", {"seconds": "$$n"}, [("args.seconds", "should be a number; it is '$$n'")]),
     ],
 )
 def test_arguments_are_judged_field_by_field(tool: str, args: dict[str, Any], expected: list[tuple[str, str]]) -> None:

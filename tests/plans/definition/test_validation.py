@@ -39,10 +39,10 @@ CASES: list[tuple[int, list[Step], str, str, str, str]] = [
     (44, [call("read_file ", path="x")], "UNKNOWN_TOOL", "a", "tool", "did you mean 'read_file'?"),
     (45, [call("__class__")], "UNKNOWN_TOOL", "a", "tool", "`plan tools` lists them"),
     (47, [call("read_file")], "INVALID_ARGS", "a", "args.path", "Invalid args for read_file: read_file needs 'path'"),
-    (48, [call("read_file", path=["x"])], "INVALID_ARGS", "a", "args.path", "['x'] is not of type string"),
+    (48, [call("read_file", path=["x"])], "INVALID_ARGS", "a", "args.path", "should be a string; it is ['x']"),
     (49, [call("read_file", path="x", limti=1)], "INVALID_ARGS", "a", "args.limti", "did you mean 'limit'?"),
     (49, [call("read_file", path="x", zz=1)], "INVALID_ARGS", "a", "args.zz", "it takes path, limit"),
-    (50, [call("write_file", path="x", content=5)], "INVALID_ARGS", "a", "args.content", "5 is not of type string"),
+    (50, [call("write_file", path="x", content=5)], "INVALID_ARGS", "a", "args.content", "should be a string; it is 5"),
     (51, [call("write_file", path="x", content={"base64": "aa"})], "INVALID_ARGS", "a", "args.content", "type string"),
     *(
         (52, [call("run_command", command="ls", timeout=bad)], "INVALID_ARGS", "a", "args.timeout", "out of bounds")
@@ -177,8 +177,8 @@ def test_inputs_take_their_defaults_and_given_values() -> None:
     [
         ({}, "MISSING_INPUT", "inputs.who", "--input who=VALUE"),
         ({"who": "x", "whom": "y"}, "UNKNOWN_INPUT", "inputs.whom", "did you mean 'who'?"),
-        ({"who": 5}, "BAD_INPUT", "inputs.who", "5 is not of type string"),
-        ({"who": "x", "n": True}, "BAD_INPUT", "inputs.n", "True is not of type integer"),
+        ({"who": 5}, "BAD_INPUT", "inputs.who", "should be a string; it is 5"),
+        ({"who": "x", "n": True}, "BAD_INPUT", "inputs.n", "should be a whole number; it is True"),
     ],
 )
 def test_a_wrong_input_is_named(given: dict[str, Any], code: str, field: str, mend: str) -> None:

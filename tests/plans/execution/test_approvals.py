@@ -162,7 +162,7 @@ def test_a_step_keeps_what_it_asked_before_small_and_only_the_last_ten() -> None
     ("args", "why"),
     [
         ({}, "needs 'path'"),
-        ({"path": 5}, "5 is not of type string"),
+        ({"path": 5}, "should be a string; it is 5"),
         ({"path": "x", "force": True}, "no argument 'force'"),
         ({"path": "$gone"}, "is not a step of the plan"),
         ({"path": "$late"}, "is not a step of the plan"),

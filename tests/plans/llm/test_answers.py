@@ -113,7 +113,7 @@ def test_arguments_may_come_as_json_text() -> None:
         ({"tool_calls": [{"tool": "raed_file", "args": {}}]}, "Unknown tool: raed_file; did you mean 'read_file'?"),
         ({"tool_calls": [{"tool": "rm", "args": {}}]}, "Unknown tool: rm"),
         ({"tool_calls": [{"tool": "read_file", "args": {}}]}, "needs 'path'"),
-        ({"tool_calls": [{"tool": "read_file", "args": {"path": 1}}]}, "args.path: 1 is not of type string"),
+        ({"tool_calls": [{"tool": "read_file", "args": {"path": 1}}]}, "args.path: should be a string; it is 1"),
         ({"tool_calls": [{"tool": "read_file", "args": {"path": "a", "pth": "b"}}]}, "no argument 'pth'"),
         ({"tool_calls": [{"tool": "read_file", "args": "{path"}]}, "tool_calls.0.args"),
         ({"tool_calls": [{"tool": "read_file", "args": [1]}]}, "tool_calls.0.args"),
