@@ -191,7 +191,7 @@ def _rights() -> Finding:
     if os.geteuid() != 0:
         return _good("user", f"not root (id {os.geteuid()})")
     text = "root: the worker and its tools can do anything on this machine"
-    way = "run plans as a user of their own: `sudo useradd --create-home plans`, then `sudo -iu plans`"
+    way = "run plans as another user: `sudo useradd --create-home plans`, then `sudo -iu plans`"
     return _weak("user", Weakness("ROOT_WORKER", f"{text}; {way}"))
 
 

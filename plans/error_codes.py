@@ -31,7 +31,7 @@ EXIT_CODES: Table = {
 
 PLANS: Table = {
     "FEATURE_MISSING": (
-        "the worker lacks a feature that the plan was begun with; its workflow task fails, and the plan waits",
+        "the worker lacks a feature that the plan was started with; its workflow task fails, and the plan waits",
         "start a worker that has the feature",
     ),
     "NO_PLANNER": (
@@ -44,7 +44,7 @@ PLANS: Table = {
     "PLAN_TOO_LARGE": ("too many bytes, steps or arguments", "split the plan, or put the data into files"),
     "PLAN_TOO_DEEP": (
         "nested deeper than 64 levels, or steps inside each other more than 16 levels deep",
-        "flatten the arguments; move a part into a plan of its own",
+        "flatten the arguments; move a part into another plan",
     ),
     "PLAN_NOT_FINITE": ("NaN or an infinity", "write a number or a string"),
     "PLAN_BAD_TEXT": ("a lone surrogate, or NUL in a path or id", "write the whole character"),
@@ -148,7 +148,7 @@ PLANS: Table = {
     ),
     "TEMPLATE_CHANGED": (
         "a file of a template was edited or removed after it was saved",
-        "save it as a version of its own, or restore it",
+        "save it as a new version, or restore it",
     ),
     "NOT_A_DIRECTORY": (
         "`plan init`: a file is where a directory must be",
@@ -199,7 +199,7 @@ PLANS: Table = {
         "a warning: a plan file runs itself as a step",
         "end it with `when`; child plans are 8 deep at most",
     ),
-    "PLAN_ERROR": ("an error without a code of its own", "read the message"),
+    "PLAN_ERROR": ("an error that has no code", "read the message"),
 }
 
 STEPS: Table = {
@@ -352,7 +352,7 @@ STEPS: Table = {
     ),
     "TOO_MANY_ITEMS": ("a `forEach` has more items than one plan can run", "no; `mode: plans` with `batch`"),
     "NOT_FINISHED": ("a block ended before all of its steps could run; the reason is shown", "no; `plan resume`"),
-    "STEP_FAILED": ("a step inside the block failed without a code of its own", "no"),
+    "STEP_FAILED": ("a step inside the block failed with an error that has no code", "no"),
     "REPEAT_LIMIT": ("the condition of a `repeat` did not hold after its last round", "no; raise `limit`"),
     "OUTCOME_UNKNOWN": (
         "the worker, or the tool server, died in a call that must not be repeated: whether it took effect is "
@@ -360,7 +360,7 @@ STEPS: Table = {
         "no; look, then decide",
     ),
     "HOST_UNSUPPORTED": (
-        "the step runs a plan that names a `workspace` of its own, and the files are at one host "
+        "the step runs a plan that names another `workspace`, and the files are on one host "
         "(docs/scaling.md#a-workspace-each); or an agent or a plan, in a plan that began before these could share "
         "its place",
         "no; leave `workspace` out; resume the plan",
@@ -392,13 +392,13 @@ MESSAGES: Table = {
     "UNKNOWN_SIGNAL": ("no signal with that name",),
     "UNKNOWN_STEP": ("the plan has no such step",),
     "NO_SUCH_ATTEMPT": ("`plan logs --attempt`: the step has fewer recorded attempts",),
-    "ALREADY_DECIDED": ("somebody decided before; the first decision counts",),
+    "ALREADY_DECIDED": ("there was a decision before; the first one counts",),
     "INVALID_ANSWER": ("the answer does not fit the question; the text says why, and the question stays",),
     "IS_A_QUESTION": ("the step asks a question; answer it with `plan answer`",),
     "NOT_A_QUESTION": ("the step asks no question",),
     "IN_CHILD_PLAN": (
         "a batch of a loop with `mode: plans` cannot be edited: its items run in a child plan; edit a step of the "
-        "loop for batches that have not begun, or of that child plan",
+        "loop for batches that have not started, or of that child plan",
     ),
     "UNKNOWN_AGENT": ("a report is not from the agent that works on the step",),
     "NOT_ASKED": ("the agent did not ask for this LLM request",),
@@ -488,7 +488,7 @@ COMMANDS: Table = {
     "BAD_USAGE": ("the command line cannot be parsed", "2"),
     "BAD_TOOL": ("a tool of yours lacks a type or a line under `Args:`", "2"),
     "CONVERTER_TAKEN": (
-        "`PlansPlugin` (docs/embedding.md) was given to a client with a data converter of its own",
+        "`PlansPlugin` (docs/embedding.md) was given to a client that has another data converter",
         "-",
     ),
     "NAME_TAKEN": ("an activity or a tool has the name of one of ours; rename it", "-"),
@@ -639,7 +639,7 @@ WEAKNESSES: Table = {
     "OLD_LANDLOCK": ("the kernel's Landlock is too old for all that level 1 promises",),
     "NETWORK_ON": ("`PLANS_SANDBOX_NETWORK=on`: every command has network access",),
     "STATE_READABLE": ("other users can read the state directory",),
-    "STATE_REPLACEABLE": ("it belongs to somebody else, or others could put another in its place",),
+    "STATE_REPLACEABLE": ("it belongs to another user, or others could replace it",),
     "OTHER_USERS": ("other people can log in, and `PLANS_DECISIONS` is not `signed`",),
     "WEB_UNSIGNED": ("the web page has a login (docs/web.md), and `PLANS_DECISIONS` is not `signed`",),
     "UI_WITHOUT_GUARD": ("the proxy in front of the Temporal UI has ended",),

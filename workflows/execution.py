@@ -205,7 +205,7 @@ class Execution:
         """Have a feature begin a step of its tool."""
         starter = self.in_steps.of_tool(step.tool)
         if starter is None:
-            text = f"the plan was begun by a worker without the feature that runs '{step.tool}'"
+            text = f"the plan was started by a worker without the feature that runs '{step.tool}'"
             self.end(step.id, failed("UNKNOWN_TOOL", text, now))
         elif (handle := starter.start(step, args)) is not None:
             self._watch(step.id, handle)

@@ -39,10 +39,8 @@ class FeatureMissing(RuntimeError):
     code = "FEATURE_MISSING"
 
     def __init__(self, names: Sequence[str]) -> None:
-        super().__init__(
-            f"{self.code}: this plan was begun by a worker with the features {', '.join(names)}, which this one lacks;"
-            " start a worker that has them"
-        )
+        lacking = f"the plan was started by a worker with the features {', '.join(names)}, which this one lacks"
+        super().__init__(f"{self.code}: {lacking}; start a worker that has them")
 
 
 @dataclass(frozen=True)

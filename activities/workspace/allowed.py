@@ -190,7 +190,7 @@ class WorkspaceRules:
 
     def _refused(self, real: str, above: Sequence[str]) -> str:
         what = self._what(real, above) or self._what_by_identity(real, above)
-        way = "name a directory of its own with --workspace, or in the plan's `workspace`"
+        way = "name another directory with --workspace, or in the plan's `workspace`"
         return f"the workspace {shown(real)} is {what}, which is never a workspace; {way}" if what else ""
 
     def _what(self, real: str, above: Sequence[str]) -> str:

@@ -127,7 +127,7 @@ async def _kill(here: Connected) -> None:
         _tell(f"kill -9 {worker.pid}: the worker is gone, with three files under way.")
     another = await ensure_worker(here.settings, here.connection)
     if another is not None:
-        _tell(f"Worker {another.pid} continues; what was cut off begins again within ten seconds.")
+        _tell(f"Worker {another.pid} continues; what was cut off is called again within ten seconds.")
 
 
 async def _approve(here: Connected, started: Started) -> None:

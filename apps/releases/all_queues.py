@@ -52,8 +52,9 @@ async def _lacking(client: Client, current: Version, version: Version) -> BadVer
     lacking = sorted(await _queues(client, current) - await _queues(client, version))
     names = ", ".join(f"{queue} ({kind})" for queue, kind in lacking) or "some that the server does not name"
     return BadVersion(
-        f"Workers of {version.text} do not listen to task queues that those of {current.text} do: {names}. What waits "
-        "there would find no worker. Start workers of it with the same PLANS_TASK_QUEUE and PLANS_QUEUES, then repeat."
+        f"Workers of {version.text} do not listen to task queues that those of {current.text} do: {names}. Their "
+        "tasks would find no worker. Start workers of that version with the same "
+        "PLANS_TASK_QUEUE and PLANS_QUEUES, then repeat."
     )
 
 

@@ -100,7 +100,7 @@ class OidcAccess(Access):
         try:
             kept = self._signer.loads(request.cookies.get(self._under_way, ""), max_age=MINUTES * 60)
         except BadSignature as error:
-            text = "This login was not begun in this browser, or more than ten minutes ago. Log in again."
+            text = "This login was started in another browser, or more than ten minutes ago. Log in again."
             raise LoginFailed(text) from error
         state, nonce, verifier, back = kept
         if not hmac.compare_digest(query.get("state", "").encode(errors="replace"), state.encode()):

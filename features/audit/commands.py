@@ -107,7 +107,7 @@ def _closing(found: AuditReport) -> list[str]:
         later = "are not part of the record" if found.ended else "become part of the record later"
         rows.append(f"Lines without a number are what the workflow says when it is asked; they {later}.")
     if found.linked:
-        rows.append(f"Linked, with records of their own: {', '.join(map(line, found.linked))}")
+        rows.append(f"Linked workflows, each with its own record: {', '.join(map(line, found.linked))}")
     rows += [_pruned(each) for each in found.pruned]
     if found.of_ledger is not None:
         rows += [f"{each.code}: {line(each.message)}" for each in found.of_ledger.problems]

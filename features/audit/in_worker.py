@@ -44,7 +44,7 @@ class Worker(InWorker):
             try:
                 await asyncio.to_thread(ledger.began, info.workflow_id or "", info.workflow_run_id or "")
             except OSError as error:
-                activity.logger.warning("the beginning of the plan could not be written into the ledger: %s", error)
+                activity.logger.warning("the start of the plan could not be written into the ledger: %s", error)
 
         return note
 

@@ -112,7 +112,7 @@ def _unasked(run: Run, step: Step | None) -> str:
     if step is not None and state is not None and (names := [each.id for each in members_of(run, step, state)]):
         return f"it was done by '{names[-1]}': plan why {names[-1]} STEP says why each of its calls was made"
     if step is None or spec is None:
-        return "it has no tool of its own; ask about the steps inside it"
+        return "it calls no tool; ask about the steps inside it"
     if not asked(run, step, spec):
         return "its tool was called: neither plan nor step asks for earlier results (`cache: true`)"
     if refused := refusal(run, step, spec):

@@ -10,7 +10,7 @@ LANGUAGE = Language(
     tools=[
         DurableTool(
             PLAN,
-            Asks("PLAN", "the plan that it starts has steps of its own, which may ask"),
+            Asks("PLAN", "the steps of the plan that it starts may ask"),
             starts_workflow=True,
         )
     ]

@@ -99,7 +99,7 @@ class SharedPlace(Sharer):
         host = run.host
         if host is None or not host.guest:
             raise Refused(
-                "the files of this plan are at a place of its own, or where all workers see them", "NOT_ASKED"
+                "the files of this plan are on a host of their own, or where all workers see them", "NOT_ASKED"
             )
         if news.leave:
             run.host = host.model_copy(update={"left": True})

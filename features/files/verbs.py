@@ -141,7 +141,7 @@ async def compensate(
         new = undoing(run, new_id, datetime.now(UTC), step_id=step_id, yes=yes)
         return await start_run(client, new if waivers else unwaived(new), description.task_queue)
     except PlanExists:
-        text = f"another undo of plan '{name}' has just begun: plan watch {new_id}"
+        text = f"another undo of plan '{name}' has just started: plan watch {new_id}"
         raise Refused(text, "UNDO_RUNNING") from None
 
 

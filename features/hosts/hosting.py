@@ -49,7 +49,7 @@ class Hosting:
         if own.host is None:
             return None
         if settings.workspace is None:
-            text = "a host has a workspace of its own: set PLANS_WORKSPACE to a directory that only this host uses"
+            text = "each host has its own workspace: set PLANS_WORKSPACE to a directory that only this host uses"
             raise SettingError({"PLANS_WORKSPACE": text})
         homes = Homes(Path(os.path.realpath(settings.workspace)), settings.state_dir / RECORDS)
         checkpoints = Checkpoints(values, effects, own.checkpoint_mb * MEBIBYTE)

@@ -40,7 +40,7 @@ from plansurvive.runtime.toml_file import read_toml, refusal
 FILE = "limits.toml"
 """Name of the file in the state directory, unless PLANS_LIMITS names another."""
 SETTING = "PLANS_LIMITS"
-MAY_DO = "lift the limits or let nothing begin"
+MAY_DO = "lift the limits or let nothing start"
 """What others could do who may change the file."""
 _KEY = re.compile(r"(host\()?args((?:\.[A-Za-z_][A-Za-z0-9_-]{0,127}){1,10})(?(1)\))")
 

@@ -30,7 +30,7 @@ async def limits(client: Client, *, queue: str = "plans") -> list[LimitRow]:
     except WorkflowQueryRejectedError:
         return []  # nothing was claimed for an hour
     except (TimeoutError, WorkflowQueryFailedError, ValidationError):
-        text = f"the limiter of queue '{queue}' does not answer, so nothing with a limit begins; start a worker for it"
+        text = f"the limiter of queue '{queue}' does not answer, so nothing with a limit starts; start a worker for it"
         raise NoWorker(text) from None
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:

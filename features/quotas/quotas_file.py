@@ -46,7 +46,7 @@ def file_of(settings: Settings) -> Path:
 def read_quotas(settings: Settings) -> Mapping[str, int]:
     """How many plans at a time by `name` or `name=value`; none if there is no file. Raises SettingError."""
     path = file_of(settings)
-    found = read_toml(path, _SETTING, is_named=False, may_do="let no plan begin, or too many at a time")
+    found = read_toml(path, _SETTING, is_named=False, may_do="let no plan start, or too many at a time")
     try:
         return {} if found is None else _File.model_validate(found).labels
     except ValidationError as error:

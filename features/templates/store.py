@@ -164,7 +164,7 @@ class Store:
         try:
             text = text_of(content)
             if hash_of(text) != version:
-                how = f"save it as a version of its own with `plan template save {name} {path}`, or restore it"
+                how = f"save it as a new version with `plan template save {name} {path}`, or restore it"
                 raise TemplateError(f"{path} was changed after it was saved; {how}", "TEMPLATE_CHANGED")
             data = data_of(path, text)
         except Unreadable as error:

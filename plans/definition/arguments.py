@@ -93,8 +93,8 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
     if error.validator == "anyOf":
         options: Any = error.validator_value
         kinds = in_words([option.get("type", "value") for option in options])
-        bounds = ", within its bounds" if any(len(option) > 1 for option in options) else ""
-        return [(path, f"should be {kinds}{bounds}; it is {_short(instance)}")]
+        bounds = [f"{word} {option[name]}" for option in options for name, word in _BOUNDS.items() if name in option]
+        return [(path, f"should be {' '.join([kinds, ' and '.join(bounds)]).strip()}; it is {_short(instance)}")]
     if spec.server:  # the library's message repeats what the server wrote into its schema, such as a list of values
         limit = error.validator_value
         named = f" {limit}" if isinstance(limit, int | float) else ""
@@ -113,6 +113,7 @@ KINDS = {
     "array": "a list", "object": "an object",
 }  # fmt: skip
 """The types of JSON Schema in plain words."""
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "of at least", "maximum": "of at most", "exclusiveMaximum": "below"}
 
 
 def in_words(value: Any) -> str:

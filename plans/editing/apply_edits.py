@@ -172,7 +172,7 @@ def _move(draft: Draft, edit: MoveStep) -> None:
 def _skip(draft: Draft, edit: SkipStep) -> None:
     draft.require(edit.step_id)
     if edit.step_id not in draft.order and not is_inner(draft.run, edit.step_id):
-        text = f"'{edit.step_id}' stands for all items; skip it in single items that have begun, or set its `when`"
+        text = f"'{edit.step_id}' stands for all items; skip it in single items that have started, or set its `when`"
         raise Refused(text, "TOO_EARLY")
     if _is_skipped(draft, edit.step_id):
         raise Refused(f"step '{edit.step_id}' is already skipped", "ALREADY_DECIDED")

@@ -45,7 +45,7 @@ class Schedule(ReadinessIndex):
     def begin(self, now: datetime) -> list[str]:
         """Start the plan, or continue it after a review: every pending step becomes ready or blocked."""
         if self.run.status not in (PlanStatus.DRAFT, PlanStatus.REVIEW):
-            raise IllegalMove(f"a plan that is {self.run.status} cannot begin")
+            raise IllegalMove(f"a plan that is {self.run.status} cannot be started")
         _turn(self.run, PlanStatus.RUNNING)
         self.run.started = self.run.started or now
         self._place(now)
@@ -211,7 +211,9 @@ class Schedule(ReadinessIndex):
         state = self._state(step_id)
         has_run = waited or state.status is not Status.READY or outcome.status is not Status.COMPLETED
         if state.status is Status.PENDING or not has_run:
-            raise IllegalMove(f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'not begun'}")
+            raise IllegalMove(
+                f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'it has not started'}"
+            )
         self._move(step_id, outcome.status, now)
         state.result, state.deadline = outcome.result, None
         if outcome.status is Status.SKIPPED:

@@ -100,6 +100,6 @@ def pulse_of(queue: str) -> str:
 def elsewhere(workspace: str) -> str:
     """Why a child plan that names a workspace of its own is refused."""
     return (
-        f"the plan names a workspace of its own, {workspace!r}, and its files are at one host (PLANS_HOST), where a"
+        f"the plan names another workspace, {workspace!r}, and its files are at one host (PLANS_HOST), where a"
         " plan has one directory with all that it runs; leave `workspace` out, and name the directory in paths"
     )

@@ -87,7 +87,7 @@ class Plan(Value):
     )
     timeout: Annotated[Seconds | None, OfPlan.EDIT] = Field(
         default=None,
-        description="Seconds from its beginning until it must have ended, waiting included: then it fails.",
+        description="Seconds from its start until it must have ended, waiting included; then it fails.",
     )
     workspace_lock: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: no other plan that says so works in its workspace meanwhile."

@@ -56,7 +56,7 @@ def details(run: Run, schedule: ReadinessIndex) -> str:
     if run.stopped:
         rows += [f"Stopped: {md(run.stopped)}", ""]
     if run.problems:
-        rows += [f"Fix before the plan can begin: {md(run.problems[0].text[:300])}", ""]
+        rows += [f"Fix before the plan can start: {md(run.problems[0].text[:300])}", ""]
     if schedule.awaiting and run.status is not PlanStatus.REVIEW:
         for what_for, names in _asking(schedule):
             rows += [f"Awaiting {what_for}: " + ", ".join(map(code, folded_ids(names, 10))), ""]

@@ -82,7 +82,7 @@ _PLAIN = (
         "quotes, or indent the line as those beside it"),
     ("did not find expected alphabetic", "`*` or `&` begins an alias in YAML; put the text in quotes"),
     ("undefined alias", "`*` begins an alias in YAML; put the text in quotes"),
-    ("found another document", "a second document begins here; write each plan into a file of its own"),
+    ("found another document", "a second document begins here; write each plan into its own file"),
     ("block mapping did not find expected key", "this line does not belong to the object around it: indent it as the "
         "lines beside it, and put texts that have quotes or ': ' in them in quotes"),
     ("did not find expected '-'", "this line does not belong to the list around it: indent it as its items, and begin "

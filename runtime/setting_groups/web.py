@@ -52,7 +52,7 @@ def _origin(text: str) -> str:
     if url.scheme not in ("http", "https") or not url.hostname or url.username or url.query or url.fragment:
         raise ValueError("write https://HOST or https://HOST:PORT")
     if url.path not in ("", "/"):
-        raise ValueError("the page needs a host name of its own: a URL without a path")
+        raise ValueError("the page needs its own host name: write a URL without a path")
     if url.scheme == "http" and not is_loopback(url.hostname):
         raise ValueError("it must be https: over http, others on the network could read cookies")
     host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname

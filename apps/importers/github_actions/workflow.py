@@ -56,7 +56,7 @@ def plan_of(data: dict[str, Any], title: str, report: Report) -> dict[str, Any]:
         block, is_last = _Block(name, job, scope, data.get("defaults"), ("jobs", name)).made()
         (last if is_last else steps).append(block)
     if len(jobs) > 1:
-        report.note(("jobs",), "all jobs work in one workspace; on GitHub each has a machine of its own")
+        report.note(("jobs",), "all jobs work in one workspace; on GitHub each has its own machine")
     plan: dict[str, Any] = {"title": title} if title else {}
     plan |= {"inputs": scope.inputs} if scope.inputs else {}
     plan |= {"outputs": found} if (found := outputs_of(triggers, scope)) else {}

@@ -43,7 +43,7 @@ from plansurvive.plans.run import Options
 
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]
 MaxParallel = Annotated[int | None, Field(ge=1, le=100, description="Maximum number of steps at the same time.")]
-Review = Annotated[bool, Field(description="Start in review: it runs once a person has begun it.")]
+Review = Annotated[bool, Field(description="Start in review: it runs once a person has started it.")]
 Timeout = Annotated[
     float | None,
     Field(gt=0, le=31_536_000, description="Seconds until it must have ended, else it fails; at most what it says."),

@@ -96,7 +96,7 @@ class Outcome(Value):
 class Awaited(Value):
     """A decision that a person has to make."""
 
-    plan_id: str = Field(description="The plan that asks; a child plan has an id of its own.")
+    plan_id: str = Field(description="The plan that asks; a child plan has its own id.")
     step_id: str
     kind: str = Field(description="approval, recovery, budget, answer.")
     tool: str

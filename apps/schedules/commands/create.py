@@ -219,7 +219,7 @@ def _show_created(made: ScheduleView, asking: Sequence[Asking], as_json: bool) -
         return
     _show_times(made)
     if asking:
-        output.say("A run will wait until a person has decided; `plan pending` shows what waits.")
+        output.say("A run will wait until a person has decided; `plan pending` lists the decisions.")
         show_asking(asking)
 
 

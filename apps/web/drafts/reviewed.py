@@ -58,7 +58,7 @@ class Reviewed:
         """
         found = self.run.step_of(name) or dict(walk(self.run.plan)).get(name)
         if found is None:
-            text = f"the plan has no step '{name}' now; somebody may have removed it"
+            text = f"the plan has no step '{name}' now; it may have been removed"
             raise Refused(text, "UNKNOWN_STEP")
         is_known = name in self.run.steps
         return found.model_copy(update={"id": name, "args": self.run.args_of(found)}) if is_known else found

@@ -31,19 +31,22 @@ async def inside_text(here: Connected, plan: str, step: str, *, everything: bool
     Of many steps only those that are not done are listed: failed and waiting ones first.
     """
     plan, step = await located(here.client, plan, step)
-    page = await runs.inside(here.client, plan, step, limit=SHOWN)
+    page = await runs.inside(here.client, plan, step, limit=1 if everything else SHOWN, unfinished=not everything)
     rows = [*_head(plan_id(plan), page.step)] if page.step is not None else []
-    if not everything and len(page.steps) > SMALL:
-        page = await runs.inside(here.client, plan, step, limit=SHOWN, unfinished=True)
-    listed = sorted(page.steps, key=_urgency) if page.done else page.steps
-    steps = [each async for each in runs.all_inside(here.client, plan, step)] if everything else listed
+    if everything:
+        steps = [each async for each in runs.all_inside(here.client, plan, step)]
+    elif page.next is None and page.done + len(page.steps) <= SMALL:  # few: all of them, in the order of the plan
+        page = await runs.inside(here.client, plan, step, limit=SMALL) if page.done else page
+        steps = page.steps
+    else:
+        steps = sorted(page.steps, key=_urgency)
     if page.step is None and not steps and not page.done:
         return f"No step that fits '{line(step)}' has started; see: plan show {plan_id(plan)}"
     rows += [row for each in steps for row in _row(each)]
     if (page.next is not None or page.done) and not everything:
-        more = ["others"] if page.next is not None else []
-        more += [f"{page.done:,} that are done"] if page.done else []
-        rows.append(f"  … and {' and '.join(more)}: plan show {plan_id(plan)} {quoted(step)} --all")
+        more = ["more"] if page.next is not None else []
+        more += [f"{page.done:,} completed or skipped"] if page.done else []
+        rows.append(f"  … and {', and '.join(more)}: plan show {plan_id(plan)} {quoted(step)} --all")
     return "\n".join(rows)
 
 

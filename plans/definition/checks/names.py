@@ -50,7 +50,7 @@ def _taken(name: str, scope: Scope) -> str:
     if name == INPUTS:
         return f"'{INPUTS}' is the name of the plan's inputs; give the step another id"
     where = "inside another step" if scope.is_nested else "beside the plan's `finally`"
-    return f"'{name}' has a meaning of its own {where}; give the step another id"
+    return f"'{name}' already has a meaning {where}; give the step another id"
 
 
 def dependency_problems(step: Step, scope: Scope, hints: Hints) -> Iterator[Problem]:

@@ -45,7 +45,7 @@ _JSON = (
     ("Expecting value", r"'", "texts are written in double quotes: replace the single ones"),
     ("Expecting value", r"/|#", "JSON has no comments; remove it, or write the plan as YAML"),
     ("Expecting value", r"True|False|None", "true, false and null are written in small letters"),
-    ("Expecting value", r"", "this is no value; a text is written in double quotes"),
+    ("Expecting value", r"", "this is not a value; a text is written in double quotes"),
     ("Expecting ',' delimiter", r"$", "the text ends inside a list or an object; add the missing `]` or `}`"),
     ("Expecting ',' delimiter", r"", "a comma, or the end of the list or object, is missing before this"),
     ("Expecting ':' delimiter", r"", "a colon is missing between the name of a field and its value"),

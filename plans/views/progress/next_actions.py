@@ -58,7 +58,7 @@ def _review(summary: Summary, name: str) -> list[NextAction]:
         return [NextAction(f"plan watch {name}", "follows it: it is being written or checked")]
     return [
         NextAction(f"plan review {name}", "shows it to be read and changed"),
-        NextAction(f"plan begin {name}", "begins it as it is"),
+        NextAction(f"plan begin {name}", "starts it as it is"),
     ]
 
 

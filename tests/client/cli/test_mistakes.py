@@ -46,14 +46,15 @@ FILES: dict[str, Mistake] = {
     "a text instead of a plan": Mistake(
         "check FILE", "a plan is an object with steps, this is a text; `plan init` makes a first one", "hello\n"
     ),
-    "steps without a value": Mistake("check FILE", "should be a list; it is null", "steps:\n"),
+    "steps without a value": Mistake("check FILE", "should be a list, such as `steps: [{id: look,", "steps:\n"),
     "no steps": Mistake("check FILE", "the plan is empty; add at least one step", "steps: []\n"),
     "steps are missing": Mistake("check FILE", "'steps' is missing; add it", "title: A\n"),
     "args without a value": Mistake(
-        "check FILE", "should be an object (`name: value`); it is null", "steps: [{id: a, tool: sleep, args: }]\n"
+        "check FILE", "such as `args: {path: a.txt}`; it is null", "steps: [{id: a, tool: sleep, args: }]\n"
     ),
     "a dependency that is not in a list": Mistake(
-        "check FILE", "should be a list; it is 'b'", f"steps: [{LOOK}, {{id: b, tool: sleep, dependsOn: b}}]\n"
+        "check FILE", "should be a list, such as `dependsOn: [STEP]`; it is 'b'",
+        f"steps: [{LOOK}, {{id: b, tool: sleep, dependsOn: b}}]\n"
     ),
     "a workflow of GitHub Actions": Mistake(
         "check FILE",
@@ -75,7 +76,7 @@ FILES: dict[str, Mistake] = {
     ),
     "retries as a number": Mistake(
         "check FILE",
-        "should be an object (`name: value`); it is 3",
+        "such as `retry: {attempts: 3}`; it is 3",
         f"steps: [{LOOK.removesuffix('}')}, retry: 3}}]\n",
     ),
     "no id": Mistake("check FILE", "'id' is missing; add it", "steps: [{tool: sleep}]\n"),
@@ -211,7 +212,7 @@ FILES: dict[str, Mistake] = {
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: 'a.txt,b.txt'}]\n", where="forEach.items",
     ),
     "a share that is no percentage": Mistake(
-        "check FILE", 'should be a count or a percentage, such as `3` or `"10%"`; it is \'ten\'',
+        "check FILE", 'should be a number of items, or a percentage, such as `3` or `"10%"`; it is \'ten\'',
         "steps: [{id: a, tool: sleep, args: {seconds: 1}, forEach: {items: [1], tolerate: ten}}]\n",
         where="forEach.tolerate",
     ),
@@ -271,7 +272,7 @@ FILES: dict[str, Mistake] = {
         "check FILE", "line 1, column 8: '`' cannot begin a value in YAML; put the text in quotes", "title: `a`\n"
     ),
     "two plans in one file": Mistake(
-        "check FILE", "a second document begins here; write each plan into a file of its own", f"{OK}---\n{OK}"
+        "check FILE", "a second document begins here; write each plan into its own file", f"{OK}---\n{OK}"
     ),
     "a comment in JSON": Mistake(
         "check FILE",

@@ -93,7 +93,8 @@ ERRORS: dict[str, tuple[list[Data], str, str | None, str, str]] = {
         "UNKNOWN_DEPENDENCY", "b.finally.y", "dependsOn", "has ended before",
     ),
     "an unknown tool in a catch": (
-        [call("p", catch=[{"steps": [{"id": "n", "tool": "rm"}]}])], "UNKNOWN_TOOL", "p.catch.n", "tool", "plan tools",
+        [call("p", catch=[{"steps": [{"id": "n", "tool": "rm"}]}])], "UNKNOWN_TOOL", "p.catch.n", "tool",
+        "did you mean 'delete_file'?",
     ),
     "wrong arguments in an undo": (
         [call("p", undo={"tool": "delete_file", "args": {"path": "{{value}}", "pat": 1}})],

@@ -149,7 +149,14 @@ SHAPES: list[tuple[int, Any, str, str | None, str | None, str]] = [
         for bad in ("a b", "a/b", "$a", "a" * 129)
     ),
     (27, plan_with(id="a\n"), "PLAN_SCHEMA", "a\n", "id", "write 1 to 128"),
-    (28, plan_with(dependsOn="b"), "PLAN_SCHEMA", "a", "dependsOn", "list; it is 'b'"),
+    (
+        28,
+        plan_with(dependsOn="b"),
+        "PLAN_SCHEMA",
+        "a",
+        "dependsOn",
+        "such as `dependsOn: [STEP]`; it is 'b'",
+    ),
     *((29, plan_with() | {"version": bad}, "PLAN_SCHEMA", None, "version", "it is") for bad in (0, -1, True, 1.5, "2")),
     (30, plan_with(status="completed"), "PLAN_SCHEMA", "a", "status", "remove it"),
     (30, plan_with(result={"ok": True}), "PLAN_SCHEMA", "a", "result", "remove it"),

@@ -43,9 +43,9 @@ CASES: list[tuple[int, list[Step], str, str, str, str]] = [
     (49, [call("read_file", path="x", limti=1)], "INVALID_ARGS", "a", "args.limti", "did you mean 'limit'?"),
     (49, [call("read_file", path="x", zz=1)], "INVALID_ARGS", "a", "args.zz", "it takes path, limit"),
     (50, [call("write_file", path="x", content=5)], "INVALID_ARGS", "a", "args.content", "should be a string; it is 5"),
-    (51, [call("write_file", path="x", content={"base64": "aa"})], "INVALID_ARGS", "a", "args.content", "type string"),
+    (51, [call("write_file", path="x", content={"base64": "aa"})], "INVALID_ARGS", "a", "args.content", "be a string"),
     *(
-        (52, [call("run_command", command="ls", timeout=bad)], "INVALID_ARGS", "a", "args.timeout", "out of bounds")
+        (52, [call("run_command", command="ls", timeout=bad)], "INVALID_ARGS", "a", "args.timeout", "a number above 0")
         for bad in (0, -1, 1e9, "5", "{{inputs.x}}")
     ),
     (53, [call("note", text="$missing")], "BAD_REFERENCE", "a", "args.text", "for the literal text write $$missing"),

@@ -117,7 +117,7 @@ def test_after_too_many_failures_no_item_begins() -> None:
     played = Player(plan(each(list(range(9)), maxParallel=2)), broken("each[1]")).play()
     assert len(played.called) <= 3
     assert code_of(played, "each") == "ITEMS_FAILED"
-    assert "were not begun" in str(played.run.steps["each"].result)
+    assert "did not start" in str(played.run.steps["each"].result)
 
 
 def test_a_critical_step_in_an_item_stops_the_plan_only_if_its_loop_fails() -> None:

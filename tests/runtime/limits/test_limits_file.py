@@ -110,7 +110,7 @@ def test_a_file_that_others_may_change_is_refused(tmp_path: Path, mode: int) -> 
     """They could lift the limits of a service that somebody pays for, or stop every plan."""
     found = settings(tmp_path, FILE)
     (tmp_path / "limits.toml").chmod(mode)
-    with pytest.raises(SettingError, match="others may change it, and lift the limits or let nothing begin; run"):
+    with pytest.raises(SettingError, match="others may change it, and lift the limits or let nothing start; run"):
         read_limits(found)
     (tmp_path / "limits.toml").chmod(0o644)
     assert not read_limits(found).is_empty

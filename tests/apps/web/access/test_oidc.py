@@ -191,7 +191,7 @@ async def test_a_code_works_once(issuer: Issuer) -> None:
         kept = dict(browser.cookies)
         assert (await browser.get(answer)).status_code == 303
         again = await browser.get(answer)
-        assert (again.status_code, "not begun in this browser" in again.text) == (403, True)
+        assert (again.status_code, "started in another browser" in again.text) == (403, True)
         browser.cookies.update(kept)
         replayed = await browser.get(answer)
         assert (replayed.status_code, "invalid_grant" in replayed.text) == (403, True)
