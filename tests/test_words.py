@@ -5,15 +5,15 @@ Code spans, code blocks and measured tables are not prose and are left aside. SC
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import typer
 
 from plansurvive.client.cli.app import app
+from scripts.sentences import PACKAGES, drawn, prose, sentences, strings
 from tests.test_imports import ROOT
 
 ALLOWED = {
@@ -21,8 +21,6 @@ ALLOWED = {
     "anew": (),
 }
 """Contexts in which a word of the last column may stand."""
-STRINGS: tuple[str, ...] = ("plans", "runtime", "activities", "workflows", "client", "features", "apps")
-"""Packages whose texts for people are read as well: string literals with a space in them that are no docstrings."""
 
 
 def instead_of(page: str) -> list[str]:
@@ -49,21 +47,6 @@ def wrong_words(text: str, words: list[str] = WORDS) -> list[str]:
     return found
 
 
-def prose(page: Path) -> str:
-    """A page without code, links' targets, measured tables and, of ARCHITECTURE.md, the glossary itself."""
-    text = page.read_text()
-    for aside in (
-        r"<!-- measured: begin -->.*?<!-- measured: end -->",
-        r"^```.*?^```$",
-        r"`[^`\n]*`",
-        r"\]\([^)]*\)",
-    ):
-        text = re.sub(aside, " ", text, flags=re.MULTILINE | re.DOTALL)
-    if page.name == "ARCHITECTURE.md":
-        text = re.sub(r"^## Glossary$.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
-    return " ".join(text.split())
-
-
 def helps() -> str:
     """The help texts of all commands and their options."""
     group = typer.main.get_command(app)
@@ -75,23 +58,13 @@ def helps() -> str:
     return "\n".join(text or "" for text in texts)
 
 
-def strings(package: str) -> Iterator[str]:
-    """The string literals of a package that read like sentences."""
-    for path in sorted((ROOT / package).rglob("*.py")):
-        tree = ast.parse(path.read_text())
-        docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and id(node) not in docs and " " in str(node.value):
-                yield str(node.value)
-
-
 SCOPE: dict[str, Callable[[], str]] = {
     **{
         str(page.relative_to(ROOT)): lambda page=page: prose(page)  # type: ignore[misc]
         for page in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
     },
     "help of the commands": helps,
-    **{f"texts in {package}/": lambda package=package: "\n".join(strings(package)) for package in STRINGS},  # type: ignore[misc]
+    **{f"texts in {package}/": lambda package=package: "\n".join(strings(ROOT / package)) for package in PACKAGES},  # type: ignore[misc]
 }
 
 
@@ -139,3 +112,14 @@ def test_code_and_allowed_contexts_are_left_aside(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("There is no server, and it is no longer needed: `is no` [x](anew.md)\n\n```\nflying\n```\n")
     assert wrong_words(prose(page)) == []
+
+
+def test_a_seed_draws_the_same_sentences_of_code_and_documents() -> None:
+    first = drawn(ROOT, 1, 200)
+    assert first == drawn(ROOT, 1, 200) != drawn(ROOT, 2, 200)
+    kinds = {place.split()[0].rpartition(".")[2] for place, _ in first}
+    assert kinds == {"py", "md"}
+
+
+def test_sentences_are_drawn_of_messages_with_what_is_filled_in() -> None:
+    assert "the plan has no step '…'" in "\n".join(text for _, text in sentences(ROOT))

@@ -111,7 +111,8 @@ def read_plan(data: Any) -> Plan | list[Problem]:
 
 def _problems(data: Any, error: ValidationError) -> list[Problem]:
     hints, details = Hints(), error.errors(include_url=False)
-    found = list(dict.fromkeys(_problem(data, detail, hints) for detail in details[:MAX_FOUND]))
+    details = [each for each in details if each["loc"][-2:] != ("tolerate", "constrained-str")]  # said of the number
+    found = [_problem(data, detail, hints) for detail in details[:MAX_FOUND]]
     if len(details) > MAX_FOUND:
         text = f"{len(details) - MAX_FOUND} more problems are not shown; fix these first"
         found.append(Problem(code="MORE_PROBLEMS", message=text))

@@ -49,7 +49,7 @@ _JSON = (
     ("Expecting ',' delimiter", r"$", "the text ends inside a list or an object; add the missing `]` or `}`"),
     ("Expecting ',' delimiter", r"", "a comma, or the end of the list or object, is missing before this"),
     ("Expecting ':' delimiter", r"", "a colon is missing between the name of a field and its value"),
-    ("Extra data", r"", "the text goes on after its end; remove the rest, or what closed it too early"),
+    ("Extra data", r"", "there is more text after the end; remove it, or what closed it too early"),
     ("Invalid control character", r"", "a text ends with its line; write \\n for a line break in it"),
     ("Unterminated string", r"", "the text that begins here has no end; add the double quotes"),
     ("Invalid \\", r"", "a backslash in a text is written twice: \\\\"),

@@ -71,7 +71,7 @@ def test_what_is_typed_becomes_a_value(tool: str, name: str, text: str, value: A
         ("read_file", "offset", "1.5", "is not a whole number"),
         ("read_file", "offset", "true", "is not a whole number"),
         ("http_request", "timeout", "NaN", "is not a number"),
-        ("http_request", "headers", "{a: b}", "not valid JSON, line 1"),
+        ("http_request", "headers", "{a: b}", "not valid JSON: line 1, column 2: the name of a field"),
         ("http_request", "body", "Infinity", "not valid JSON"),
         ("http_request", "method", "PUSH", "is not one of the choices"),
     ],

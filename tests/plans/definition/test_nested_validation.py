@@ -47,12 +47,12 @@ ERRORS: dict[str, tuple[list[Data], str, str | None, str, str]] = {
         "PLAN_DUPLICATE_ID", "s.x", "id", "give each its own",
     ),
     "an id twice in a catch": ([call("p", catch=[{"steps": TWICE}])], "PLAN_DUPLICATE_ID", "p.catch.x", "id", "own"),
-    "a reserved id": ([block("b", call("status"))], "PLAN_SCHEMA", "b.status", "id", "has a meaning of its own inside"),
+    "a reserved id": ([block("b", call("status"))], "PLAN_SCHEMA", "b.status", "id", "already has a meaning inside"),
     "the name of an item": (
-        [block("b", call("file"), forEach={"items": LIST, "as": "file"})], "PLAN_SCHEMA", "b.file", "id", "its own",
+        [block("b", call("file"), forEach={"items": LIST, "as": "file"})], "PLAN_SCHEMA", "b.file", "id", "already has",
     ),
     "the name of an outer item": (
-        [block("b", block("c", call("item")), forEach=LIST)], "PLAN_SCHEMA", "b.c.item", "id", "its own",
+        [block("b", block("c", call("item")), forEach=LIST)], "PLAN_SCHEMA", "b.c.item", "id", "already has",
     ),
     "an inner step from outside": (
         [block("b", call("x")), call("y", "$x")], "BAD_REFERENCE", "y", "args.text", "write $b.x",
