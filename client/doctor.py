@@ -66,7 +66,7 @@ class Finding(BaseModel):
 
 async def examine(environ: Mapping[str, str]) -> list[Finding]:
     """Run all checks. The findings are in the order in which to fix them. Never raises."""
-    findings = [_python()]
+    findings = [_good("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
     try:
         settings = Settings.read(environ)
     except PlanError as error:
@@ -79,10 +79,6 @@ async def examine(environ: Mapping[str, str]) -> list[Finding]:
     found = [_weak("security", each) for each in weaknesses(settings, environ)]
     found = found or [_good("security", "no further weakness of this machine is known")]
     return findings + found + await _server(settings)
-
-
-def _python() -> Finding:
-    return _good("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
 
 
 def _state(settings: Settings) -> Finding:

@@ -100,11 +100,6 @@ def update(
     return Message("update", name, description, reads, signed, validator, max_bytes).handled_by
 
 
-def query(name: str, reads: type[Value], description: str) -> Callable[[Method], Method]:
-    """Declares a method of an `InRun` as the handler of a query; it returns the answer, as JSON data."""
-    return Message("query", name, description, reads).handled_by
-
-
 class InRun:
     """What one feature does in one run of a workflow. Override the seams that it fills; these here do nothing."""
 

@@ -127,7 +127,7 @@ class _Judge:
         if self._mine.is_whole:
             return self._is_foreign(path)
         others = list(self._candidates(path))
-        was_between = self._watch.resumed and 0 < self._mark(path)[0] < self._watch.began - SLACK_NS
+        was_between = self._watch.resumed and 0 < self._after.get(path, (0, 0, 0))[0] < self._watch.began - SLACK_NS
         if others or was_between:
             self.perhaps_of[path] = others
         return True
@@ -145,9 +145,6 @@ class _Judge:
                 same = other.plan_id == self._watch.plan_id
                 names[other.step_id if same else f"{other.plan_id}/{other.step_id}"] = None
         yield from list(names)[:MAX_OTHERS]
-
-    def _mark(self, path: str) -> Mark:
-        return self._after.get(path, (0, 0, 0))
 
 
 def _with_links(trace: Trace, before: Mapping[str, Mark], after: Mapping[str, Mark]) -> Callable[[str], bool]:

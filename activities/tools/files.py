@@ -71,7 +71,7 @@ def read_file(path: str, context: ToolContext, offset: Count = 0, limit: Count |
         The text, with the line endings of the file.
     """
     with context.reading(path) as place:
-        if limit is None or _is_small(place):
+        if limit is None or (place.status is not None and place.status.st_size <= SMALL_BYTES):
             chosen = _lines(_read(place, context), offset, limit)
         else:
             data, stamp = read_lines(place, offset, limit)
@@ -222,10 +222,6 @@ def _read(place: Place, context: ToolContext) -> str:
     context.effects.preimages.keep(data)
     context.read(place.path, stamp_of(data, linked=place.linked))
     return text
-
-
-def _is_small(place: Place) -> bool:
-    return place.status is not None and place.status.st_size <= SMALL_BYTES
 
 
 def _lines(text: str, offset: int, limit: int | None) -> str:

@@ -19,7 +19,7 @@ from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.lifecycle.ask_llm import AskLlm
-from plansurvive.apps.evaluation.answers import ASK, data_of
+from plansurvive.apps.evaluation.answers import ASK
 from plansurvive.apps.evaluation.played import asked
 from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.stage import Reply, Stopped
@@ -138,12 +138,3 @@ def _reply(done: Done) -> Reply:
     if done.result is None and done.failure is None and not done.cancelled:
         raise Stopped("the recorded run had not been answered yet")
     return Reply(done.result, done.failure, done.seconds, done.cancelled)
-
-
-def tokens_of(record: Record) -> tuple[Usage, Sequence[tuple[str, Usage]]]:
-    """What the recorded requests used: in total, and each with its model."""
-    each = [asked(data_of(done.input), done.result, done.failure, done.seconds) for done in record.of(ASK)]
-    total = Usage()
-    for one in each:
-        total = total.plus(one.usage)
-    return total, [(one.model, one.usage) for one in each]

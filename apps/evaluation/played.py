@@ -97,7 +97,7 @@ def of_record(record: Record, tools: Mapping[str, ToolSpec]) -> Played:
             played.requests.append(asked(data_of(done.input), done.result, done.failure, done.seconds))
         elif done.name in tools and done.input:
             played.calls.append(called(Key.sent(done.name, done.input), done))
-    summary = data_of(record.result or []) or _summary_of(record.failure)
+    summary = data_of(record.result or []) or detail_of(record.failure)
     agent = summary.get("agent") if isinstance(summary, dict) else None
     if isinstance(agent, dict):
         played.closes(agent)
@@ -152,10 +152,6 @@ def digest(value: Any) -> str:
     """A short hash of JSON data."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-
-def _summary_of(failure: Failure | None) -> dict[str, Any]:
-    return detail_of(failure)
 
 
 def _usage(found: Any) -> Usage:

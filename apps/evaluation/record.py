@@ -54,7 +54,6 @@ class Message:
     """A signal or an update that the run was sent and took."""
 
     name: str
-    is_update: bool
     arguments: list[Payload]
 
 
@@ -188,10 +187,10 @@ class Reader:
         kind = event.event_type
         if kind == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED:
             signal = event.workflow_execution_signaled_event_attributes
-            record.messages.append(Message(signal.signal_name, False, await self._plain(signal.input.payloads)))
+            record.messages.append(Message(signal.signal_name, await self._plain(signal.input.payloads)))
         elif kind == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED:
             update = event.workflow_execution_update_accepted_event_attributes.accepted_request.input
-            record.messages.append(Message(update.name, True, await self._plain(update.args.payloads)))
+            record.messages.append(Message(update.name, await self._plain(update.args.payloads)))
         elif kind == EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_INITIATED:
             child = event.start_child_workflow_execution_initiated_event_attributes
             if child.workflow_type.name in (AGENT, PLAN):

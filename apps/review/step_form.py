@@ -125,7 +125,7 @@ class EditScreen(ModalScreen[bool]):
 
     def action_leave(self) -> None:
         """Close without saving; asks once more if there are changes."""
-        if self._texts() == self._draft_texts() or self._sure:
+        if self._texts() == {key: field.text for key, field in self._draft.fields.items()} or self._sure:
             self.dismiss(False)
             return
         self._sure = True
@@ -204,6 +204,3 @@ class EditScreen(ModalScreen[bool]):
 
     def _texts(self) -> dict[str, str]:
         return {row.key: row.text for row in self.query(FieldRow)}
-
-    def _draft_texts(self) -> dict[str, str]:
-        return {key: field.text for key, field in self._draft.fields.items()}

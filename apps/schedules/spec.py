@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain
 from types import MappingProxyType
@@ -166,7 +166,7 @@ def _interval(text: str) -> ScheduleIntervalSpec:
 
 def _calendar(text: str) -> ScheduleCalendarSpec:
     given = _fields(text)
-    ranges = {name: _ranges(name, value) for name, value in given.items()}
+    ranges = {name: [_range(name, part, value) for part in value.split(",")] for name, value in given.items()}
     # What is finer than the finest field that is given is 0; without any, it would be midnight.
     return ScheduleCalendarSpec(
         second=ranges.get("second", (ScheduleRange(0),)),
@@ -198,10 +198,6 @@ def _pair(text: str) -> tuple[str, str]:
     if not equals:
         raise ValueError(text)
     return name, value
-
-
-def _ranges(name: str, text: str) -> Sequence[ScheduleRange]:
-    return [_range(name, part, text) for part in text.split(",")]
 
 
 def _range(name: str, part: str, whole: str) -> ScheduleRange:

@@ -8,7 +8,6 @@ from plansurvive.client.differences.plan_diff import FieldChange, PlanDiff, Step
 from plansurvive.plans.views.safe_text import line
 
 MARKS = {"added": "+", "removed": "-", "changed": "~", "moved": "↕"}
-WORDS = {"added": "added", "removed": "removed", "changed": "changed", "moved": "moved"}
 
 
 def plan_rows(diff: PlanDiff) -> list[str]:

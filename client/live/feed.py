@@ -93,7 +93,7 @@ class News:
                 known = (each.step_id, attempt.began)
                 if known not in self._attempts:
                     self._attempts.add(known)
-                    yield self._attempt(each, attempt)
+                    yield self._event(each, attempt.ended, ATTEMPT, ended_text(attempt, each.live.of), attempt)
             limit = f"waits for the limit of {each.live.limit}" if each.live.limit else ""
             said = each.live.line or limit
             state = (each.live.progress, said)
@@ -101,9 +101,6 @@ class News:
                 yield self._event(each, now, PROGRESS, said, progress=each.live.progress)
             self._told[each.key] = state
         self._told = {each.key: self._told[each.key] for each in seen if each.key in self._told}
-
-    def _attempt(self, each: InFlight, attempt: Attempt) -> EventView:
-        return self._event(each, attempt.ended, ATTEMPT, ended_text(attempt, each.live.of), attempt)
 
     def _event(
         self, each: InFlight, when: datetime, kind: str, text: str, attempt: Attempt | None = None,

@@ -10,7 +10,6 @@ from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.features.cache.entries import Output
 from plansurvive.features.cache.in_worker import Results
-from plansurvive.features.cache.model import CacheNote
 from plansurvive.features.cache.rules import asked, order_of, refusal
 from plansurvive.features.cache.views import reasons_of
 from plansurvive.features.forecast.model import Taken
@@ -47,7 +46,7 @@ class ForeseenResults(Foresight):
         context = ToolContext(call, workspace, self.site.effects, tool.spec.name, sandbox=self.site.sandbox)
         entry, note = self.results.of_call(tool, context, args, order, self.site.values).foreseen(self._made)
         if entry is None:
-            return _sentence(note)
+            return "; ".join(each.removeprefix("its tool was called: ") for each in reasons_of(note)[:3])
         self._made |= {each.path: each for each in entry.outputs}
         return Taken(entry.place, entry.value, is_known=entry.large is None)
 
@@ -55,7 +54,3 @@ class ForeseenResults(Foresight):
 def foresight(site: Site) -> Foresight:
     """What would come of calls there."""
     return ForeseenResults(site, Results.of(site.settings, site.tools.values()))
-
-
-def _sentence(note: CacheNote) -> str:
-    return "; ".join(each.removeprefix("its tool was called: ") for each in reasons_of(note)[:3])

@@ -20,8 +20,6 @@ from plansurvive.features.keys.ring import Key
 from plansurvive.runtime.errors import Unauthentic
 
 SALT, NONCE = 16, 12
-OVERHEAD = SALT + NONCE + 16
-"""Bytes that a text grows by."""
 
 
 def encrypted(key: Key, purpose: bytes, plain: bytes, *, same: bool = False) -> bytes:

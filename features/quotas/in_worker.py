@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 from temporalio import activity
-from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client
 
 from plansurvive.activities.feature import InWorker
+from plansurvive.activities.lifecycle import keeper
 from plansurvive.features.quotas.model import PlaceRequest, Quotas
 from plansurvive.features.quotas.quotas_file import read_quotas
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.parts import Part
 from plansurvive.runtime.settings import Settings
 
-RPC_TIMEOUT = timedelta(seconds=5)
 TOGETHER = 20
 """Plans that are asked about at the same time."""
 
@@ -26,17 +23,8 @@ TOGETHER = 20
 @activity.defn(name="ask_for_place")
 async def ask_for_place(request: PlaceRequest) -> None:
     """Send the request to the keeper of the label, which begins if there is none. Asking again changes nothing."""
-    await activity.client().start_workflow(
-        "QuotaWorkflow",
-        id=request.key,
-        task_queue=activity.info().task_queue,
-        start_signal="ask",
-        start_signal_args=[request.model_dump(mode="json")],
-        id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-        id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
-        static_summary=f"plans with the label {request.label}"[:200],
-        rpc_timeout=RPC_TIMEOUT,
-    )
+    queue, summary = activity.info().task_queue, f"plans with the label {request.label}"
+    await keeper.ask(activity.client(), "QuotaWorkflow", request.key, request, queue=queue, summary=summary)
 
 
 @activity.defn(name="ended_of_quota")
@@ -45,21 +33,9 @@ async def ended_of_quota(holders: list[PlaceRequest]) -> list[str]:
     found: list[str] = []
     for first in range(0, len(holders), TOGETHER):
         some = holders[first : first + TOGETHER]
-        over = await asyncio.gather(*(_has_ended(activity.client(), each) for each in some))
+        over = await asyncio.gather(*(keeper.has_ended(activity.client(), each) for each in some))
         found += [each.token for each, ended in zip(some, over, strict=True) if ended]
     return found
-
-
-async def _has_ended(client: Client, request: PlaceRequest) -> bool:
-    handle = client.get_workflow_handle(request.workflow_id, first_execution_run_id=request.run_id)
-    try:
-        found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
-    except RPCError as error:
-        if error.status is not RPCStatusCode.NOT_FOUND:
-            raise
-        return True
-    first = found.raw_description.workflow_execution_info.first_run_id
-    return found.status is not WorkflowExecutionStatus.RUNNING or (bool(first) and first != request.run_id)
 
 
 class Worker(InWorker):

@@ -66,7 +66,7 @@ class PlanGauges:
 
     async def _ask(self, waiting: list[WorkflowExecution]) -> None:
         """Learn since when the plans wait that were not asked yet about what they await now."""
-        named = {(each.id, _awaited(each)): each for each in waiting}
+        named = {(each.id, tuple(each.typed_search_attributes.get(_PENDING) or ())): each for each in waiting}
         self._since = {key: since for key, since in self._since.items() if key in named}
         new = sorted((each.start_time, key) for key, each in named.items() if key not in self._since)[:ASKED]
         found = await asyncio.gather(*(self._oldest(key[0]) for _, key in new))
@@ -82,10 +82,6 @@ class PlanGauges:
         pending = view.get("pending") if isinstance(view, Mapping) else None
         times = [time for each in _objects(pending) if (time := read_time(_with_zone(each.get("since")))) is not None]
         return min(times, default=None)
-
-
-def _awaited(plan: WorkflowExecution) -> tuple[str, ...]:
-    return tuple(plan.typed_search_attributes.get(_PENDING) or ())
 
 
 def _objects(found: Any) -> list[Mapping[str, Any]]:

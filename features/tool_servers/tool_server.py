@@ -108,7 +108,7 @@ class ToolServer(Value):
         return [
             "command: it contains a NUL character" if "\0" in self.command + "".join(self.args) else "",
             *(f"args.{at}: {hint}" for at, text in enumerate(self.args) if (hint := looks_secret(text))),
-            *(_of_variable(name, value) for name, value in self.env.items()),
+            *(_of_reference(f"env.{name}", value) for name, value in self.env.items()),
             *(f"read: {path} is not absolute; write the whole path, or ~/..." for path in self.read if _astray(path)),
             "args: {workspace} needs `workspace = \"read\"` or \"write\"" if self._names_a_hidden_workspace else "",
             "token: is for a `url`; a program gets it as a variable: env" if self.token else "",
@@ -137,10 +137,6 @@ class ToolServer(Value):
     @property
     def _names_a_hidden_workspace(self) -> bool:
         return self.workspace == "none" and any(WORKSPACE in text for text in self.args)
-
-
-def _of_variable(name: str, value: str) -> str:
-    return _of_reference(f"env.{name}", value)
 
 
 def _of_reference(key: str, value: str | None) -> str:

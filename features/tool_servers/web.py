@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from plansurvive.features.tool_servers.server_connection import Streams
 
 CONNECT_SECONDS = 10.0
-AT_END_SECONDS = 5.0
-"""Seconds in which a session is ended at the server."""
 SHOWN = 300
 _PORTS = {"http": 80, "https": 443}
 _EVENTS = "text/event-stream"

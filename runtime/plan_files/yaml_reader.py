@@ -161,10 +161,6 @@ def _refused(loader: _Loader, node: yaml.Node) -> Any:
     raise _unreadable(f"the tag {node.tag} is not supported in plans; remove it", node.start_mark)
 
 
-def _whole(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    return re.compile(rf"(?:{pattern.pattern})\Z")
-
-
 _TAG = "tag:yaml.org,2002:"
 for _name, _pattern, _first in (
     ("null", _NULL, ["~", "n", "N", ""]),
@@ -172,7 +168,7 @@ for _name, _pattern, _first in (
     ("int", _INT, list("-+0123456789")),
     ("float", _FLOAT, list("-+0123456789.")),
 ):
-    _Loader.add_implicit_resolver(_TAG + _name, _whole(_pattern), _first)
+    _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"(?:{_pattern.pattern})\Z"), _first)
 for _name, _constructor in (("int", _integer), ("float", _number), ("bool", _boolean)):
     _Loader.add_constructor(_TAG + _name, _constructor)
 for _name in ("binary", "timestamp", "omap", "pairs", "set"):

@@ -73,7 +73,7 @@ def deployment_of(version: Version | None) -> WorkerDeploymentConfig | None:
 def build_of_code(tools: tuple[str, ...] = (), root: Path = CODE) -> str:
     """The hash, 12 digits, of the code of a worker: ours, the user's own tools that are files, and libraries."""
     digest = hashlib.sha256()
-    for file in _code(root):
+    for file in [root / "worker.py", *(file for name in PACKAGES for file in sorted((root / name).rglob("*.py")))]:
         digest.update(f"{file.relative_to(root).as_posix()}\0".encode() + _content(file))
     for tool in sorted(tools):
         digest.update(f"{Path(tool).name}\0".encode() + (_content(Path(tool)) if Path(tool).is_file() else b""))
@@ -81,10 +81,6 @@ def build_of_code(tools: tuple[str, ...] = (), root: Path = CODE) -> str:
         digest.update(f"{library} {metadata.version(library)}\0".encode())
     digest.update(f"{sys.version_info.major}.{sys.version_info.minor}".encode())
     return digest.hexdigest()[:12]
-
-
-def _code(root: Path) -> list[Path]:
-    return [root / "worker.py", *(file for name in PACKAGES for file in sorted((root / name).rglob("*.py")))]
 
 
 def _content(file: Path) -> bytes:

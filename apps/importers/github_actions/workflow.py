@@ -263,10 +263,6 @@ def _run_of(owner: Any) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value} if isinstance(found, dict) else {}
 
 
-def _job(name: str, job: dict[str, Any]) -> Job:
-    return Job(name, is_matrix=for_each_of(_strategy(job), (), Report()) is not None)
-
-
 def _strategy(job: dict[str, Any]) -> dict[str, Any]:
     strategy = job.get("strategy")
     return strategy if isinstance(strategy, dict) else {}

@@ -31,7 +31,6 @@ from plansurvive.client.requests.roots import Roots
 from plansurvive.client.verbs.start import Started
 from plansurvive.features.templates.known import plan_file_of
 from plansurvive.plans.run import ENDED
-from plansurvive.plans.views.models import BriefView
 
 WAIT = 50.0
 """Seconds that a call waits for its plan: many clients give up on a call after a minute."""
@@ -90,14 +89,10 @@ async def _followed(request: Request, here: Connected, plan: str) -> None:
         async with asyncio.timeout(WAIT):
             async for _ in changes(here.client, plan):
                 view = await runs.brief(here.client, plan)
-                done = _done(view)
+                done = sum(view.counts.get(name, 0) for name in ("completed", "skipped", "failed", "denied"))
                 if done > told:
                     told = done
                     total = view.counts.get("total", done)
                     await request.report_progress(done, total, f"{done} of {total} steps done")
                 if view.status in ENDED or view.pending:
                     return
-
-
-def _done(view: BriefView) -> int:
-    return sum(view.counts.get(name, 0) for name in ("completed", "skipped", "failed", "denied"))
