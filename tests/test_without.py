@@ -12,12 +12,23 @@ from tests.without import copy_without, run_tests
 
 CORE = ("tests/workflows/test_plan.py", "tests/workflows/test_retries.py", "tests/workflows/test_approvals.py")
 """Tests of plans that use no feature."""
+MORE = (
+    "tests/plans",
+)
+"""More of the core: its pure tests, and tests of workflows that pass without any feature."""
 
 
 @pytest.mark.parametrize("left_out", [only_sampled("all"), *map(only_nightly, FEATURES)])
 def test_plans_of_the_core_pass_without_a_feature_and_without_all(left_out: str, tmp_path: Path) -> None:
     copy_without(FEATURES if left_out == "all" else [left_out], tmp_path / "tree")
     done = run_tests(tmp_path / "tree", CORE)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+def test_all_of_the_core_passes_without_features(tmp_path: Path) -> None:
+    copy_without(FEATURES, tmp_path / "tree")
+    done = run_tests(tmp_path / "tree", MORE)
     assert done.returncode == 0, done.stdout
 
 

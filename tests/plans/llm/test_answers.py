@@ -297,6 +297,7 @@ ANSWERS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.uses("agents", "planning")
 @pytest.mark.parametrize(("kind", "answer"), ANSWERS, ids=str)
 def test_an_answer_is_the_same_after_its_way_through_json(kind: str, answer: dict[str, Any]) -> None:
     found = answer_kinds()[kind].read(json.dumps(answer), Expected(kind=kind, tools=[READ], failed="read_file"))

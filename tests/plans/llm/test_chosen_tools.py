@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.tool_servers.listed_tools import listing_of
 from plansurvive.features.worker_features import answer_kinds
@@ -34,6 +36,7 @@ def outside_of_data(text: str) -> str:
     return "\n".join(kept)
 
 
+@pytest.mark.uses("planning", "tool_servers")
 def test_what_a_server_says_is_marked_as_data_in_prompts_and_nowhere_else() -> None:
     schema = {
         "type": "object",
@@ -64,6 +67,7 @@ def test_of_too_many_tools_the_relevant_ones_are_shown_in_full_and_others_by_nam
     assert text == tools_text([wanted, *reversed(many), spec("note")], "create an issue for each failed test")
 
 
+@pytest.mark.uses("planning")
 def test_a_tool_that_is_shown_by_name_can_be_used_in_a_plan() -> None:
     schema = {"type": "object", "properties": {f"field_{n}": {"type": "string"} for n in range(40)}}
     one = of_server("action", "", schema | {"required": ["field_1"]})
