@@ -10,7 +10,7 @@ same. What a feature says of a plan as a whole is a notice (`plans.notice`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from plansurvive.plans.model import Step
@@ -45,6 +45,10 @@ class InViews:
     """How far the step is, on its line in Temporal's UI. Example: `1/3 Write the tests`."""
     member: Callable[[str, Step, StepState, int], Member | None] | None = None
     """The workflow that the call of this number began; None: it began none that the feature knows."""
+    event: Callable[[str, Step, StepState], str | None] | None = None
+    """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By the kind of what is proposed about a step (`StepState.proposal`), why a person is asked. Example: `budget`."""
     delegated: tuple[str, ...] = ()
     """Tools whose steps are no calls themselves: listed are those of the workflow that they began."""
 
@@ -61,6 +65,8 @@ class ViewSet:
         self._details = [each.details for each in views if each.details]
         self._standing = [each.standing for each in views if each.standing]
         self._member = [each.member for each in views if each.member]
+        self._event = [each.event for each in views if each.event]
+        self.reasons = {kind: reason for each in views for kind, reason in each.reasons.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
 
     def __eq__(self, other: object) -> bool:
@@ -90,6 +96,11 @@ class ViewSet:
     def standing(self, plan_id: str, step: Step, state: StepState) -> list[str]:
         """See `InViews.standing`."""
         return [text for seam in self._standing if (text := seam(plan_id, step, state))]
+
+    def event(self, plan_id: str, step: Step, state: StepState) -> str | None:
+        """See `InViews.event`: what the first of them says."""
+        said = (seam(plan_id, step, state) for seam in self._event)
+        return next((each for each in said if each is not None), None)
 
     def member(self, plan_id: str, step: Step, state: StepState, call: int) -> Member | None:
         """See `InViews.member`: what the first of them says."""

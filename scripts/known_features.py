@@ -51,10 +51,10 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 `on_failure` is none of them: `stop` and `block` are the schedule's own, and only the word `ask_llm` is planning's.
 """
 PLACES: Mapping[str, tuple[int, str]] = {
-    "budget": (8, "a plan's budget is of its language, and views say what a person is asked about it"),
+    "budget": (7, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
     "children": (12, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
-    "waiting": (4, "questions are asked and shown as approvals are"),
+    "waiting": (3, "questions are asked and shown as approvals are"),
 }
 """By feature, how many places in the core branch on its names, and why."""
 LOOK_UP = ("get", "pop", "setdefault", "startswith")

@@ -12,9 +12,7 @@ from tests.without import copy_without, run_tests
 
 CORE = ("tests/workflows/test_plan.py", "tests/workflows/test_retries.py", "tests/workflows/test_approvals.py")
 """Tests of plans that use no feature."""
-MORE = (
-    "tests/plans",
-)
+MORE = ("tests/plans",)
 """More of the core: its pure tests, and tests of workflows that pass without any feature."""
 
 

@@ -221,11 +221,17 @@ def _asks(run: Run) -> Iterator[AskedStep]:
             kind = next(iter(state.proposal or {}), state.awaiting)
             since = (state.proposal or {}).get("since") or state.changes[-1].time
             yield AskedStep(plan_id=name, step_id=step_id, kind=kind, since=since)
-        elif state.awaiting == "event" and (step := run.step_of(step_id)) is not None:
-            event, since = str(run.args_of(step).get("event"))[:200], state.changes[-1].time
-            yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event, since=since)
+        elif state.awaiting and (event := _event(run, step_id)) is not None:
+            since = state.changes[-1].time
+            yield AskedStep(plan_id=name, step_id=step_id, kind="event", event=event[:200], since=since)
     for below in asked_below(run, list(run.steps)):
         yield from (AskedStep(plan_id=name, step_id=each.path, kind=each.kind) for each in below.asked)
+
+
+def _event(run: Run, step_id: str) -> str | None:
+    """The name of the event that a step waits for; None if it waits for none."""
+    step = run.step_of(step_id)
+    return run.views.event(run.plan.id or "", step, run.steps[step_id]) if step is not None else None
 
 
 def _files_left(run: Run) -> list[str]:

@@ -15,6 +15,8 @@ from plansurvive.plans.editing.next_run import Replacement
 from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.kit.waiting import until
 
+pytestmark = pytest.mark.uses("children")
+
 
 def batched(items: Any, args: dict[str, Any] | None = None, **rule: Any) -> dict[str, Any]:
     """A loop of which each batch runs in a child plan."""

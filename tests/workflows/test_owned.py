@@ -55,6 +55,7 @@ async def test_a_strict_worker_honours_no_owns(idle: Plans, make_worker: MakeWor
         await started.ended()
 
 
+@pytest.mark.uses("editing")
 async def test_no_edit_makes_a_plan_own_more(plans: Plans) -> None:
     as_left_by_an_earlier_run(plans)
     started = await plans.start([REPORT], {"review": True})
@@ -69,6 +70,7 @@ async def test_no_edit_makes_a_plan_own_more(plans: Plans) -> None:
     await started.ended()
 
 
+@pytest.mark.uses("planning")
 async def test_what_an_llm_claims_to_own_does_not_count(idle: Plans, make_worker: MakeWorker) -> None:
     as_left_by_an_earlier_run(idle)
     async with talking(make_worker, answer({**REPORT, "description": "write it"}, owns=["**"])):
@@ -80,6 +82,7 @@ async def test_what_an_llm_claims_to_own_does_not_count(idle: Plans, make_worker
     assert report(idle) == "old"
 
 
+@pytest.mark.uses("agents")
 async def test_an_agent_works_on_the_files_that_its_plan_owns(idle: Plans, make_worker: MakeWorker) -> None:
     as_left_by_an_earlier_run(idle)
     story = [

@@ -70,6 +70,7 @@ async def test_a_tool_that_only_the_workers_of_the_queue_lack_is_told_before_any
     assert not (workspace / "a.txt").exists()
 
 
+@pytest.mark.uses("editing")
 async def test_an_edit_binds_a_step_to_a_queue_the_plan_did_not_use_before(
     plans: Plans, workspace: Path, far: Path, far_queue: str
 ) -> None:
@@ -82,6 +83,7 @@ async def test_an_edit_binds_a_step_to_a_queue_the_plan_did_not_use_before(
     assert not (workspace / "a.txt").exists()
 
 
+@pytest.mark.uses("editing")
 async def test_an_edit_is_judged_by_the_workers_of_the_queue_it_names(plans: Plans, far_queue: str) -> None:
     plan = await in_review(plans, work("a"))
     wrong = await refusal(plan, put("a", "queue", far_queue))
@@ -100,6 +102,7 @@ async def test_a_queue_that_no_worker_serves_is_refused_in_seconds(plans: Plans)
     assert (await plan.ended())["status"] == "completed"
 
 
+@pytest.mark.uses("planning")
 async def test_a_step_of_a_queue_is_recovered_with_the_tools_of_its_workers_where_they_are(
     idle: Plans, make_worker: MakeWorker, temporal_client: Client, settings: Settings, far: Path
 ) -> None:

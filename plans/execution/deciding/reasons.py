@@ -32,11 +32,8 @@ def reasons(run: Run, step: Step, call: StepCall) -> list[str]:
 def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     state, facts = run.steps[step.id], run.facts
     proposal = state.proposal or {}
-    if "recovery" in proposal:
-        yield "an LLM proposes how to recover the step, which failed"
-    if "budget" in proposal:
-        yield "the plan's LLM budget is used up"
     if proposal:
+        yield from (reason for kind, reason in run.views.reasons.items() if kind in proposal)
         return
     if run.literal:
         yield "an agent's model chose this call"

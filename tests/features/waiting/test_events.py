@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.features.waiting import events
 from plansurvive.features.waiting.messages import SendEvent
 from plansurvive.features.waiting.model import Event, Waiting
@@ -13,6 +14,7 @@ from plansurvive.plans.execution.resume import rerun_from
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.views.summary import summary_of
 from tests.features.waiting.asking import asking, wait
 from tests.plans.building import NOW
 
@@ -72,6 +74,15 @@ def test_each_step_receives_an_event_once_whatever_its_round() -> None:
     assert events.has_received(run, "poll#2.wait", event)
     assert not events.has_received(run, "all[a#2].wait", event)
     assert not events.has_received(run, "wait", event)
+
+
+def test_the_summary_names_the_event_that_a_step_waits_for() -> None:
+    schedule = asking(wait(event="order.paid"))
+    schedule.ask("wait", NOW, None, "event")
+    schedule.run.views = views_of_features()
+    assert [(each.step_id, each.kind, each.event) for each in summary_of(schedule.run).asks] == [
+        ("wait", "event", "order.paid")
+    ]
 
 
 def test_a_rerun_waits_for_another_event_than_it_has_received() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.plans.activity_io import Attempt, PastCall
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.execution.deciding.reasons import asker, reasons, remembered_scope
@@ -91,8 +92,10 @@ def test_an_llm_had_its_hand_in_it() -> None:
     assert told(schedule)[0] == "an agent's model chose this call"
 
 
+@pytest.mark.uses("planning", "budget")
 def test_a_proposal_says_what_kind_it_is() -> None:
     schedule = begun(file())
+    schedule.run.views = views_of_features()
     schedule.run.steps["s"].proposal = {"recovery": {"action": "retry"}}
     assert told(schedule) == ["an LLM proposes how to recover the step, which failed"]
     schedule.run.steps["s"].proposal = {"budget": "100 of 100 tokens"}
