@@ -14,7 +14,7 @@ from temporalio.service import GrpcCompression
 
 from plansurvive.runtime.connect import healthy, is_ready
 
-PATIENCE = 90.0
+PATIENCE = 240.0
 """Seconds until a condition that does not come true is a failure: far more than any takes on a machine that is busy."""
 LONGEST_PAUSE = 5.0
 """Seconds between two looks, at most."""

@@ -59,7 +59,7 @@ MODES = [
     for mode in (
         Mode("plain", on_server),
         Mode("short", on_server, history_limit=10),
-        Mode("uncached", on_server, cached=0, times=4),
+        Mode("uncached", on_server, cached=0, times=3),
     )
 ]
 

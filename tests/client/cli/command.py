@@ -22,7 +22,7 @@ from typing import Any, TextIO, TypeVar
 from plansurvive.client.cli.app import run
 from tests.kit.host import has_crashed
 
-CEILING = 180.0
+CEILING = 600.0
 """Seconds that a command may take on a machine that is busy."""
 
 T = TypeVar("T")
@@ -47,7 +47,10 @@ async def plan(environ: Mapping[str, str], *arguments: str, stdin: str = "") -> 
     assert arguments[0] not in ("up", "worker", "codec"), "it takes signals, or the whole process: use `plan_process`"
     streams = _Streams(io.TextIOWrapper(io.BytesIO(stdin.encode()), "utf-8"))
     with _separate_streams():
-        code = await asyncio.wait_for(_in_a_thread(lambda: _run(environ, arguments, streams)), CEILING)
+        try:
+            code = await asyncio.wait_for(_in_a_thread(lambda: _run(environ, arguments, streams)), CEILING)
+        except TimeoutError:
+            raise AssertionError(f"plan {arguments!r} took longer than {CEILING:g} s") from None
     return Ended(code, streams.out.getvalue(), streams.err.getvalue())
 
 

@@ -24,23 +24,26 @@ from plansurvive.plans.activity_io import Call
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.name_patterns import DEFAULT
 from plansurvive.plans.model import Retry
+from tests.kit.waiting import PATIENCE
 
 FOLDER = Path(__file__).parent
 PROJECT = FOLDER.parents[2]
 SECRET = "a-very-secret-value"
+SLOW = {"timeout": PATIENCE, "start_timeout": PATIENCE}
+"""Seconds, for a machine that is busy."""
 
 
 def raw(*options: str, **more: Any) -> ToolServer:
     """The server of raw_server.py."""
     program = FOLDER / "raw_server.py"
     given: dict[str, Any] = {"command": sys.executable, "args": ["-I", "-S", str(program), *options]}
-    return ToolServer(**(given | {"read": [str(program)], "timeout": 30} | more))
+    return ToolServer(**(given | {"read": [str(program)], **SLOW} | more))
 
 
 def of_sdk(**more: Any) -> ToolServer:
     """The server of sdk_server.py, on standard input and output."""
     program = FOLDER / "sdk_server.py"
-    return ToolServer(command=sys.executable, args=[str(program)], read=[str(program), sys.prefix], **more)
+    return ToolServer(command=sys.executable, args=[str(program)], read=[str(program), sys.prefix], **{**SLOW, **more})
 
 
 @dataclass(frozen=True)
