@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from plansurvive.client.errors import BadPlanId, PlanExists
+from plansurvive.plans.identities import AGENT_PREFIX
 
 T = TypeVar("T")
 
 PREFIX = "plan-"
-AGENT = "agent-"
-"""Prefix of agent ids, which are also their workflow ids."""
+AGENT = AGENT_PREFIX
 _ALLOWED = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
 """With the colons of a time: Temporal ends the ids of a schedule's runs in one, `nightly-2027-03-28T05:00:00Z`."""
 _BASE32 = "abcdefghijklmnopqrstuvwxyz234567"

@@ -32,7 +32,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `starting`: `choice(given)`, what is made of its own of the options given to a command that starts a plan (`Choice` in
   client/feature.py), or None
 - `resuming`: `next_run(state, how)`, a `NextRun` (client/verbs/continuing.py) that continues an ended workflow of its
-  own, or None
+  own, or None; `id_like(child, plan_id, step_id)`, the id of the first one of that step, if `child` is one
 - `filters`: `kept(given)`, a function that says whether `plan list` keeps a plan, for its own of the options given
 - `doctor`: `findings(settings, environ)`, its rows of `plan doctor` about this machine
 - `doctor_of_server`: `findings(settings, connection)`, asynchronous, its rows about the server and its workers

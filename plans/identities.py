@@ -1,8 +1,13 @@
-"""When two names mean the same person, host or domain: every comparison of identities goes through `identity`."""
+"""When two names mean the same person, host or domain: every comparison of identities goes through `identity`. And what
+the ids of agents begin with, which tell them from plans.
+"""
 
 from __future__ import annotations
 
 import unicodedata
+
+AGENT_PREFIX = "agent-"
+"""Beginning of the ids of agents, which are also their workflow ids."""
 
 
 def identity(name: str) -> str:

@@ -51,7 +51,7 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 `on_failure` is none of them: `stop` and `block` are the schedule's own, and only the word `ask_llm` is planning's.
 """
 PLACES: Mapping[str, tuple[int, str]] = {
-    "budget": (7, "a plan's budget is of its language, and views say what a person is asked about it"),
+    "budget": (6, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
     "children": (12, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
     "waiting": (3, "questions are asked and shown as approvals are"),

@@ -9,7 +9,7 @@ from temporalio.bridge.proto.workflow_activation import SignalWorkflow, Workflow
 from plansurvive.apps.evaluation.answers import Decisions, Key, decisions_of, is_about
 from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.stage import Stage, Stopped, not_recorded
-from plansurvive.plans.agents.run import AgentRun, agent_view
+from plansurvive.features.agents.model.run import AgentRun, agent_view
 
 BY_ITSELF = frozenset(("completed", "stalled", "iterations", "tokens", "failed"))
 """Ends that follow from answers and results. Others came from people, a clock or a plan's budget."""

@@ -24,7 +24,7 @@ from plansurvive.apps.evaluation.played import asked
 from plansurvive.apps.evaluation.record import Done, Record
 from plansurvive.apps.evaluation.stage import Reply, Stopped
 from plansurvive.client.prices import CostOf, cost, unpriced
-from plansurvive.plans.agents.question import AgentQuestion
+from plansurvive.features.agents.model.question import AgentQuestion
 from plansurvive.plans.llm.request import LlmRequest
 from plansurvive.plans.usage import Usage, estimate
 

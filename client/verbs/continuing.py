@@ -42,6 +42,13 @@ def next_of_features(state: Any, how: Continued) -> NextRun | None:
     return next((begin for side in sides("resuming") if (begin := side.next_run(state, how)) is not None), None)
 
 
+def id_in_features(child: str, plan_id: str, step_id: str) -> str:
+    """The id of the first workflow that a step of this plan begins, if it is of the same kind as `child`, and that is a
+    feature's; empty if it is none.
+    """
+    return next((name for side in sides("resuming") if (name := side.id_like(child, plan_id, step_id))), "")
+
+
 def placed(run: Run, workspace: str | None) -> Run:
     """A new run in the directory that a person named: what is there now is its workspace, whatever was before."""
     if workspace is None:

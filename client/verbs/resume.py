@@ -21,9 +21,8 @@ from plansurvive.client.feature import read_run, rules_of_features
 from plansurvive.client.ids import plan_id, recorded_id, workflow_id
 from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.undone import undone_since
-from plansurvive.client.verbs.continuing import Continued, NextRun, next_of_features
+from plansurvive.client.verbs.continuing import Continued, NextRun, id_in_features, next_of_features
 from plansurvive.client.verbs.start import Started, start_run
-from plansurvive.plans.agents.order import AGENT_PREFIX, agent_of_step
 from plansurvive.plans.children.orders import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
@@ -134,9 +133,8 @@ async def links(client: Client, plan: str) -> Links:
 async def _later_children(client: Client, child: str, plan: str, step_id: str) -> list[str]:
     """Ids of the children that resumed this agent or child plan when its plan was resumed."""
     found: list[str] = []
-    id_of = agent_of_step if child.startswith(AGENT_PREFIX) else child_id
     for later in (await links(client, plan)).resumed_by:
-        name = id_of(later, step_id, 1)
+        name = id_in_features(child, later, step_id) or child_id(later, step_id, 1)
         with suppress(PlanNotFound):
             if (await memo_of(await describe(client, name))).get("resumes") == child:
                 found.append(name)

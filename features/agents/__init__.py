@@ -2,7 +2,7 @@
 
 workflow: AgentWorkflow. questions: its LLM requests. reports: what its plan and the agent history learn of it. start:
 what it is started with. steps: a plan's steps of the tool `agent`. history_store: the agent runs of this machine. Its
-prompts, tasks and state are of the core (`plans.agents`).
+prompts, tasks and state as values: model.
 """
 
 REACHES_OUT = False

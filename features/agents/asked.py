@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plansurvive.plans.agents.order import request_text
-from plansurvive.plans.agents.prompting.conversation import UNUSABLE_CHARACTERS
-from plansurvive.plans.agents.question import AgentQuestion, Asked
-from plansurvive.plans.agents.run import AgentRun
+from plansurvive.features.agents.model.order import request_text
+from plansurvive.features.agents.model.prompting.conversation import UNUSABLE_CHARACTERS
+from plansurvive.features.agents.model.question import AgentQuestion, Asked
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.plans.large_value import LargeValue
 
 SENT_CHARACTERS = 2 * UNUSABLE_CHARACTERS

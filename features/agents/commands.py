@@ -26,14 +26,15 @@ from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_file import history_text
 from plansurvive.features.agents.history_store import AgentHistory, history_store
+from plansurvive.features.agents.model import history as history_of
+from plansurvive.features.agents.model.history import PLAN_TYPE, Entry, History, Status
+from plansurvive.features.agents.model.order import AgentOrder, step_args
 from plansurvive.features.planning.make import MakeRequest, Out, follow_making
-from plansurvive.plans.agents import history as history_of
-from plansurvive.plans.agents.history import PLAN_TYPE, Entry, History, Status
-from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.models import AgentView
+from plansurvive.plans.views.models.agents import AgentLimits
 from plansurvive.plans.views.safe_text import line, safe
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.connect import find

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from plansurvive.plans.agents.history import PLAN_TYPE, VERSION, Entry, History, Status
+from plansurvive.features.agents.model.history import PLAN_TYPE, VERSION, Entry, History, Status
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
 from plansurvive.plans.model import Value
 from plansurvive.plans.views.markdown import md

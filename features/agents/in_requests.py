@@ -1,4 +1,4 @@
-"""An agent's requests, composed in the worker and kept within the model's context window (`plans.agents.prompting`).
+"""An agent's requests, composed in the worker and kept within the model's context window (`model.prompting`).
 
 What was asked and answered is stored, and only a reference returned: the next request continues it.
 """
@@ -14,13 +14,13 @@ from typing import Any
 from plansurvive.activities.llm.composing import Composed, Composer, Site
 from plansurvive.activities.llm.errors import LlmError
 from plansurvive.activities.values.results import json_text
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
+from plansurvive.features.agents.model.prompting.compaction import bytes_of, counted, fitted, refused
+from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
+from plansurvive.features.agents.model.question import AgentQuestion, Continuation, expected_of, messages_of, repeated
+from plansurvive.features.agents.model.reading import KINDS, VALUES
 from plansurvive.features.agents.results import shown
 from plansurvive.plans.activity_io import Note
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.prompting.compaction import bytes_of, counted, fitted, refused
-from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
-from plansurvive.plans.agents.question import AgentQuestion, Continuation, expected_of, messages_of, repeated
-from plansurvive.plans.agents.reading import KINDS, VALUES
 from plansurvive.plans.definition.output_schema import form_problem
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.prompt_parts import Guide

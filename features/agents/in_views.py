@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from plansurvive.plans.agents.as_plan import TOOL
-from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.features.agents.model.as_plan import TOOL
+from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Status, StepState

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.agents.as_plan import TOOL
+from plansurvive.features.agents.model.as_plan import TOOL
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.output_schema import schema_problem
@@ -34,6 +34,7 @@ LANGUAGE = Language(
             schema_args=(_SCHEMA,),
             written_problems=_written_problems,
             problem=_problem,
+            unforeseen="it chooses its calls while it runs",
         )
     ]
 )

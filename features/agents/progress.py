@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.run import StepState
 
 OBJECTIVE_BYTES = 140

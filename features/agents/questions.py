@@ -1,6 +1,6 @@
 """Sends an agent's LLM requests, and has unusable answers corrected.
 
-A request refers to the agent's conversation (`plans.agents.prompting`), which is stored outside the history. The
+A request refers to the agent's conversation (`model.prompting`), which is stored outside the history. The
 conversation includes a request only if its answer was taken: the run that resumes an interrupted one continues the
 conversation before it.
 """
@@ -16,13 +16,13 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.features.agents.asked import corrected, question_of, sent
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
+from plansurvive.features.agents.model.order import limit_reached
+from plansurvive.features.agents.model.question import AgentQuestion, Continuation
+from plansurvive.features.agents.model.reading import VALUES
+from plansurvive.features.agents.model.run import AgentRun
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.agents.reports import permitted
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.order import limit_reached
-from plansurvive.plans.agents.question import AgentQuestion, Continuation
-from plansurvive.plans.agents.reading import VALUES
-from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.request import LlmAnswer, LlmRequest

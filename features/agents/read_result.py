@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.question import Outcome, as_text
-from plansurvive.plans.agents.run import AgentRun, outcome_of, short_args
+from plansurvive.features.agents.model.answers import ToolUse
+from plansurvive.features.agents.model.question import Outcome, as_text
+from plansurvive.features.agents.model.run import AgentRun, outcome_of, short_args
 from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.llm.prompt_parts import READ_RESULT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import codecs
 
 from plansurvive.activities.outputs.stored_output import Number, output
+from plansurvive.features.agents.model.question import Outcome
 from plansurvive.plans.activity_io import STDERR, STDOUT, Logs
-from plansurvive.plans.agents.question import Outcome
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.llm.prompt_parts import RESULT_CHARACTERS, ToolOutcome
 from plansurvive.plans.views.progress.logs import LoggedAttempt

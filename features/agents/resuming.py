@@ -9,10 +9,17 @@ from temporalio.client import Client
 
 from plansurvive.client.verbs.continuing import Continued, NextRun
 from plansurvive.client.verbs.start import Started
+from plansurvive.features.agents.model.order import agent_of_step
+from plansurvive.features.agents.model.resume import resumed
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.verbs import launched
-from plansurvive.plans.agents.resume import resumed
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.identities import AGENT_PREFIX
+
+
+def id_like(child: str, plan_id: str, step_id: str) -> str:
+    """The id of the first agent of a step, if `child` is an agent; empty if it is none."""
+    return agent_of_step(plan_id, step_id, 1) if child.startswith(AGENT_PREFIX) else ""
 
 
 def next_run(state: Any, how: Continued) -> NextRun | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plansurvive.plans.agents.reports import accounts
+from plansurvive.features.agents.model.reports import accounts
 from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.run import Run
 

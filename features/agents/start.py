@@ -9,9 +9,10 @@ from typing import Any
 from pydantic import Field
 from temporalio import workflow
 
-from plansurvive.plans.agents.order import AGENT_PREFIX, AgentOrder
-from plansurvive.plans.agents.run import AgentRun, agent_view, outcome_of, tasks_text
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.run import AgentRun, agent_view, outcome_of, tasks_text
 from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
+from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import Value
 from plansurvive.plans.receipts import Receipts

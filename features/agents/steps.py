@@ -14,15 +14,15 @@ from temporalio import workflow
 from temporalio.common import TypedSearchAttributes
 from temporalio.exceptions import ApplicationError, ChildWorkflowError, is_cancelled_exception
 
+from plansurvive.features.agents.model.as_plan import TOOL as AGENT
+from plansurvive.features.agents.model.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
+from plansurvive.features.agents.model.reports.accounts import opened
+from plansurvive.features.agents.model.resume import for_step
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.progress import note_end
 from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.agents.order import AgentOrder, agent_of_step, asks_the_same, order_of_step
-from plansurvive.plans.agents.reports.accounts import opened
-from plansurvive.plans.agents.resume import for_step
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.children.starting import directories_for
 from plansurvive.plans.children.state import ParentLink
 from plansurvive.plans.execution import accounts

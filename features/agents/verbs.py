@@ -17,8 +17,8 @@ from plansurvive.client.ids import AGENT, plan_id
 from plansurvive.client.priority import priority_of
 from plansurvive.client.rpc import RPC_TIMEOUT, memo_of, translated
 from plansurvive.client.verbs.start import SUMMARY_BYTES, Started, cut, launch
-from plansurvive.plans.agents.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
-from plansurvive.plans.agents.order import AgentOrder
+from plansurvive.features.agents.model.history import DEFAULT_TYPE, PLAN_TYPE, Entry, History, Status, linked, written
+from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.run import Options, PlanStatus
 from plansurvive.plans.views.safe_text import line

@@ -1,7 +1,7 @@
 """AgentWorkflow: an LLM with tools works through a request. `run` has three parts: begin, work, end.
 
 Every LLM request is the activity `ask_llm`; every tool call is an activity named like the tool, and a step appended to
-a plan, so that messages, approvals and views are those of plans. `plans.agents.tasks` decides what an answer means.
+a plan, so that messages, approvals and views are those of plans. `model.tasks` decides what an answer means.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from plansurvive.features.agents import reports
+from plansurvive.features.agents.model import resume
+from plansurvive.features.agents.model import run as agent_run
+from plansurvive.features.agents.model.answers import SimpleAnswer, ToolUse
+from plansurvive.features.agents.model.order import AgentEnd, limit_reached
+from plansurvive.features.agents.model.reports.report import last_report
+from plansurvive.features.agents.model.run import AgentRun
+from plansurvive.features.agents.model.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
 from plansurvive.features.agents.questions import AgentReply, agent_answered
 from plansurvive.features.agents.read_result import read_on
 from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
-from plansurvive.plans.agents import resume
-from plansurvive.plans.agents import run as agent_run
-from plansurvive.plans.agents.answers import SimpleAnswer, ToolUse
-from plansurvive.plans.agents.order import AgentEnd, limit_reached
-from plansurvive.plans.agents.reports.report import last_report
-from plansurvive.plans.agents.run import AgentRun
-from plansurvive.plans.agents.tasks import Decision, TaskList, after_calls, meaning_of, meaning_of_simple
 from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read

@@ -26,11 +26,11 @@ from plansurvive.activities.workspace.text_diff import Bounds, content_diff
 from plansurvive.activities.workspace.workspace import Workspace
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, Refusal, Restore, UndoCode
 from plansurvive.features.files.undo_rules import decide_undo, is_of
-from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.plans.directory import MOVED
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.flow.ids import of_call
+from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.signature import Signature
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}

@@ -18,8 +18,6 @@ from typing import Any, Protocol
 
 from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
-from plansurvive.features.waiting.model import WAIT_FOR
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
 from plansurvive.plans.children.orders import Source
 from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.errors import BadExpression, PlanError
@@ -40,8 +38,6 @@ from plansurvive.plans.step_state import SKIPPED, Outcome
 
 MAX_STEPS = 5_000
 """Steps that are looked at, those inside loops included."""
-_WHY = {AGENT: "it chooses its calls while it runs", WAIT_FOR: "waits for an event"}
-"""Why it is not known what comes of a step of these tools."""
 _ITEMS = 1_000_000
 """Items of loops at once: all of them."""
 
@@ -162,7 +158,7 @@ class Walk:
             case Begin(args) if step.tool == PLAN or self.run.outline.loop_of(name) is not None:
                 self._go_below(name, step, args, before)
             case Begin():
-                self._runs(name, why=_WHY.get(step.tool, ""), is_known=False)
+                self._runs(name, why=self.run.language.tool(step.tool).unforeseen, is_known=False)
             case _:
                 self._runs(name, is_known=False)
 

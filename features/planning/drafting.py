@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
+from plansurvive.features.agents.model.as_plan import plan_of_tasks
+from plansurvive.features.agents.model.prompting.prompts import decomposition_end, decomposition_system, request_section
+from plansurvive.features.agents.model.run import NOT_FOR_AGENTS
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.planning.asking import Question, answered
 from plansurvive.features.planning.drafts import Draft, draft_of
 from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.features.planning.regeneration import begun
-from plansurvive.plans.agents.as_plan import plan_of_tasks
-from plansurvive.plans.agents.prompting.prompts import decomposition_end, decomposition_system, request_section
-from plansurvive.plans.agents.run import NOT_FOR_AGENTS
-from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered

@@ -62,6 +62,6 @@ LANGUAGE = Language(
             written_problems=questions.written_problems,
             problem=questions.problem,
         ),
-        DurableTool(WAIT_FOR, written_problems=_written_problems, problem=_problem),
+        DurableTool(WAIT_FOR, written_problems=_written_problems, problem=_problem, unforeseen="waits for an event"),
     ]
 )

@@ -45,6 +45,8 @@ class DurableTool:
     """
     problem: Callable[[Args], str] = lambda _: ""
     """What is wrong with arguments once their references are filled in; empty if nothing is."""
+    unforeseen: str = ""
+    """Why a dry run cannot say what comes of its steps, if it says so."""
 
     @property
     def is_question(self) -> bool:

@@ -1,4 +1,4 @@
 """Execution of a plan: the schedule, approvals, edits, resume, recovery, and when to continue-as-new.
 
-May import `plans` (root), `plans.definition` and `plans.llm`, and from `plans.agents` the name of the tool `agent`.
+May import `plans` (root), `plans.definition` and `plans.llm`.
 """

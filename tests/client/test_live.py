@@ -19,8 +19,8 @@ from plansurvive.client.live.feed import PROGRESS, News
 from plansurvive.client.live.in_flight import InFlight
 from plansurvive.client.live.steps import by_step, in_words, joined, with_blocks
 from plansurvive.client.runs import EventView, Started
+from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.plans.activity_io import Attempt
-from plansurvive.plans.agents.order import AgentOrder
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.live import LiveView, attempt_text, live_of
 from plansurvive.plans.views.models import BriefView

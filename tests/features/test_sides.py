@@ -101,7 +101,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "dry_run": {"show": function("request", as_json=True)},
     "foresight": {"foresight": function("site")},
     "starting": {"choice": function("given")},
-    "resuming": {"next_run": function("state", "how")},
+    "resuming": {"next_run": function("state", "how"), "id_like": function("child", "plan", "step")},
     "filters": {"kept": function("given")},
     "doctor": {"findings": function("settings", "environ")},
     "doctor_of_server": {"findings": function("settings", "connection", is_async=True)},

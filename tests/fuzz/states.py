@@ -7,10 +7,10 @@ import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.resume import resumed as resumed_agent
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.resume import resumed as resumed_agent
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.execution.resume import resumed
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Plan, Step

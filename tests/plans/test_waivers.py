@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.resume import resumed as resumed_agent
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.planning.messages import Regenerate
 from plansurvive.features.planning.recovery import applied
 from plansurvive.features.planning.regeneration import fitted, replaced
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.resume import resumed as resumed_agent
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.editing.apply_edits import revise
 from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.editing.next_run import Replacement

@@ -10,7 +10,7 @@ import pytest
 from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.plans.agents.order import MAX_NUDGES
+from plansurvive.plans.views.models.agents import MAX_NUDGES
 from tests.kit.driving import Plans, statuses
 from tests.workflows.agents import Serving, call, says, serving
 

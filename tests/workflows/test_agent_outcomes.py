@@ -11,7 +11,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.verbs import resume
-from plansurvive.plans.agents.question import Outcome
+from plansurvive.features.agents.model.question import Outcome
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import WAITS, Plans, Started, View, step

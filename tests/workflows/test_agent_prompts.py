@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from plansurvive.client.verbs import resume
+from tests.features.agents.talking import begins_like
 from tests.kit.driving import WAITS, Plans, Started
 from tests.kit.waiting import until
-from tests.plans.agents.talking import begins_like
 from tests.workflows.agents import Agents, Serving, call, says, serving
 
 pytestmark = pytest.mark.uses("agents")

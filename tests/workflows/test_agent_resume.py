@@ -14,7 +14,7 @@ from temporalio.service import RPCError
 from plansurvive.client.verbs import resume
 from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_store import AgentHistory
-from plansurvive.plans.agents.history import Entry
+from plansurvive.features.agents.model.history import Entry
 from plansurvive.plans.errors import Refused
 from plansurvive.runtime.settings import Settings
 from tests.kit.driving import WAITS, Plans, Started

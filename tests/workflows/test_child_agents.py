@@ -16,7 +16,7 @@ from examples.scripted_llm.script import Script
 from plansurvive.client.verbs import resume
 from plansurvive.client.verbs.resume import Links
 from plansurvive.features.agents import verbs
-from plansurvive.plans.agents.history import Entry
+from plansurvive.features.agents.model.history import Entry
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.workflows.search_attributes import PLAN_RESUMES, PLAN_STATUS
 from tests.kit.driving import WAITS, Plans, Started, View, step, terminated, work

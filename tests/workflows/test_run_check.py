@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.model.resume import resumed as resumed_agent
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.start import problem_of as agent_problem_of
-from plansurvive.plans.agents.resume import resumed as resumed_agent
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
 from plansurvive.plans.run import Change, Decision, PlanStatus, Run, Status, StepState

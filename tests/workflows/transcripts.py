@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.agents.question import AgentQuestion, Outcome
+from plansurvive.features.agents.model.question import AgentQuestion, Outcome
 from plansurvive.plans.llm.request import LlmRequest
 from tests.kit.driving import Started
 from tests.workflows.agents import Agents

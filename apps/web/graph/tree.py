@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
+from plansurvive.features.agents.model.as_plan import TOOL as AGENT
 from plansurvive.plans.children.view import in_words
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step

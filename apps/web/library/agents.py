@@ -24,11 +24,12 @@ from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
 from plansurvive.features.agents import verbs
 from plansurvive.features.agents.history_store import history_store
-from plansurvive.plans.agents import history as history_of
-from plansurvive.plans.agents.history import Entry, History
-from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
+from plansurvive.features.agents.model import history as history_of
+from plansurvive.features.agents.model.history import Entry, History
+from plansurvive.features.agents.model.order import AgentOrder, step_args
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
+from plansurvive.plans.views.models.agents import AgentLimits
 from plansurvive.runtime.settings import Settings
 
 NAV = "agents"

@@ -19,8 +19,8 @@ from plansurvive.client.feature import remarks_of
 from plansurvive.client.ids import plan_id
 from plansurvive.client.runs import PlanView
 from plansurvive.client.watchers.watcher import Watcher
-from plansurvive.plans.agents.as_plan import TOOL as AGENT
-from plansurvive.plans.agents.order import agent_of_step
+from plansurvive.features.agents.model.as_plan import TOOL as AGENT
+from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.views.call_text import value_rows

@@ -5,6 +5,7 @@ what was read. Worker and client may have different versions: unknown fields are
 worker may omit has a default.
 """
 
+from plansurvive.plans.views.models.agents import AgentView
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.models.plan import (
     BriefStep,
@@ -17,15 +18,7 @@ from plansurvive.plans.views.models.plan import (
     StepView,
     TaskView,
 )
-from plansurvive.plans.views.models.records import (
-    AgentView,
-    ChangeView,
-    ChildView,
-    EntryView,
-    NoteView,
-    TokensView,
-    ToolCallView,
-)
+from plansurvive.plans.views.models.records import ChangeView, ChildView, EntryView, NoteView, TokensView, ToolCallView
 from plansurvive.plans.views.models.result import ResultView
 from plansurvive.plans.views.models.view import View
 

@@ -19,10 +19,9 @@ from plansurvive.plans.run import PlanStatus, Status
 from plansurvive.plans.step_state import Answered, named
 from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.live import LiveView
+from plansurvive.plans.views.models.agents import AgentAsksView, AgentView
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.models.records import (
-    AgentAsksView,
-    AgentView,
     ChangeView,
     ChildView,
     EntryView,

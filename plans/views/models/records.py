@@ -1,4 +1,4 @@
-"""Views of what is recorded beside a plan's steps: log, changes, LLM usage, tool calls, agents."""
+"""Views of what is recorded beside a plan's steps: log, changes, LLM usage, tool calls."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from pydantic import Field
 
-from plansurvive.plans.agents.order import AgentLimits, AgentUsage
-from plansurvive.plans.agents.tasks import Task
 from plansurvive.plans.model import Value
 from plansurvive.plans.step_state import named
 from plansurvive.plans.usage import Usage
@@ -101,13 +99,6 @@ class ChildView(Value):
     more: int = Field(default=0, description="Number of further ones.")
 
 
-class AgentAsksView(Value):
-    """What the agent of a step asks people."""
-
-    agent_id: str = Field(description="The agent to decide in.")
-    step_ids: list[str] = Field(default_factory=list, description="Its calls that await approval.")
-
-
 class ParentView(Value):
     """The plan that a child plan runs for."""
 
@@ -121,18 +112,3 @@ class NoteView(Value):
     path: str
     bytes: int
     step_id: str = ""
-
-
-class AgentView(Value):
-    """An agent's state, without its tool calls."""
-
-    request: str = ""
-    mode: str = "simple"
-    tasks: list[Task] = Field(default_factory=list)
-    end: str | None = None
-    answer: str = ""
-    confidence: str | None = None
-    usage: AgentUsage = Field(default_factory=AgentUsage)
-    limits: AgentLimits = Field(default_factory=AgentLimits)
-    plan_id: str | None = Field(default=None, description="Id of the plan it works for, if any.")
-    step_id: str | None = None

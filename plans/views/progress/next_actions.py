@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plansurvive.plans.agents.order import AGENT_PREFIX
 from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.run import ENDED, PlanStatus
 from plansurvive.plans.usage import OVERRUN_CODE
 from plansurvive.plans.views.card import command

@@ -19,7 +19,7 @@ import pytest
 
 from plansurvive.features.agents.history_file import read_history, run_summary
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker, HistoryWriteFailed
-from plansurvive.plans.agents.history import AgentEvent, Entry, History
+from plansurvive.features.agents.model.history import AgentEvent, Entry, History
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -30,7 +30,7 @@ import sys
 from datetime import UTC, datetime
 from itertools import count
 from plansurvive.features.agents.history_store import AgentHistory
-from plansurvive.plans.agents.history import AgentEvent
+from plansurvive.features.agents.model.history import AgentEvent
 from tests.nightly import only_nightly
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times) if times else count():
@@ -324,7 +324,7 @@ FULL_DISK = """
 import resource, signal, sys
 from datetime import UTC, datetime
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker
-from plansurvive.plans.agents.history import AgentEvent
+from plansurvive.features.agents.model.history import AgentEvent
 store, lasts = AgentHistory(sys.argv[1]), int(sys.argv[2])
 event = AgentEvent(kind="spawned", agent_id="first", time=datetime.now(UTC))
 store.record(event)

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from plansurvive.features.agents.in_views import position, tasks_of
+from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.features.agents.progress import NOTES_CHARACTERS, note_end, notes_text, progress_of
 from plansurvive.features.children.progress import note_progress
-from plansurvive.plans.agents.tasks import MAX_TASKS, TaskList
 from plansurvive.plans.execution.messages import MAX_BYTES, AgentProgress, read
 from plansurvive.plans.run import Status, StepState
 from plansurvive.plans.views import text as views_text

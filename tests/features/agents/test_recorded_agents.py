@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowHandle
 from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.features.agents import verbs
-from plansurvive.plans.agents.history import Entry
+from plansurvive.features.agents.model.history import Entry
 from tests.kit.driving import Started
 from tests.kit.waiting import until
 from tests.test_worker import line, worker_process

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.reports.accounts import opened as agent_opened
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.children.accounts import opened
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.reports.accounts import opened as agent_opened
-from plansurvive.plans.agents.run import AgentRun
 from plansurvive.plans.children.files import placed
 from plansurvive.plans.children.orders import child_id, source_of
 from plansurvive.plans.children.outputs import BAD_OUTPUT, evaluated, wanted

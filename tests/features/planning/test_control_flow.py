@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.model.reading import parse_complex
 from plansurvive.features.planning.control_flow import AGENT_EXAMPLE, EXAMPLE
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.planning.recovery import choice_problems, edits_of
 from plansurvive.features.planning.regeneration import fitted
-from plansurvive.plans.agents.reading import parse_complex
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.editing.edits import AddStep

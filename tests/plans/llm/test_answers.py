@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
+from plansurvive.features.agents.model.reading import parse_complex, parse_simple, parse_tasks
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.worker_features import answer_kinds
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.reading import parse_complex, parse_simple, parse_tasks
-from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.llm.answers import (
     Expected,
     PlanAnswer,

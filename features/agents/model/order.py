@@ -15,14 +15,12 @@ from pydantic import Field, field_validator
 
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.flow.ids import slug
+from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.model import Value
+from plansurvive.plans.views.models.agents import AgentLimits, AgentUsage
 
-AGENT_PREFIX = "agent-"
-"""Beginning of the ids of agents."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 MAX_REQUEST = 20_000
-MAX_NUDGES = 3
-"""Consecutive reminders (no tool call or completed task in between) after which a run ends as stalled."""
 
 
 class AgentEnd(StrEnum):
@@ -33,23 +31,6 @@ class AgentEnd(StrEnum):
     ITERATIONS = "iterations"
     TOKENS = "tokens"
     TIMEOUT = "timeout"
-
-
-class AgentLimits(Value):
-    """Limits of a run; one that is reached ends the run in the `AgentEnd` of the same name."""
-
-    iterations: int = Field(default=50, ge=1, le=10_000, strict=True, description="LLM requests.")
-    tokens: int = Field(default=1_000_000, ge=1, strict=True, description="Tokens of all LLM requests.")
-    seconds: float = Field(default=3_600.0, gt=0, description="Seconds, excluding time awaiting people.")
-    nudges: int = Field(default=MAX_NUDGES, ge=0, le=100, strict=True, description="Consecutive reminders.")
-
-
-class AgentUsage(Value):
-    """What a run has used of its limits so far."""
-
-    iterations: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
 
 
 def limit_reached(limits: AgentLimits, used: AgentUsage) -> AgentEnd | None:

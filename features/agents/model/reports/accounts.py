@@ -6,9 +6,9 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from plansurvive.plans.agents.order import PlanLink
-from plansurvive.plans.agents.reports.report import done_before, last_report, spent_of
-from plansurvive.plans.agents.run import AgentRun
+from plansurvive.features.agents.model.order import PlanLink
+from plansurvive.features.agents.model.reports.report import done_before, last_report, spent_of
+from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.plans.execution.accounts import ended
 from plansurvive.plans.execution.tool_history import add_files
 from plansurvive.plans.model import Step

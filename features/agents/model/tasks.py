@@ -13,34 +13,14 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from plansurvive.plans.agents.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
-from plansurvive.plans.agents.order import MAX_NUDGES, AgentEnd
+from plansurvive.features.agents.model.answers import AgentAnswer, Confidence, SimpleAnswer, ToolUse
+from plansurvive.features.agents.model.order import AgentEnd
 from plansurvive.plans.model import Value
+from plansurvive.plans.views.models.agents import MAX_NUDGES, Task, TaskStatus
 
 PLAN_ACTIONS = "plan_actions"
 """The pseudo-tool with which a model chooses complex mode; leads to a task list and is never executed."""
 MAX_TASKS = 50
-
-
-class TaskStatus(StrEnum):
-    """Status of a task."""
-
-    OPEN = "open"
-    CURRENT = "current"
-    DONE = "done"
-
-
-class Task(Value):
-    """One objective; it may take several tool calls."""
-
-    objective: str = Field(min_length=1, max_length=2_000, description="The objective, in one line.")
-    status: TaskStatus = TaskStatus.OPEN
-    summary: str = Field(default="", description="What was done, as summarised by the model.")
-    note: str = Field(default="", description="Remark of the orchestrator.")
-    calls: int = Field(default=0, description="Number of tool calls made for it.")
-    doubted: bool = Field(
-        default=False, description="The model was asked to confirm that it is completed without any tool call."
-    )
 
 
 class TaskList(Value):

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plansurvive.plans.agents.order import AgentOrder, AgentUsage
-from plansurvive.plans.agents.run import LOST, AgentRun, outcome_of
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.run import LOST, AgentRun, outcome_of
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution import schedule
 from plansurvive.plans.execution.approvals import RULE
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import DONE, Decision, Result, Run, Status, StepState
 from plansurvive.plans.step_state import Outcome
+from plansurvive.plans.views.models.agents import AgentUsage
 
 NOT_MADE = "the run was interrupted"
 """Why a call is not made that the model was told is not made."""

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from plansurvive.features.agents.model.answers import ToolUse
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.resume import resumed, take_outcomes
+from plansurvive.features.agents.model.run import AgentRun, conclude, lightened, outcome_of, steps_of
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.agents.read_result import read_on
 from plansurvive.plans.activity_io import Attempt, Facts
-from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.resume import resumed, take_outcomes
-from plansurvive.plans.agents.run import AgentRun, conclude, lightened, outcome_of, steps_of
-from plansurvive.plans.agents.tasks import TaskList
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_attempts
 from plansurvive.plans.llm.prompt_parts import outcome_text

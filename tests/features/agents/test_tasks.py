@@ -6,18 +6,18 @@ from itertools import product
 
 import pytest
 
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-from plansurvive.plans.agents.order import AgentEnd, AgentLimits, AgentUsage, limit_reached
-from plansurvive.plans.agents.tasks import (
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer, ToolUse
+from plansurvive.features.agents.model.order import AgentEnd, limit_reached
+from plansurvive.features.agents.model.tasks import (
     MEANINGS,
     Meaning,
     TaskList,
-    TaskStatus,
     after_calls,
     meaning_of,
     meaning_of_simple,
     remains,
 )
+from plansurvive.plans.views.models.agents import AgentLimits, AgentUsage, TaskStatus
 
 CALL = ToolUse(tool="read_file", args={"path": "a"})
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer, ToolUse
-from plansurvive.plans.agents.question import Asked
-from plansurvive.plans.agents.schemas import complex_schema, decomposition_schema, simple_schema
-from plansurvive.plans.agents.tasks import MAX_TASKS, TaskList
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer, ToolUse
+from plansurvive.features.agents.model.question import Asked
+from plansurvive.features.agents.model.schemas import complex_schema, decomposition_schema, simple_schema
+from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_ARGS_BYTES

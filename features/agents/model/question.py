@@ -13,10 +13,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field, model_validator
 
-from plansurvive.plans.activity_io import Logs, Note
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
-from plansurvive.plans.agents.prompting.prompts import (
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
+from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
+from plansurvive.features.agents.model.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -26,7 +25,8 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.tasks import TaskList
+from plansurvive.plans.activity_io import Logs, Note
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.llm.answers import Expected
 from plansurvive.plans.llm.corrections import correction_section

@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.planning.prompts import (
-    planning_prompt,
-    planning_system,
-    recovery_prompt,
-    regenerate_prompt,
-)
-from plansurvive.plans.agents.prompting.conversation import Conversation
-from plansurvive.plans.agents.prompting.prompts import (
+from plansurvive.features.agents.model.prompting.conversation import Conversation
+from plansurvive.features.agents.model.prompting.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -26,14 +20,20 @@ from plansurvive.plans.agents.prompting.prompts import (
     simple_end,
     simple_system,
 )
-from plansurvive.plans.agents.schemas import (
+from plansurvive.features.agents.model.schemas import (
     COMPLEX_FIELDS,
     SIMPLE_FIELDS,
     complex_schema,
     decomposition_schema,
     simple_schema,
 )
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.tasks import TaskList
+from plansurvive.features.planning.prompts import (
+    planning_prompt,
+    planning_system,
+    recovery_prompt,
+    regenerate_prompt,
+)
 from plansurvive.plans.llm.corrections import correction_prompt
 from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome, clean, data, guidance, outcomes_text
 from plansurvive.plans.llm.schemas import loosened, plan_schema, recovery_schema

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.expressions.references import literal
 from plansurvive.plans.model import Plan, Step
 

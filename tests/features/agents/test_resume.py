@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plansurvive.features.agents.model.answers import ToolUse
+from plansurvive.features.agents.model.order import AgentOrder
+from plansurvive.features.agents.model.question import Outcome
+from plansurvive.features.agents.model.resume import resumed, take_outcomes
+from plansurvive.features.agents.model.run import AgentRun, conclude, lightened, ran_args, steps_of
 from plansurvive.features.agents.start import problem_of as agent_problem_of
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.order import AgentOrder
-from plansurvive.plans.agents.question import Outcome
-from plansurvive.plans.agents.resume import resumed, take_outcomes
-from plansurvive.plans.agents.run import AgentRun, conclude, lightened, ran_args, steps_of
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide

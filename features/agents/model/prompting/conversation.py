@@ -19,7 +19,7 @@ from typing import Any
 
 from pydantic import Field
 
-from plansurvive.plans.agents.prompting.prompts import notice_section, request_section
+from plansurvive.features.agents.model.prompting.prompts import notice_section, request_section
 from plansurvive.plans.llm.prompt_parts import (
     READ_RESULT,
     RESULTS_CHARACTERS,

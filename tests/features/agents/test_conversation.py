@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.agents.answers import ToolUse
-from plansurvive.plans.agents.prompting.conversation import Conversation, bounded
-from plansurvive.plans.agents.question import AgentQuestion, Outcome, expected_of, messages_of
-from plansurvive.plans.agents.reading import KINDS, parse_simple
-from plansurvive.plans.agents.tasks import PLAN_ACTIONS, TaskList
+from plansurvive.features.agents.model.answers import ToolUse
+from plansurvive.features.agents.model.prompting.conversation import Conversation, bounded
+from plansurvive.features.agents.model.question import AgentQuestion, Outcome, expected_of, messages_of
+from plansurvive.features.agents.model.reading import KINDS, parse_simple
+from plansurvive.features.agents.model.tasks import PLAN_ACTIONS, TaskList
 from plansurvive.plans.llm.prompt_parts import Guide, ToolOutcome
 from plansurvive.plans.llm.shortened import ANSWER_CHARACTERS, answer_line, args_line, json_line
-from tests.plans.agents.talking import Talk, begins_like, calls, read
+from tests.features.agents.talking import Talk, begins_like, calls, read
 from tests.plans.building import TOOLS
 
 HOSTILE = [

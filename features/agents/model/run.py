@@ -1,7 +1,7 @@
 """One run of an agent as a value: order, task list, usage, and the Run that holds its tool calls.
 
 The tool calls are the steps of a plan that grows with every answer, so that approvals, file state, limits and views are
-those of plans. Continue-as-new and resume pass it on as a whole. `plans.agents.tasks` decides what an answer means.
+those of plans. Continue-as-new and resume pass it on as a whole. `model.tasks` decides what an answer means.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from plansurvive.features.agents.model.answers import Confidence, ToolUse
+from plansurvive.features.agents.model.order import AgentEnd, AgentOrder, PlanLink
+from plansurvive.features.agents.model.question import TEXT_CHARACTERS, CallEnd, Outcome, as_text
+from plansurvive.features.agents.model.tasks import Decision, TaskList
 from plansurvive.plans.activity_io import WORKER_LOST, Facts
-from plansurvive.plans.agents.answers import Confidence, ToolUse
-from plansurvive.plans.agents.order import AgentEnd, AgentOrder, AgentUsage, PlanLink
-from plansurvive.plans.agents.question import TEXT_CHARACTERS, CallEnd, Outcome, as_text
-from plansurvive.plans.agents.tasks import Decision, TaskList, TaskStatus
 from plansurvive.plans.definition.output_schema import value_of
 from plansurvive.plans.execution import schedule
 from plansurvive.plans.execution.tool_history import last_output
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Options, PlanStatus, Run, State, Status, StepState
+from plansurvive.plans.views.models.agents import AgentUsage, TaskStatus
 
 KEPT_CHARACTERS = 500
 """Characters of each argument of a tool call that its outcome has, and that are retained at continue-as-new."""

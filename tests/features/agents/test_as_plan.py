@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from plansurvive.plans.agents.as_plan import plan_of_tasks
-from plansurvive.plans.agents.order import AgentLimits, AgentOrder, step_args
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.as_plan import plan_of_tasks
+from plansurvive.features.agents.model.order import AgentOrder, step_args
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.expressions.references import fill_text, find, literal
 from plansurvive.plans.model import Plan
+from plansurvive.plans.views.models.agents import AgentLimits
 
 BASE = Plan(id="web", steps=[])
 

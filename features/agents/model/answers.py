@@ -1,4 +1,4 @@
-"""The typed answers of an agent's model (DESIGN 2.7). Only values: `plans.agents.tasks` decides what they mean.
+"""The typed answers of an agent's model (DESIGN 2.7). Only values: `model.tasks` decides what they mean.
 
 Field names are accepted in snake_case (`tool_calls`) and in camelCase. A null, empty or missing field counts as absent:
 an endpoint with strict schemas must write every field, so it writes null for those it does not use.

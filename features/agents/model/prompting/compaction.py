@@ -16,7 +16,13 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from plansurvive.plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation, EarlierCall, Messages, Turn
+from plansurvive.features.agents.model.prompting.conversation import (
+    TOKENS_PER_BYTE,
+    Conversation,
+    EarlierCall,
+    Messages,
+    Turn,
+)
 from plansurvive.plans.llm.prompt_parts import READ_RESULT, compacted_text
 from plansurvive.plans.llm.shortened import json_line
 

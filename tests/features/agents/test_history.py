@@ -17,7 +17,7 @@ from plansurvive.features.agents.history_file import (
     run_summary,
     summary_with_successor,
 )
-from plansurvive.plans.agents.history import (
+from plansurvive.features.agents.model.history import (
     AgentEvent,
     Entry,
     History,

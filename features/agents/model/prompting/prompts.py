@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from plansurvive.plans.agents.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS
-from plansurvive.plans.agents.tasks import PLAN_ACTIONS, Task, TaskList, TaskStatus
+from plansurvive.features.agents.model.schemas import COMPLEX_FIELDS, SIMPLE_FIELDS
+from plansurvive.features.agents.model.tasks import PLAN_ACTIONS, TaskList
 from plansurvive.plans.llm.prompt_parts import (
     DATA_RULE,
     READ_RESULT,
@@ -27,6 +27,7 @@ from plansurvive.plans.llm.prompt_parts import (
 )
 from plansurvive.plans.llm.schemas import instruction
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.views.models.agents import Task, TaskStatus
 
 PLAN_ACTIONS_TOOL = ToolSpec(
     name=PLAN_ACTIONS,

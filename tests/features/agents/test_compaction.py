@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from plansurvive.plans.agents.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
-from plansurvive.plans.agents.prompting.conversation import TOKENS_PER_BYTE, Conversation
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
+from plansurvive.features.agents.model.prompting.conversation import TOKENS_PER_BYTE, Conversation
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.llm.prompt_parts import ToolOutcome, compacted_text
-from tests.plans.agents.talking import Talk, begins_like, calls, read
+from tests.features.agents.talking import Talk, begins_like, calls, read
 
 
 def long_run(requests: int = 200, window: int = 64_000, size: int = 4_000, tasks: int = 50) -> Talk:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plansurvive.plans.agents.answers import AgentAnswer, SimpleAnswer
-from plansurvive.plans.agents.prompting.compaction import Fit, fitted
-from plansurvive.plans.agents.prompting.conversation import Conversation, Messages
-from plansurvive.plans.agents.question import AgentQuestion, Outcome, messages_of, repeated
-from plansurvive.plans.agents.tasks import TaskList
+from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
+from plansurvive.features.agents.model.prompting.compaction import Fit, fitted
+from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
+from plansurvive.features.agents.model.question import AgentQuestion, Outcome, messages_of, repeated
+from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.llm.prompt_parts import Guide
 from tests.plans.building import TOOLS
 
