@@ -59,7 +59,7 @@ async def test_a_tool_that_is_not_as_the_protocol_has_it_costs_no_other_tool(ser
 async def test_a_server_that_does_not_answer_any_more_is_ended_and_started_again(
     serving: Serving,
 ) -> None:
-    async with serving.servers(raw(timeout=1.5), answer=0.3) as servers:
+    async with serving.servers(raw(timeout=10.0), answer=0.3) as servers:
         assert (await serving.error(servers, "deaf")).code == "MCP_TIMEOUT"
         await until(lambda: servers.open == 0)
         assert (await serving.call(servers, "echo", a=1)) == {"a": 1}
