@@ -186,14 +186,12 @@ async def _wait_until_it_listens(worker: BackgroundWorker, connection: Connectio
         if worker.identity in await listeners(connection.client, worker.queue):
             return True
         if not worker.is_alive():
-            raise WorkerFailed(
-                f"The background worker exited at startup. The end of its log, {log}:\n{daemon.tail(log)}"
-            )
+            raise WorkerFailed(f"The background worker exited at startup. {daemon.log_end(log)}")
         return False
 
     try:
         async with asyncio.timeout(START_SECONDS):
             await until(listens)
     except TimeoutError:
-        text = f"The background worker did not start polling within {START_SECONDS:.0f} s. The end of its log, {log}:\n"
-        raise WorkerFailed(text + daemon.tail(log)) from None
+        text = f"The background worker did not start polling within {START_SECONDS:.0f} s. {daemon.log_end(log)}"
+        raise WorkerFailed(text) from None

@@ -120,6 +120,14 @@ def start(
     return process.pid, began(process.pid) or "ended at once"
 
 
+def log_end(log: Path) -> str:
+    """The end of a log file as the end of a message; of an empty one, what to do instead of reading it."""
+    written = tail(log)
+    if not written:
+        return f"Its log, {log}, is empty: a busy machine may take longer, so try again."
+    return f"The end of its log, {log}:\n{written}"
+
+
 def tail(log: Path) -> str:
     """The last TAIL_BYTES of a log file, for a message; empty if it does not exist."""
     with suppress(OSError), log.open("rb") as file:

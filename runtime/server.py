@@ -323,8 +323,7 @@ async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
 
 def _failed(what: str, settings: Settings) -> NotConnected:
     log = _log(settings)
-    text = f"The embedded Temporal server {what}. The end of its log, {log}:\n{daemon.tail(log)}"
-    return NotConnected(text, "SERVER_FAILED")
+    return NotConnected(f"The embedded Temporal server {what}. {daemon.log_end(log)}", "SERVER_FAILED")
 
 
 def _log(settings: Settings) -> Path:

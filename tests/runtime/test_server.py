@@ -183,3 +183,10 @@ def test_the_end_of_a_log_is_short(tmp_path: Path) -> None:
     log.write_text("a" * 10_000 + "end")
     assert daemon.tail(log).endswith("end")
     assert len(daemon.tail(log)) == daemon.TAIL_BYTES
+
+
+def test_an_empty_log_says_what_to_do_instead_of_reading_it(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    assert daemon.log_end(log) == f"Its log, {log}, is empty: a busy machine may take longer, so try again."
+    log.write_text("no room\n")
+    assert daemon.log_end(log) == f"The end of its log, {log}:\nno room"
