@@ -33,7 +33,7 @@ class Revision(Value):
 
     version: int = Field(description="Version after the change.")
     by: str = Field(default="", description="Author; `llm` for regeneration and recovery.")
-    via: str = Field(default="", description="Where the author spoke: web, link; empty: by command or program.")
+    via: str = Field(default="", description="How the author sent it: web, link; empty: by command or program.")
     verified: bool = Field(default=False, description="A login vouches for the name.")
     time: datetime
     reason: str = ""

@@ -42,6 +42,6 @@ def lacking(found: AtVersion, current: Version | None) -> str:
     count = found.plans + found.others
     waits = "1 plan or agent waits" if count == 1 else f"{count} plans and agents wait"
     return (
-        f"{waits} for a worker of {name}, which none is: start one, "
+        f"{waits} for a worker of {name}, and there is none: start one, "
         f"or move them to the current version with `plan worker drain {name} --move`"
     )

@@ -46,7 +46,7 @@ def answer(
 
 
 def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJson = False) -> None:
-    """Send an event to a plan, for the steps that wait for it. One that comes before they do counts as well."""
+    """Send an event to a plan, for the steps that wait for it. An event that arrives early counts as well."""
     found = _json(data) if data is not None else None
     if why := name_problem(name):
         raise PlanError(why, "BAD_MESSAGE")

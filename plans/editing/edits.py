@@ -84,6 +84,6 @@ class Edits(Value):
     )
     edits: list[Edit] = Field(min_length=1, max_length=MAX_EDITS)
     by: str = Field(default="", max_length=200)
-    via: Via = Field(default="", description="Where the author spoke.")
+    via: Via = Field(default="", description="How the author sent it.")
     verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     comment: str = Field(default="", max_length=2_000)
