@@ -68,7 +68,7 @@ async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     assert "NOT_A_QUESTION" in (await plan(environ, "answer", "sizes", "note", "5")).err
     wrong = await plan(environ, "answer", "sizes", "size", '{"width": "wide"}', "--json")
     assert (wrong.code, wrong.json["error"]["code"]) == (2, "INVALID_ANSWER")
-    assert "width: should be a whole number; it is 'wide'" in wrong.json["error"]["message"]
+    assert 'width: should be a whole number; it is "wide"' in wrong.json["error"]["message"]
     given = await plan(environ, "answer", "sizes", "size", '{"width": 7}', "--by", "ann")
     assert given.out == "sizes: step 'size' answered by ann: {\"width\": 7}\n"
     assert "ALREADY_DECIDED" in (await plan(environ, "answer", "sizes", "size", '{"width": 8}')).err
