@@ -212,6 +212,13 @@ class InWorker:
         """
         return None
 
+    def problems(self, plan: Plan, workspace: str) -> Sequence[Problem]:  # noqa: ARG002
+        """What is wrong with a plan in a workspace of this worker, which the client may not have. May block.
+
+        Example: `children` looks for the templates that steps run.
+        """
+        return ()
+
     def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
         """Its layer around attempts of these tools; None if it has none, or nothing is set that needs it."""
         return None
@@ -331,6 +338,10 @@ class WorkerFeatures:
     def before_check(self) -> list[Callable[[CheckRequest], Awaitable[None]]]:
         """See `InWorker.before_check`."""
         return [before for each in self.in_worker if (before := each.before_check()) is not None]
+
+    def problems(self, plan: Plan, workspace: str) -> list[Problem]:
+        """See `InWorker.problems`."""
+        return [problem for each in self.in_worker for problem in each.problems(plan, workspace)]
 
     def described(self, spec: ToolSpec) -> ToolSpec:
         """The spec of a tool with what the features say of it."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from plansurvive.runtime.sides import packages, sides
 
 if TYPE_CHECKING:  # `plan --help` loads neither
+    from pathlib import Path
+
     from temporalio.client import Client
 
     from plansurvive.plans.definition.language import Language
@@ -77,6 +79,26 @@ def choices_of(given: Mapping[str, Any]) -> list[Choice]:
 def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
     """What of a plan does not fit the settings of this machine, as the features say. Raises SettingError."""
     return [problem for side in sides("check") for problem in side.problems(plan, settings)]
+
+
+class Content(NamedTuple):
+    """What a plan names and a step reads when it starts, as this machine has it now."""
+
+    problems: list[Problem]
+    part: Part
+    """What a plan that is started now is told about it, as a part of its options."""
+
+
+def content_of(
+    plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None
+) -> tuple[list[Problem], dict[str, Part]]:
+    """The problems of what a plan names, as the features read it, and the parts of its options.
+
+    Example: `children` checks the plan files that steps run.
+    """
+    found = [side.content(plan, tools, workspace, state_dir) for side in sides("content")]
+    problems = [problem for each in found for problem in each.problems]
+    return problems, {each.part.feature: each.part for each in found}
 
 
 def library() -> Library:

@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.activity_io import Facts, Note
 from plansurvive.plans.change_log import Revision
-from plansurvive.plans.children.state import Hashes, ParentLink
+from plansurvive.plans.children.state import ParentLink
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import FileTracker
@@ -101,7 +101,6 @@ class Options(Parted, Value):
     inputs: dict[str, Any] = Field(default_factory=dict, description="Values of the plan's inputs.")
     by: str = Field(default="", max_length=200, description="Who started it.")
     waivers: bool = Field(default=True, description="False: no person read the plan, so what it waives does not count.")
-    known_plans: Hashes = Field(default_factory=list, description="Hashes of the files of child plans, at the start.")
     split: dict[str, Any] | None = Field(
         default=None,
         description="The request becomes one step of the tool `agent` per task; other arguments of those steps.",

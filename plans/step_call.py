@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plansurvive.plans.children.orders import loaded
+from plansurvive.plans.children.state import loaded
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.taint import depends_on_content
 from plansurvive.plans.directory import DirectoryIdentity

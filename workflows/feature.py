@@ -117,6 +117,14 @@ class InRun:
         """The worker refuses the plan, which never begins. `facts`: of that worker. Example: `notify` says so."""
 
     @classmethod
+    def unfit(cls, run: Run, facts: Facts) -> Sequence[Problem]:  # noqa: ARG003
+        """Why the plan may not begin with what the worker has said, in `facts`; it is then refused, if one is an error.
+
+        Example: a child plan of `children` may not work outside of what its plan was granted.
+        """
+        return ()
+
+    @classmethod
     async def placed(cls, run: Run, facts: Facts) -> Facts:  # noqa: ARG003
         """The worker has been asked, and the plan has not begun: the facts, for where its files will be.
 
@@ -166,6 +174,13 @@ class InRun:
     async def cut_short(self) -> None:
         """The run was cancelled and returns no result. Example: `children` tells the plan above what was left."""
 
+    def returned(self, summary: dict[str, Any]) -> dict[str, Any] | None:  # noqa: ARG002
+        """What the plan, which has ended, returns in place of its summary; None: it does not say.
+
+        Example: of a child plan of `children` also what the plan above takes over.
+        """
+        return None
+
     async def ended(self) -> None:
         """The plan has ended and its summary is recorded: the last that the workflow does."""
 
@@ -182,6 +197,7 @@ class Collaborators:
         self._shown = filled(made, InRun.shown, lambda each: each.shown)
         self._resting = filled(made, InRun.resting, lambda each: each.resting)
         self._cut_short = filled(made, InRun.cut_short, lambda each: each.cut_short)
+        self._returned = filled(made, InRun.returned, lambda each: each.returned)
         self._ended = filled(made, InRun.ended, lambda each: each.ended)
 
     async def write(self) -> bool:
@@ -229,6 +245,11 @@ class Collaborators:
         for seam in self._cut_short:
             await seam()
 
+    def returned(self, summary: dict[str, Any]) -> dict[str, Any] | None:
+        """See `InRun.returned`. The first that says something is the last that is asked."""
+        said = (seam(summary) for seam in self._returned)
+        return next((each for each in said if each is not None), None)
+
     async def ended(self) -> None:
         """See `InRun.ended`."""
         for seam in self._ended:
@@ -268,6 +289,10 @@ class Features:
         made = [kind(execution) for kind in kinds]
         execution.ask([in_steps for each in made for in_steps in each.in_steps()])
         return Collaborators(made)
+
+    def unfit(self, run: Run, facts: Facts) -> list[Problem]:
+        """See `InRun.unfit`: what the features of the worker say that these facts are of."""
+        return [each for kind in self.in_run if kind.feature in facts.features for each in kind.unfit(run, facts)]
 
     async def placed(self, run: Run, facts: Facts) -> Facts:
         """See `InRun.placed`: asks the features of the worker that these facts are of."""

@@ -16,7 +16,6 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.children import asked
-from plansurvive.plans.children.starting import place_problems
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import condition_problems, errors, input_values
 from plansurvive.plans.editing.taken_over import tool_problems
@@ -40,7 +39,7 @@ from plansurvive.workflows.inputs import (
     require_own_id,
     why_refused,
 )
-from plansurvive.workflows.value import set_value, with_result
+from plansurvive.workflows.value import set_value, with_value
 from plansurvive.workflows.worker_facts import facts_about
 
 
@@ -145,9 +144,7 @@ class PlanWorkflow(MessageHandlers):
         own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
         all_tools, signature = run.options.review or bool(own), self._admission.signature
         facts = await facts_about(run, run.plan, all_tools=all_tools, signature=signature)
-        problems = list(facts.problems)
-        if run.parent is not None:
-            problems += place_problems(run, facts)
+        problems = [*facts.problems, *self.features.unfit(run, facts)]
         if own:
             problems += tool_problems(own, facts.tools)
         if errors(problems):
@@ -277,7 +274,7 @@ class PlanWorkflow(MessageHandlers):
         else:
             await self._collaborators.cut_short()
         summary = await recorded(execution.run)
-        summary = with_result(execution.run, summary)
+        summary = self._collaborators.returned(summary) or with_value(execution.run, summary)
         self._publish()
         await self._collaborators.ended()
         if failure := failure_of(execution.run, summary):

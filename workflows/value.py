@@ -7,14 +7,16 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plansurvive.plans.children import of_items, outputs
-from plansurvive.plans.children.results import KEY, VALUE, result_of
 from plansurvive.plans.errors import BadExpression
+from plansurvive.plans.execution import outputs
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Result, Run
 from plansurvive.workflows import policies
+
+VALUE = "value"
+"""Key in the result of a plan for its value, if it is the child of a workflow that is no plan."""
 
 
 async def set_value(run: Run) -> None:
@@ -24,7 +26,7 @@ async def set_value(run: Run) -> None:
     """
     is_child, request = run.parent is not None, None
     if run.batch is not None:  # it has values although an item has failed
-        request = of_items.wanted(run) if run.status is not PlanStatus.CANCELLED else None
+        request = outputs.wanted_of_batch(run) if run.status is not PlanStatus.CANCELLED else None
     elif (run.plan.outputs or is_child) and run.status in _with_value(is_child):
         request = outputs.wanted(run, is_child=is_child)
     if request is None:
@@ -56,13 +58,8 @@ async def set_value(run: Run) -> None:
     run.value = Result(ok=True, value=None if large else found.get("value"), large=large, timestamp=now)
 
 
-def with_result(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
-    """The result of an ended run: its summary; of a child plan also what its parent takes over, or its value alone.
-
-    The latter for a workflow that is no plan (`client.embedding.children`).
-    """
-    if run.parent is not None:
-        return {**summary, KEY: result_of(run)}
+def with_value(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
+    """The summary of an ended plan, with its value if it is a child (`client.embedding.children`)."""
     if workflow.info().parent is None or run.value is None or not run.value.ok:
         return summary
     return {**summary, VALUE: {"value": run.value.value, "isLarge": run.value.large is not None}}

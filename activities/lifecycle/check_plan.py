@@ -20,13 +20,11 @@ from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.template_calls import template_problems
 from plansurvive.plans.definition.validation import bounded, calls_of, input_values, problems
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
-from plansurvive.plans.expressions.opaque import PLAN
-from plansurvive.plans.flow.batches.split import is_split
-from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.flow.batches.split import TOOL, is_split
+from plansurvive.plans.model import Problem, Step, ToolSpec
 from plansurvive.runtime.home_paths import home_path
 
 
@@ -44,8 +42,6 @@ class PlanChecker:
     search_attributes: bool | Callable[[], bool] = False
     """Whether the server has ours; asked at each check if it is a function."""
     keeps_summaries: bool = False
-    state_dir: Path | None = None
-    """The state directory, which has the user's templates."""
     features: WorkerFeatures = field(default_factory=WorkerFeatures)
     own_files: bool = False
     """A feature gives each plan a directory of its own (`InWorker.gives_directories`)."""
@@ -65,19 +61,13 @@ class PlanChecker:
                 elsewhere.add(path)
         wrong = problems(plan, self.tools, elsewhere, language=self.features.language)
         wrong += input_values(plan, request.inputs)[1]
-        wrong += self._templates(request, plan)
+        workspace, trouble = self._workspace(request, plan.workspace)
+        wrong += [] if trouble else self.features.problems(plan, workspace)
         wrong += [problem for check in self.features.checks for problem in check(plan)]
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
-        if any(is_split(step.for_each) for step in here):
-            called[PLAN] = None  # its batches run as plan steps
+        called |= dict.fromkeys(TOOL for step in here if is_split(step.for_each))
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
-
-    def _templates(self, request: CheckRequest, plan: Plan) -> list[Problem]:
-        """The problems of the steps that run templates, if they can run in this workspace at all."""
-        workspace, trouble = self._workspace(request, plan.workspace)
-        library = self.features.library
-        return [] if trouble else template_problems(plan, lambda name: library.find(name, workspace, self.state_dir))
 
     def _facts(
         self, request: CheckRequest, wrong: list[Problem], tools: Mapping[str, ToolSpec], own: str | None = None

@@ -148,7 +148,6 @@ def _checker(
         must_sign=settings.decisions == "signed",
         search_attributes=indexed,
         keeps_summaries=True,
-        state_dir=settings.state_dir,
         features=features,
         own_files=features.gives_directories,
     )

@@ -11,9 +11,8 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.stored_arguments import whole_value
 from plansurvive.activities.values.results import keep
-from plansurvive.plans.children.outputs import evaluated
-from plansurvive.plans.children.state import OutputsRequest
 from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.plans.execution.outputs import OutputsRequest, evaluated
 from plansurvive.plans.expressions.evaluation import MAX_CHARACTERS_IN_ACTIVITY, UNITS_IN_ACTIVITY, Budget
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.runtime.value_store import ValueStore

@@ -10,10 +10,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from plansurvive.client.children.checking import check_children
 from plansurvive.client.cli.terminal import environment, output, signals
 from plansurvive.client.cli.terminal.options import AsJson, File, Refresh
-from plansurvive.client.feature import problems_of, refresh_tools
+from plansurvive.client.feature import content_of, problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
@@ -49,7 +48,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:
-        wrong += check_children(plan, tools, directory_of(found, plan, None, settings), settings.state_dir).problems
+        wrong += content_of(plan, tools, directory_of(found, plan, None, settings), settings.state_dir)[0]
     asking: list[Asking] = []
     if plan is not None and not errors(wrong):  # in the plan's own workspace, or the one that `plan run` would take
         own = found.directory / home_path(plan.workspace) if plan.workspace is not None else None

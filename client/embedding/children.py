@@ -18,11 +18,11 @@ from temporalio.workflow import ParentClosePolicy
 
 from plansurvive.client import ids
 from plansurvive.client.verbs.start import shown_of
-from plansurvive.plans.children.results import VALUE
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.run import Options
 from plansurvive.plans.views.summary import Summary
+from plansurvive.workflows.value import VALUE
 
 _KIND = "PlanWorkflow"
 

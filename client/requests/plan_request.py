@@ -14,9 +14,8 @@ from typing import Any
 
 from temporalio.client import Client
 
-from plansurvive.client.children.checking import check_children
 from plansurvive.client.errors import PlanRefused
-from plansurvive.client.feature import Choice, is_of_workers, rules_of_features
+from plansurvive.client.feature import Choice, content_of, is_of_workers, rules_of_features
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.client.priority import fairness_of
@@ -63,8 +62,8 @@ class Request:
     unknown_tools: list[Problem]
     """Steps with tools unknown on this machine."""
     warnings: list[Problem]
-    known_plans: list[str] = field(default_factory=list)
-    """Hashes of the plan files and templates that it runs."""
+    content: Mapping[str, Part] = field(default_factory=dict)
+    """What features pass on of what the plan names, as a person has read it (`client.feature.Content`)."""
     parts: dict[str, Any] = field(default_factory=dict)
     """What features pass on to the run with its options."""
 
@@ -75,10 +74,11 @@ class Request:
         return {part.feature: part for part in made if part is not None}
 
     def options(
-        self, settings: Settings, *, local: bool, by: str, chosen: Mapping[str, Part] = MappingProxyType({})
-    ) -> Options:
+        self, settings: Settings, *, local: bool, by: str, chosen: Mapping[str, Part] = MappingProxyType({}),
+        unread: bool = False,
+    ) -> Options:  # fmt: skip
         """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `chosen`:
-        see there."""
+        see there. `unread`: no person has read the plan."""
         own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
             workspace=self._own_workspace(settings, local)
@@ -93,8 +93,7 @@ class Request:
             review=self.flags.review,
             inputs=self.inputs,
             by=by,
-            known_plans=self.known_plans,
-            parts={**self.parts, **chosen},
+            parts={**self.parts, **({} if unread else self.content), **chosen},
         )
 
     def _own_workspace(self, settings: Settings, local: bool) -> str:
@@ -124,14 +123,14 @@ def prepared(found: PlanFile, flags: Flags, settings: Settings) -> Request:
         raise PlanRefused(problems, found)
     inputs = {**_inputs(plan, flags.inputs), **flags.values}
     place = directory_of(found, plan, flags.workspace, settings)
-    children = check_children(plan, tools, place, settings.state_dir)
-    problems = problems + input_values(plan, inputs)[1] + children.problems
+    of_content, content = content_of(plan, tools, place, settings.state_dir)
+    problems = problems + input_values(plan, inputs)[1] + of_content
     unknown = [problem for problem in problems if is_of_workers(problem)]
     if len(errors(problems)) > len(unknown):
         raise PlanRefused(problems, found)
     warnings = [problem for problem in problems if problem.severity == "warning"]
     parts = rules_of_features().parts_for_start(plan, tools)
-    return Request(found, plan, flags, inputs, unknown, warnings, children.hashes, parts)
+    return Request(found, plan, flags, inputs, unknown, warnings, content, parts)
 
 
 def _inputs(plan: Plan, given: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from plansurvive.client.rpc import RPC_TIMEOUT, about, ask, describe, memo_of
 from plansurvive.client.undone import undone_since
 from plansurvive.client.verbs.continuing import Continued, NextRun, id_in_features, next_of_features
 from plansurvive.client.verbs.start import Started, start_run
-from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import resume as resumption

@@ -20,10 +20,10 @@ from plansurvive.features.agents.model.reports.accounts import opened
 from plansurvive.features.agents.model.resume import for_step
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.progress import note_end
+from plansurvive.features.children.child_run import directories_for
 from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.children.starting import directories_for
 from plansurvive.plans.children.state import ParentLink
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.file_tracking import stamps_for

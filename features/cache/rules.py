@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from plansurvive.features.cache.language import refusal_of, rule_of
 from plansurvive.features.cache.model import CacheChoice, CacheNote, CacheOrder
 from plansurvive.plans.activity_io import Call, Return
-from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.parts import Parted

@@ -2,8 +2,9 @@
 
 steps: what a plan does with them. handles: what both kinds need. load_plan, load_undo: activities that read what they
 start. requests: answers whether they may send LLM requests. reporter: what a child plan tells its parent. place: the
-files that all of them share. What a plan knows of its children, and what views show of them, is of the core
-(`plans.children`).
+files that all of them share. Pure: orders (what a step asks for), nested and templates (what is wrong with it),
+child_run and batches (the Run that it starts), reports, results and files (what comes back), accounts. What views show
+of children is of the core (`plans.children`).
 """
 
 REACHES_OUT = False

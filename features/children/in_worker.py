@@ -9,6 +9,8 @@ from plansurvive.activities.feature import InWorker
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.features.children.load_plan import PlanLoader
 from plansurvive.features.children.load_undo import UndoLoader
+from plansurvive.features.children.templates import template_problems
+from plansurvive.plans.model import Plan, Problem
 
 
 class Worker(InWorker):
@@ -21,6 +23,11 @@ class Worker(InWorker):
         site = ToolEnvironment(rules=WorkspaceRules.of(self.settings))
         plans = PlanLoader(self.settings.state_dir, site, self.others.library)
         return plans.load_plan, UndoLoader(self.client).load_undo
+
+    def problems(self, plan: Plan, workspace: str) -> Sequence[Problem]:
+        """Those of the steps that run templates."""
+        find = self.others.library.find
+        return template_problems(plan, lambda name: find(name, workspace, self.settings.state_dir))
 
 
 IN_WORKER = Worker

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from plansurvive.features.children.child_run import place_problems
 from plansurvive.features.children.messages import PlaceNews, PlaceReport
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.reporter import Reporter
+from plansurvive.features.children.results import KEY, result_of
 from plansurvive.features.children.steps import ChildSteps
+from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.execution.messages import AGENT_BYTES, AgentProgress, BudgetAnswer
+from plansurvive.plans.model import Problem
+from plansurvive.plans.run import Run
 from plansurvive.workflows import permission
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun, signal
@@ -94,9 +100,19 @@ class Children(Guest):
         """
         permission.answered(self.execution.run, message)
 
+    @classmethod
+    def unfit(cls, run: Run, facts: Facts) -> Sequence[Problem]:
+        """A child plan works below what the plan above was granted."""
+        return place_problems(run, facts)
+
     def shown(self) -> None:
         """Report to the plan above."""
         self._reporter.report(self.execution.schedule)
+
+    def returned(self, summary: dict[str, Any]) -> dict[str, Any] | None:
+        """Of a child plan, besides its summary, what the plan above takes over."""
+        run = self.execution.run
+        return {**summary, KEY: result_of(run)} if run.parent is not None else None
 
     async def ended(self) -> None:
         """Wait until the last report is on its way."""

@@ -1,7 +1,8 @@
-"""The tool `plan` in the language of plans."""
+"""The tool `plan` in the language of plans: the steps in its arguments are a plan of their own."""
 
 from __future__ import annotations
 
+from plansurvive.features.children.nested import inline_problems
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.expressions.opaque import PLAN
@@ -13,5 +14,6 @@ LANGUAGE = Language(
             Asks("PLAN", "the steps of the plan that it starts may ask"),
             starts_workflow=True,
         )
-    ]
+    ],
+    calls=[inline_problems],
 )

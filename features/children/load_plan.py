@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.workspace.contents import read_head
-from plansurvive.plans.children.state import LoadedPlan, LoadRequest
+from plansurvive.features.children.model import LoadedPlan, LoadRequest
 from plansurvive.plans.definition.parsing import Unreadable
 from plansurvive.plans.errors import InvalidPlan, PlanError, ToolError
 from plansurvive.runtime.plan_files.library import Library

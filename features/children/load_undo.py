@@ -14,7 +14,7 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowQueryFail
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.plans.children.state import LoadedUndo, UndoRequest
+from plansurvive.features.children.model import LoadedUndo, UndoRequest
 from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id
 
 ANSWER_TIMEOUT = timedelta(seconds=30)

@@ -22,14 +22,16 @@ from temporalio.exceptions import (
     is_cancelled_exception,
 )
 
+from plansurvive.features.children import batches, child_run, results
 from plansurvive.features.children.accounts import opened
+from plansurvive.features.children.files import placed
 from plansurvive.features.children.handles import Handles, cancel
+from plansurvive.features.children.model import LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
+from plansurvive.features.children.orders import Source, inline_data, inputs_of, source_of
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.children import of_items, results, starting
-from plansurvive.plans.children.files import placed
-from plansurvive.plans.children.orders import Source, child_id, inline_data, inputs_of, must_load, source_of
-from plansurvive.plans.children.state import ChildPlan, ChildReport, LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
+from plansurvive.plans.child_ids import child_id
+from plansurvive.plans.children.state import ChildPlan, ChildReport, must_load
 from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
 from plansurvive.plans.execution import accounts, approvals
@@ -90,7 +92,7 @@ class ChildPlans:
                 start_to_close_timeout=policies.CHANGES.start_to_close,
                 retry_policy=policies.CHANGES.retry_policy,
             )
-            child = starting.undo_run(self._run, step, loaded, workflow.now())
+            child = child_run.undo_run(self._run, step, loaded, workflow.now())
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise asyncio.CancelledError from error
@@ -191,7 +193,7 @@ class ChildPlans:
         )
         earlier = f", resuming '{child.resumes}'" if child.resumes else ""
         state.child = self._state(step).model_copy(
-            update={"plan_id": plan_id, "title": starting.described(step, self._state(step), child.plan)[:1_000]}
+            update={"plan_id": plan_id, "title": child_run.described(step, self._state(step), child.plan)[:1_000]}
         )
         self._run.note(LogKind.CHILD, f"plan '{plan_id}' started{earlier}", began, step.id, subject=plan_id)
         try:
@@ -216,12 +218,12 @@ class ChildPlans:
         try:
             earlier = run.agents.get(step.id)
             if self._is_batch(step):
-                child = of_items.batch_run(run, step, earlier, plan_id, workflow.now(), self._schedule.rules)
+                child = batches.batch_run(run, step, earlier, plan_id, workflow.now(), self._schedule.rules)
             else:
-                resumed = starting.resumed_run(
+                resumed = child_run.resumed_run(
                     run, step, earlier, inputs, plan_id, workflow.now(), self._schedule.rules
                 )
-                child = resumed or starting.child_run(run, step, data, inputs, plan_id)
+                child = resumed or child_run.child_run(run, step, data, inputs, plan_id)
             self._place.give(step, child)
             return child
         except InvalidPlan as error:

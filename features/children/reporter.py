@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.plans.children import reports
+from plansurvive.features.children import reports
 from plansurvive.plans.children.state import ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.usage import ANSWER_TOKENS

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,8 @@ from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, call_diff, changed_text, diff_of
 from plansurvive.features.forecast.model import ForeseenChange, Taken
-from plansurvive.features.forecast.seam import Foresight, Site
-from plansurvive.plans.children.orders import Source
-from plansurvive.plans.children.state import LoadedPlan
-from plansurvive.plans.errors import PlanError
+from plansurvive.features.forecast.seam import Below, Foresight, Site
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.views.card import Card
@@ -72,12 +71,10 @@ class Machine:
             self._texts[name] = changed_text(item, self._text(name))
         return ForeseenChange(path=found.path, kind=found.kind, note=found.note, rows=found.rows)
 
-    def load(self, workspace: str, source: Source) -> LoadedPlan:
-        """The content of a plan file or a template, read by the rules of the worker. Raises PlanError."""
-        for each in self._foresight:
-            if (found := each.loaded(workspace, source)) is not None:
-                return found
-        raise PlanError("no feature of this program loads child plans", "FEATURE_MISSING")
+    def below(self, run: Run, step: Step, args: Mapping[str, Any], now: datetime, rules: RuleSet) -> Below | None:
+        """The plan that the step would run; None if it runs none. Raises PlanError."""
+        found = (each.below(run, step, args, now, rules) for each in self._foresight)
+        return next((each for each in found if each is not None), None)
 
     def at(self, workspace: str) -> Machine:
         """The same for a child plan that works in another directory."""

@@ -4,16 +4,16 @@ Such a feature has a side `foresight`, which a forecast asks for each call and c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.forecast.model import Taken
-from plansurvive.plans.children.orders import Source
-from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.runtime.settings import Settings
@@ -32,6 +32,24 @@ class Site:
     sandbox: Sandbox
 
 
+class Foreseen(NamedTuple):
+    """How a plan that a step runs would end. `code`: it would fail its step; empty: it would not."""
+
+    code: str = ""
+    error: str = ""
+    value: Any = None
+    is_known: bool = False
+
+
+class Below(NamedTuple):
+    """The plan that a step would run."""
+
+    run: Run
+    """As it would start."""
+    ended: Callable[[Collection[str]], Foreseen]
+    """How it ends, once all its steps have been looked at; given those whose value is not known."""
+
+
 class Foresight:
     """Foresees the calls of one forecast, in their order. Changes nothing. Override what it fills."""
 
@@ -39,6 +57,11 @@ class Foresight:
         """The result that the call would have without its tool; else why none, empty if nobody asks for one."""
         return ""
 
-    def loaded(self, workspace: str, source: Source) -> LoadedPlan | None:  # noqa: ARG002
-        """The content of a plan file or a template. None: it loads none. Raises PlanError."""
+    def below(
+        self, run: Run, step: Step, args: Mapping[str, Any], now: datetime, rules: RuleSet  # noqa: ARG002
+    ) -> Below | None:  # fmt: skip
+        """The plan that the step would run, checked by this machine's tools; None: it runs none of the feature's.
+
+        Raises PlanError: it cannot be loaded, is not valid, or is nested too deep. Example: `children`.
+        """
         return None

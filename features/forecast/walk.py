@@ -16,16 +16,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from plansurvive.features.forecast.children import Foreseen, child_of, foreseen
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
-from plansurvive.plans.children.orders import Source
-from plansurvive.plans.children.state import LoadedPlan
+from plansurvive.features.forecast.seam import Below, Foreseen
 from plansurvive.plans.errors import BadExpression, PlanError
 from plansurvive.plans.execution.next_action import Begin, Call, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
-from plansurvive.plans.expressions.opaque import PLAN, scanned
+from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.flow.closing import advance
@@ -51,8 +49,8 @@ class Around(Protocol):
     def change(self, step_id: str, step: Step, args: Mapping[str, Any]) -> ForeseenChange | None:
         """What the call would do to the file it names; None if it names none, or it is not known."""
 
-    def load(self, workspace: str, source: Source) -> LoadedPlan:
-        """The content of a plan file or a template. Raises PlanError."""
+    def below(self, run: Run, step: Step, args: Mapping[str, Any], now: datetime, rules: RuleSet) -> Below | None:
+        """The plan that the step would run; None if it runs none. Raises PlanError."""
 
     def at(self, workspace: str) -> Around:
         """The same for a child plan that works in another directory."""
@@ -155,10 +153,8 @@ class Walk:
                 self._call(name, step, filled.args, before)
             case Sleep(seconds):
                 self._runs(name, seconds=seconds)
-            case Begin(args) if step.tool == PLAN or self.run.outline.loop_of(name) is not None:
-                self._go_below(name, step, args, before)
-            case Begin():
-                self._runs(name, why=self.run.language.tool(step.tool).unforeseen, is_known=False)
+            case Begin(args):
+                self._begin(name, step, args, before)
             case _:
                 self._runs(name, is_known=False)
 
@@ -183,10 +179,10 @@ class Walk:
         else:
             self._runs(name, why=earlier, change=self.around.change(name, step, args), is_known=False)
 
-    def _go_below(self, name: str, step: Step, args: Mapping[str, Any], before: list[str]) -> None:
-        """Go through the plan that a step runs."""
+    def _begin(self, name: str, step: Step, args: Mapping[str, Any], before: list[str]) -> None:
+        """Go through the plan that a step runs, if it is one that runs a plan."""
         try:
-            child = child_of(self.run, step, args, self._load, self.moment, self.rules)
+            plan = self.around.below(self.run, step, args, self.moment, self.rules)
         except PlanError as error:
             why = f"{error.code}: {error.message}"
             if before:  # they may write its file
@@ -195,9 +191,13 @@ class Walk:
                 self._tell(name, "fail", why=why)
                 self._fail(name, error.code, error.message)
             return
-        place, full = child.facts.workspace, self._full(name)
+        if plan is None:
+            self._runs(name, why=self.run.language.tool(step.tool).unforeseen, is_known=False)
+            return
+        child, full = plan.run, self._full(name)
         limit = self.limit - len(self.found) - 1
-        below = Walk(child, self.around.at(place), self.moment, self.rules, f"{full}/", limit, tuple(before))
+        around = self.around.at(child.facts.workspace)
+        below = Walk(child, around, self.moment, self.rules, f"{full}/", limit, tuple(before))
         self._tell(name, "run")
         below.steps()
         inside = {each: full for each in below.found if each not in below.within}
@@ -208,16 +208,13 @@ class Walk:
         self.queues |= below.queues
         self.more += below.more
         self._writers[name] = tuple(dict.fromkeys([*before, *below.changing()]))
-        ended = Foreseen() if below.more else foreseen(child, below.unknown)
+        ended = Foreseen() if below.more else plan.ended(below.unknown)
         if ended.code and child.batch is None:
             self.found[full] = self.found[full].model_copy(update={"why": f"fails: {ended.error}"})
             self._schedule.start(name, self.moment)
             self._fail(name, ended.code, ended.error)
         else:
             self._complete(name, ended.value, is_known=ended.is_known)
-
-    def _load(self, step: Step, source: Source) -> LoadedPlan:
-        return self.around.load(self.run.workspace_of(step), source)
 
     def _runs(self, name: str, *, is_known: bool = True, **fields: Any) -> None:
         self._tell(name, "run", **fields)
@@ -235,9 +232,8 @@ class Walk:
 
     def _changes_files(self, name: str) -> None:
         """Note that a step which may run may change files."""
-        tool = self._schedule.step(name).tool
-        spec, is_workflow = self.run.facts.tools.get(tool), self.run.language.tool(tool).starts_workflow
-        if spec is None or (spec.effect != "pure" and not spec.durable) or is_workflow:
+        spec = self.run.facts.tools.get(self._schedule.step(name).tool)
+        if spec is None or spec.effect != "pure":
             self._writers[name] = (*self._writers[name], self._full(name))
 
     def _complete(self, name: str, value: Any, *, is_known: bool) -> None:

@@ -21,10 +21,10 @@ from plansurvive.features.planning.drafts import Draft, draft_of
 from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.features.planning.regeneration import begun
-from plansurvive.plans.definition.template_calls import TOOL
 from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.llm.answers import Expected, PlanAnswer
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Prompt, joined
@@ -115,7 +115,7 @@ def _judge(run: Run, base: Plan, rejected: list[Draft]) -> Callable[[PlanAnswer]
 
 def _templates(run: Run, snapshot: Snapshot) -> str:
     """The templates that a plan may use, if the worker has the tool that runs them."""
-    return snapshot.templates if TOOL in run.facts.tools else ""
+    return snapshot.templates if PLAN in run.facts.tools else ""
 
 
 async def _snapshot(run: Run) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.features.templates.known import Known, completed, plan_file_of
-from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.will_ask import waived
 from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.settings import Settings
 

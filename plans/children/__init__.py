@@ -1,4 +1,4 @@
-"""Plans that run as steps of other plans: what one is made of, how it is checked, what it reports, what its value is.
+"""Plans that run as steps of other plans: what a plan knows of them, and what its views show.
 
 The tool `plan` names a child plan; `features.children` starts it. Pure, as all of `plans`.
 """

@@ -50,7 +50,7 @@ def is_of_earlier_run(run: Run, state: StepState) -> bool:
 def _member(run: Run, step: Step, state: StepState, call: int) -> Member | None:
     """The agent or child plan of one call of a step."""
     if state.child is not None and state.child.plan_id:
-        # Calls after the first have their number at the end of the plan's id (`orders.child_id`).
+        # Calls after the first have their number at the end of the plan's id (`plans.child_ids`).
         last = state.child.plan_id
         first = last.removesuffix(f"-{state.calls}") if state.calls > 1 else last
         name = last if call == state.calls else first if call == 1 else f"{first}-{call}"

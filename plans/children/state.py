@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from plansurvive.plans.directory import DirectoryIdentity
-from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.expressions.opaque import STEPS
+from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
 
 MAX_NESTING = 8
@@ -18,37 +19,6 @@ MAX_ASKED = 20
 Kind = Literal["inline", "file", "template"]
 Hashes = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=200)]
 ShortText = Annotated[str, Field(max_length=1_000)]
-
-
-class LoadRequest(Value):
-    """Input of `load_plan`: a plan file of the workspace, or a template. Exactly one of the two is given."""
-
-    workspace: str = Field(description="Absolute directory that the path is in, and whose templates count.")
-    directory: DirectoryIdentity | None = Field(default=None, description="Which directory that is, of `plan_id`.")
-    plan_id: str = ""
-    file: str | None = None
-    template: str | None = None
-
-
-class LoadedPlan(Value):
-    """Output of `load_plan`: the content of a plan file, parsed but not validated, as the run uses it from then on."""
-
-    source: str = Field(description="What it was loaded from: the path, or NAME@HASH of a template.")
-    sha256: str = Field(description="Hash of its content, in hex: of the bytes of a file, of the text of a template.")
-    data: Any = Field(default=None, description="Its content as JSON data.")
-
-
-class UndoRequest(Value):
-    """Input of `load_undo`."""
-
-    plan_id: Annotated[str, Field(max_length=200)] = Field(description="Id of the child plan that is to be undone.")
-
-
-class LoadedUndo(Value):
-    """Output of `load_undo`."""
-
-    run: dict[str, Any] = Field(description="The child's Run, or that of the plan that undid it last.")
-    undo_id: str = Field(description="Id of the plan that undoes what is left of it.")
 
 
 class Asked(Value):
@@ -102,10 +72,13 @@ class ParentLink(Value):
     refusal: str = Field(default="", description="Why the parent grants no further one.")
 
 
-class OutputsRequest(Value):
-    """Input of `plan_outputs`: the values of the steps that the value of a plan is made of."""
+def loaded(state: ChildPlan | None, args: Mapping[str, Any]) -> str:
+    """The hash of the content that was loaded for a call with these arguments; empty if none was, or need not be."""
+    if state is None or not state.named or state.named not in (args.get("file"), args.get("template")):
+        return ""
+    return state.sha256
 
-    outputs: dict[str, str] = Field(description="Expressions by name; empty: the values by step.")
-    values: dict[str, Any] = Field(default_factory=dict, description="Values by step, and `inputs`.")
-    large: dict[str, LargeValue] = Field(default_factory=dict, description="Values outside history, by step.")
-    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of loops that hold such values.")
+
+def must_load(state: ChildPlan | None, args: Mapping[str, Any]) -> bool:
+    """Whether the content of the plan must be loaded before it is known what the step would do."""
+    return args.get(STEPS) is None and not loaded(state, args)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from plansurvive.plans.definition.durable_tools import UNDECLARED, DurableTool
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.scopes import CallOf
 from plansurvive.plans.model import Problem, Step, ToolSpec
 
 
@@ -46,6 +47,9 @@ class Word:
 StepCheck = Callable[[Step, Mapping[str, ToolSpec]], Iterator[Problem]]
 """The problems of one step, besides those of its calls; not of those inside it."""
 
+CallCheck = Callable[[CallOf, Mapping[str, ToolSpec], "Language"], Iterator[Problem]]
+"""The problems of one call of a tool, in the whole language. Example: `children` checks the steps in its arguments."""
+
 
 @dataclass(frozen=True)
 class Language:
@@ -53,6 +57,7 @@ class Language:
 
     words: Sequence[Word] = ()
     checks: Sequence[StepCheck] = ()
+    calls: Sequence[CallCheck] = ()
     tools: Sequence[DurableTool] = ()
     """The tools whose steps the feature runs in the workflow."""
 
@@ -60,7 +65,7 @@ class Language:
     def of(cls, parts: Iterable[Language]) -> Language:
         """What several features add."""
         parts = list(parts)
-        sides = (chain.from_iterable(map(attrgetter(side), parts)) for side in ("words", "checks", "tools"))
+        sides = (chain.from_iterable(map(attrgetter(side), parts)) for side in ("words", "checks", "calls", "tools"))
         return cls(*map(tuple, sides))
 
     def for_models(self, spec: ToolSpec, before: Sequence[Mapping[str, Any]] = ()) -> ToolSpec:

@@ -7,10 +7,10 @@ construct. Only variables and siblings are known here; what is outside is left t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, NamedTuple, TypeVar
 
-from plansurvive.plans.model import Case, Catch, Plan, Step, Undo
+from plansurvive.plans.model import Case, Catch, Plan, Problem, Step, Undo
 
 Owner = TypeVar("Owner", Case, Catch, Undo)
 
@@ -20,6 +20,25 @@ CATCH, FINALLY, UNDO = "catch", "finally", "undo"
 """The parts that these bodies add to the path of a step: `pay.undo.refund`."""
 MAX_NESTING = 16
 """Levels of steps inside steps. A plan file may have 64 levels of JSON, and each takes two to four of them."""
+
+
+class CallOf(NamedTuple):
+    """A call that a step makes: its own, or that of its `undo`."""
+
+    path: str
+    """Path of the step."""
+    own: str
+    """Its id: a name that its arguments may not use; empty: they may."""
+    tool: str
+    args: Mapping[str, Any]
+    variables: Set[str]
+    """Names that have a meaning in these arguments only."""
+    start: str = ""
+    """What comes before its fields: `undo.`, or nothing."""
+
+    def problem(self, code: str, field: str, message: str) -> Problem:
+        """A problem of the call."""
+        return Problem(code=code, step_id=self.path, field=f"{self.start}{field}", message=message)
 
 
 class Body(NamedTuple):

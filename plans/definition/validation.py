@@ -12,9 +12,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from plansurvive.plans.children.check import inline_problems
 from plansurvive.plans.definition.arguments import KINDS
-from plansurvive.plans.definition.checks.calls import CallOf, reference_problems, tool_problems
+from plansurvive.plans.definition.checks.calls import reference_problems, tool_problems
 from plansurvive.plans.definition.checks.constructs import construct_problems
 from plansurvive.plans.definition.checks.cycles import cycle_problems
 from plansurvive.plans.definition.checks.expressions import expression_problems, output_problems, unreadable
@@ -25,7 +24,7 @@ from plansurvive.plans.definition.checks.values import Values
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.parsing import MAX_FOUND
-from plansurvive.plans.definition.scopes import VALUE, Body, bodies, call_names, item_names, plan_bodies, walk
+from plansurvive.plans.definition.scopes import VALUE, Body, CallOf, bodies, call_names, item_names, plan_bodies, walk
 from plansurvive.plans.expressions.references import Reference
 from plansurvive.plans.files.owned import owned_problems
 from plansurvive.plans.model import Input, Plan, Problem, Step, ToolSpec
@@ -107,12 +106,13 @@ class _Check:
         for call in calls_of(step, scope.before):
             if here:
                 self._add(tool_problems(call, self._tools, scope, self._hints, self._language))
-                self._add(inline_problems(call, self._tools, partial(problems, language=self._language)))
+                for check in self._language.calls:
+                    self._add(check(call, self._tools, self._language))
             paths = partial(self._path, step=step, scope=scope, path=call.path)
             self._add(reference_problems(call, scope, self._inputs, self._hints, "args", paths, self._language))
         if here:
-            for check in self._language.checks:
-                self._add(check(step, self._tools))
+            for of_step in self._language.checks:
+                self._add(of_step(step, self._tools))
         self._add(expression_problems(step, scope, self._inputs, self._hints, self._language))
         if not _is_plain(step) or step.when is not None:
             self._add(self._meaning.of_step(step, scope))

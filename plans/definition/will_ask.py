@@ -18,7 +18,7 @@ from pydantic import Field
 
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.language import PLAIN, Language
-from plansurvive.plans.definition.scopes import UNDO, VALUE, Body, bodies, plan_bodies
+from plansurvive.plans.definition.scopes import UNDO, VALUE, Body, bodies, plan_bodies, walk
 from plansurvive.plans.definition.taint import depends_on_content
 from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import INPUTS, find, is_literal
@@ -222,3 +222,14 @@ class _Uses:
             if earlier in around or self._left <= 0:
                 return self._left > 0
         return False
+
+
+def waived(plan: Plan) -> list[str]:
+    """Ids of the steps whose approval the plan itself waives: by `requiresApproval: false`, or when it times out."""
+    by_default = plan.defaults.approval is not None and plan.defaults.approval.on_timeout == "approve"
+    found = []
+    for _, step in walk(plan):
+        times_out = step.approval.on_timeout == "approve" if step.approval else by_default
+        if step.requires_approval is False or times_out:
+            found.append(step.id)
+    return list(dict.fromkeys(found))

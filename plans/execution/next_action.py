@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plansurvive.plans.children.orders import must_load
+from plansurvive.plans.children.state import must_load
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.durable_tools import SLEEP
 from plansurvive.plans.definition.language import Language

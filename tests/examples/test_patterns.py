@@ -14,7 +14,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
-from plansurvive.client.children.checking import check_children
+from plansurvive.client.feature import content_of
 from plansurvive.client.plan_file import check, load
 from tests.examples.pattern_play import Play
 from tests.examples.pattern_plays import PLAYS
@@ -63,7 +63,7 @@ def test_the_plan_of_a_pattern_has_no_problem(name: str) -> None:
     tools = {each: tool.spec for each, tool in load_tools(()).items()}
     plan, problems = check(load(str(PATTERNS / f"{name}.yaml")).data, tools)
     assert plan is not None
-    found = problems + check_children(plan, tools, PATTERNS, None).problems
+    found = problems + content_of(plan, tools, PATTERNS, None)[0]
     assert [each.code for each in found] == (["RUNS_ITSELF"] if name == "22-recursion" else [])
 
 

@@ -44,7 +44,7 @@ TOOLS = {
             approval="always",
             approval_exempt={"method": ["GET", "HEAD"]},
         ),
-        spec("sleep", {"seconds": {"type": "number", "minimum": 0}}, durable=True),
+        spec("sleep", {"seconds": {"type": "number", "minimum": 0}}, durable=True, effect="pure"),
         spec("note", {"text": {}, "more": {"default": None}}),
     )
 }

@@ -7,7 +7,7 @@ from typing import Annotated
 import pytest
 
 from plansurvive.apps.mcp.tools.editing import OF_THE_PLAN
-from plansurvive.plans.children.of_items import batch_run
+from plansurvive.features.children.batches import batch_run
 from plansurvive.plans.editing.apply_edits import PLAN_FIELDS
 from plansurvive.plans.feature import NO_RULES
 from plansurvive.plans.flow.opened import Opened

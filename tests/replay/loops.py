@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.service import RPCError
 
 from plansurvive.client.verbs import resume
-from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.child_ids import child_id
 from tests.kit.driving import WAITS, Plans, Started, View, step, work
 from tests.kit.waiting import until
 

@@ -10,7 +10,7 @@ from temporalio.service import RPCError
 
 from plansurvive.client.children.naming import located
 from plansurvive.client.verbs import resume
-from plansurvive.plans.children.orders import child_id
+from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.editing.next_run import Replacement
 from tests.kit.driving import WAITS, Plans, Started, step, work
 from tests.kit.waiting import until

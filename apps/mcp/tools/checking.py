@@ -14,15 +14,13 @@ from plansurvive.apps.mcp.common.host import Host, Request
 from plansurvive.apps.mcp.common.replies import reply
 from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.sources import FileGiven, InputsGiven, PlanGiven, Source, TemplateGiven, Workspace
-from plansurvive.client.children.checking import check_children
-from plansurvive.client.feature import problems_of
+from plansurvive.client.feature import content_of, problems_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, plan_schema
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
-from plansurvive.plans.definition.template_calls import waived
 from plansurvive.plans.definition.validation import errors, input_values
-from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.definition.will_ask import Asking, waived
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Problem, ToolSpec, Value
 
@@ -118,7 +116,7 @@ class Checking:
         problems += problems_of(plan, settings)
         problems += own_workspace_problems(file, plan.workspace, settings) if plan.workspace and not place else []
         directory = directory_of(file, plan, place, settings)
-        problems += check_children(plan, tools, directory, settings.state_dir).problems
+        problems += content_of(plan, tools, directory, settings.state_dir)[0]
         problems += input_values(plan, inputs)[1] if inputs is not None else []
         wrong = errors(problems)
         asks = [] if wrong else asking_in(plan, directory, tools, settings, unwaived="an agent's plan")

@@ -38,7 +38,7 @@ from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started
-from plansurvive.plans.definition.template_calls import waived
+from plansurvive.plans.definition.will_ask import waived
 from plansurvive.plans.run import Options
 
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]
@@ -48,7 +48,7 @@ Timeout = Annotated[
     float | None,
     Field(gt=0, le=31_536_000, description="Seconds until it must have ended, else it fails; at most what it says."),
 ]
-UNWAIVED = {"waivers": False, "approve_all": False, "known_plans": [], "owns": []}
+UNWAIVED = {"waivers": False, "approve_all": False, "owns": []}
 """The options of whatever an agent starts."""
 
 
@@ -117,7 +117,7 @@ async def start(here: Connected, caller: Caller, wanted: PlanRequest) -> Started
     if wanted.unknown_tools and here.keeps_worker:
         raise PlanRefused(wanted.unknown_tools, wanted.file)
     settings = here.settings
-    options = wanted.options(settings, local=await here.is_local(), by=caller.name)
+    options = wanted.options(settings, local=await here.is_local(), by=caller.name, unread=True)
     return await runs.start(
         here.client,
         wanted.file.data,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
-from typing import Any, NamedTuple
 
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
 from plansurvive.plans.definition.language import PLAIN, Language, Word
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
+from plansurvive.plans.definition.scopes import CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
 from plansurvive.plans.expressions.opaque import scanned
@@ -29,25 +29,6 @@ _SETS = r"(?<!\w){0}\+?=|\b(?:for|read|export|local|declare)\b[^;|&\n]*(?<!\w){0
 
 PathCheck = Callable[[Reference, str], Iterable[Problem]]
 """Given a reference and its field, the problems of its path."""
-
-
-class CallOf(NamedTuple):
-    """A call that a step makes: its own, or that of its `undo`."""
-
-    path: str
-    """Path of the step."""
-    own: str
-    """Its id: a name that its arguments may not use; empty: they may."""
-    tool: str
-    args: Mapping[str, Any]
-    variables: Set[str]
-    """Names that have a meaning in these arguments only."""
-    start: str = ""
-    """What comes before its fields: `undo.`, or nothing."""
-
-    def problem(self, code: str, field: str, message: str) -> Problem:
-        """A problem of the call."""
-        return Problem(code=code, step_id=self.path, field=f"{self.start}{field}", message=message)
 
 
 def tool_problems(

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Set
 
-from plansurvive.plans.definition.checks.calls import CallOf, reference_problems
+from plansurvive.plans.definition.checks.calls import reference_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.scopes import call_names, inner_ids, item_names
+from plansurvive.plans.definition.scopes import CallOf, call_names, inner_ids, item_names
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import compiled, roots_of
 from plansurvive.plans.expressions.items import list_expression

@@ -1,4 +1,4 @@
 """Loops whose items run in child plans (`forEach` with `mode: plans`): how a list is split, and what became of it.
 
-May import what `plans.flow` may. The Run of a batch is made in `plans.children.of_items`.
+May import what `plans.flow` may. The Run of a batch is made in `features.children.batches`.
 """

@@ -11,17 +11,19 @@ from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.features.agents.model.reports.accounts import opened as agent_opened
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.children.accounts import opened
+from plansurvive.features.children.child_run import child_run, place_problems, resumed_run, waivers_count
+from plansurvive.features.children.files import placed
+from plansurvive.features.children.model import KnownPlans
+from plansurvive.features.children.orders import source_of
+from plansurvive.features.children.results import failure_of
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.children.files import placed
-from plansurvive.plans.children.orders import child_id, source_of
-from plansurvive.plans.children.outputs import BAD_OUTPUT, evaluated, wanted
-from plansurvive.plans.children.results import failure_of
-from plansurvive.plans.children.starting import child_run, place_problems, resumed_run, waivers_count
+from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import BadExpression, BadReference, InvalidPlan, Refused
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.messages import AgentProgress
+from plansurvive.plans.execution.outputs import BAD_OUTPUT, evaluated, wanted
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.feature import NO_RULES
@@ -115,7 +117,7 @@ def test_waivers_of_inline_steps_count_only_as_the_plan_was_started(change: str,
 
 
 def test_waivers_of_a_file_count_if_the_person_who_started_had_the_same_content() -> None:
-    run, step = parent_of(args={"file": "a.yaml"}, known_plans=["1" * 64])
+    run, step = parent_of(args={"file": "a.yaml"}, parts={"children": KnownPlans(sha256=["1" * 64])})
     for digest, counts in (("1" * 64, True), ("2" * 64, False)):
         run.steps["sub"].child = ChildPlan(kind="file", named="a.yaml", sha256=digest)
         assert waivers_count(run, step) is counts

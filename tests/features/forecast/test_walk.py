@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.cache.model import CacheChoice
+from plansurvive.features.children.foresight import below
+from plansurvive.features.children.model import LoadedPlan
+from plansurvive.features.children.orders import Source
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Taken
+from plansurvive.features.forecast.seam import Below
 from plansurvive.features.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.children.orders import Source
-from plansurvive.plans.children.state import LoadedPlan
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, Run
 from tests.plans.building import NOW, TOOLS, run_of, spec, step
@@ -46,8 +50,11 @@ class Ground:
         del step_id
         return ForeseenChange(path=str(args["text"]), kind="created", note="") if step.tool == "put" else None
 
-    def load(self, workspace: str, source: Source) -> LoadedPlan:
-        """The content of a plan that it has."""
+    def below(self, run: Run, step: Step, args: Mapping[str, Any], now: datetime, rules: RuleSet) -> Below | None:
+        """The plan that a step would run, of those that it has."""
+        return below(run, step, args, now, rules, self._load)
+
+    def _load(self, workspace: str, source: Source) -> LoadedPlan:
         if source.value not in self.plans:
             raise ToolError("NOT_FOUND", f"{workspace}/{source.value} does not exist")
         return LoadedPlan(source=str(source.value), sha256="0" * 64, data=self.plans[source.value])

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from plansurvive.features.children.child_run import options_of
 from plansurvive.features.locks.lock_book import MOST, LockBook
 from plansurvive.features.locks.model import Lock, LockNews, LockRelease, LockRequest, LocksAll
 from plansurvive.features.locks.rules import RULES, asked, key_of, needs_lock, told
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.children.starting import options_of
 from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, Run

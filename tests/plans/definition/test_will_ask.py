@@ -11,7 +11,7 @@ from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
-from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.definition.will_ask import Asking, Ground, waived, will_ask
 from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in load_tools(()).items()}
@@ -143,3 +143,12 @@ def test_a_big_plan_whose_steps_all_write_one_file_is_forecast_in_bounded_work()
     chain = [shell(f"s{n}", "true", *([f"s{n - 1}"] if n else [])) for n in range(2_000)]
     writers = [write(f"w{n}", "one", "s1999") for n in range(1_000)]
     assert len(asking([*chain, *writers])) == 1_000
+
+
+def test_waived_approvals_are_named() -> None:
+    approving = {"approval": {"timeout": 1, "onTimeout": "approve"}}
+    inside = [{"id": "in", "tool": "x", "requiresApproval": False}, {"id": "asks", "tool": "x"}]
+    steps: list[dict[str, Any]] = [{"id": "block", "steps": inside}, {"id": "risky", "tool": "x", **approving}]
+    assert waived(Plan.model_validate({"steps": steps})) == ["in", "risky"]
+    steps = [{"id": "a", "tool": "x"}, {"id": "b", "tool": "x", "approval": {"timeout": 1}}]
+    assert waived(Plan.model_validate({"steps": steps, "defaults": approving})) == ["a"]

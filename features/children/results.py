@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.children.outputs import BAD_OUTPUT
-from plansurvive.plans.children.reports import report_of
+from plansurvive.features.children.reports import report_of
+from plansurvive.plans.execution.outputs import BAD_OUTPUT
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run
 from plansurvive.plans.hosts.moving import left_behind
@@ -21,8 +21,6 @@ from plansurvive.plans.run import PlanStatus, Run, Status
 
 KEY = "child"
 """Key in the result of a child plan for what its parent takes over."""
-VALUE = "value"
-"""Key in the result of a child of a workflow that is no plan, for the plan's value."""
 CODES: Mapping[str, str] = {
     PlanStatus.PARTIAL: "PLAN_PARTIAL", PlanStatus.FAILED: "PLAN_FAILED", PlanStatus.CANCELLED: "PLAN_CANCELLED",
 }  # fmt: skip

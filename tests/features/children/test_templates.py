@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.definition.template_calls import template_problems, waived
+from plansurvive.features.children.templates import template_problems
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan
 from plansurvive.plans.model.template import Template
@@ -49,11 +49,11 @@ def test_the_problems_of_a_call(args: dict[str, Any], problems: list[tuple[str, 
 NESTED: dict[str, Any] = {
     "finally": [{"id": "last", "tool": "plan", "args": {"template": "x"}}],
     "steps": [
-        {"id": "block", "steps": [{"id": "in", "tool": "plan", "args": {"template": "x"}, "requiresApproval": False}],
+        {"id": "block", "steps": [{"id": "in", "tool": "plan", "args": {"template": "x"}}],
          "finally": [{"id": "after", "tool": "plan", "args": {"template": "x"}}]},
         {"id": "choice", "switch": [{"when": "`true`", "steps": [{"id": "case", "tool": "plan",
                                                                  "args": {"template": "x"}}]}]},
-        {"id": "risky", "tool": "sleep", "approval": {"timeout": 1, "onTimeout": "approve"},
+        {"id": "risky", "tool": "sleep",
          "catch": [{"steps": [{"id": "caught", "tool": "plan", "args": {"template": "x"}}]}],
          "undo": {"steps": [{"id": "undone", "tool": "plan", "args": {"template": "x"}}]}},
     ],
@@ -71,10 +71,3 @@ def test_calls_are_found_wherever_they_are() -> None:
         "finally.last",
     ]
     assert [problem.step_id for problem in template_problems(plan, find)] == inside
-
-
-def test_waived_approvals_are_named() -> None:
-    assert waived(Plan.model_validate(NESTED)) == ["in", "risky"]
-    approving = {"approval": {"timeout": 1, "onTimeout": "approve"}}
-    steps = [{"id": "a", "tool": "x"}, {"id": "b", "tool": "x", "approval": {"timeout": 1}}]
-    assert waived(Plan.model_validate({"steps": steps, "defaults": approving})) == ["a"]

@@ -10,11 +10,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.children.state import OutputsRequest
+from pydantic import Field
+
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import roots_of, search
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.expressions.references import INPUTS
+from plansurvive.plans.flow.batches.outcome import ITEMS
+from plansurvive.plans.flow.values import Composer
+from plansurvive.plans.large_value import Composed, LargeValue
+from plansurvive.plans.model import Value
 from plansurvive.plans.run import Run
 from plansurvive.plans.step_call import StepValues
 
@@ -22,6 +27,15 @@ INLINE_CHARACTERS = 16_000
 """Longest value, as JSON text, that the workflow keeps itself; longer ones go through an activity into storage."""
 BAD_OUTPUT = "BAD_OUTPUT"
 """Code of an output that cannot be evaluated."""
+
+
+class OutputsRequest(Value):
+    """Input of `plan_outputs`: the values of the steps that the value of a plan is made of."""
+
+    outputs: dict[str, str] = Field(description="Expressions by name; empty: the values by step.")
+    values: dict[str, Any] = Field(default_factory=dict, description="Values by step, and `inputs`.")
+    large: dict[str, LargeValue] = Field(default_factory=dict, description="Values outside history, by step.")
+    composed: dict[str, Composed] = Field(default_factory=dict, description="Values of loops that hold such values.")
 
 
 def wanted(run: Run, *, is_child: bool) -> OutputsRequest | None:
@@ -34,6 +48,16 @@ def wanted(run: Run, *, is_child: bool) -> OutputsRequest | None:
         names = names if "@" in used else [name for name in names if name in used]
     found = StepValues(run, names)
     return OutputsRequest(outputs=run.plan.outputs, values=found.inline, large=found.large, composed=found.composed)
+
+
+def wanted_of_batch(run: Run) -> OutputsRequest | None:
+    """What the values of a batch are made of, whether or not some of its items failed; None if none has begun."""
+    batch = run.batch
+    if batch is None or batch.step_id not in run.opened:
+        return None
+    found = Composer(run.outline, run.opened, run.steps).whole(batch.step_id)
+    values = {} if found.parts else {ITEMS: found.value}
+    return OutputsRequest(outputs={}, values=values, composed={ITEMS: found} if found.parts else {})
 
 
 def is_small(request: OutputsRequest) -> bool:

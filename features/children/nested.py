@@ -6,22 +6,22 @@ the child in front of its message. Inputs are compared with those that the child
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
-from plansurvive.plans.children.orders import SOURCES, inline_data, source_problem
-from plansurvive.plans.definition.checks.calls import CallOf
+from plansurvive.features.children.orders import SOURCES, inline_data, source_problem
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.parsing import read_plan
+from plansurvive.plans.definition.scopes import CallOf
+from plansurvive.plans.definition.validation import input_values, problems
 from plansurvive.plans.expressions.opaque import PLAN, STEPS
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 
-Check = Callable[[Plan, Mapping[str, ToolSpec], Container[str], Container[str]], list[Problem]]
-"""`plans.definition.validation.problems`."""
 MAX_FIELD = 300
 
 
-def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], check: Check) -> Iterator[Problem]:
+def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], language: Language) -> Iterator[Problem]:
     """Problems of the source of a plan step, and of its inline steps."""
     if call.tool != PLAN:
         return
@@ -31,12 +31,12 @@ def inline_problems(call: CallOf, tools: Mapping[str, ToolSpec], check: Check) -
     elif isinstance(call.args.get(STEPS), list):
         data = inline_data(call.args[STEPS], inputs if isinstance(inputs, dict) else {})
         unknown = [name for name, value in inputs.items() if find(value)] if isinstance(inputs, dict) else []
-        found = content_problems(data, tools, check, unknown)[1]
+        found = content_problems(data, tools, language, unknown)[1]
         yield from nested(call.path, f"{call.start}args.{STEPS}", found)
 
 
 def content_problems(
-    data: Any, tools: Mapping[str, ToolSpec], check: Check, untyped: Container[str] = ()
+    data: Any, tools: Mapping[str, ToolSpec], language: Language, untyped: Container[str] = ()
 ) -> tuple[Plan | None, list[Problem]]:
     """The plan that the content of a child describes, None if it is none, and all its problems.
 
@@ -46,20 +46,17 @@ def content_problems(
     if isinstance(plan, list):
         return None, plan
     elsewhere = {step.id for step in plan.steps if step.queue}  # its workers may have other tools
-    return plan, check(plan, tools, elsewhere, untyped)
+    return plan, problems(plan, tools, elsewhere, untyped, language)
 
 
-def input_problems(step: Step, plan: Plan, values: Callable[[Plan, Mapping[str, Any]], Any]) -> Iterator[Problem]:
-    """Problems of the inputs that a step gives a plan. What a reference gives is not known yet.
-
-    `values`: `plans.definition.validation.input_values`.
-    """
+def input_problems(step: Step, plan: Plan) -> Iterator[Problem]:
+    """Problems of the inputs that a step gives a plan. What a reference gives is not known yet."""
     inputs = step.args.get("inputs")
     given = {name: value for name, value in inputs.items() if value is not None} if isinstance(inputs, dict) else {}
     unknown = {name for name, value in given.items() if find(value)}
     if isinstance(inputs, str):
         return
-    for problem in values(plan, given)[1]:
+    for problem in input_values(plan, given)[1]:
         name = (problem.field or "").removeprefix("inputs.")
         if problem.code == "BAD_INPUT" and name in unknown:
             continue

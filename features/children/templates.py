@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from plansurvive.plans.definition.checks.calls import CallOf
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.definition.scopes import CallOf, walk
 from plansurvive.plans.definition.validation import calls_of, has_type
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.expressions.references import find as references_in
 from plansurvive.plans.model import Input, Plan, Problem
 from plansurvive.plans.model.template import Template
-
-TOOL = "plan"
-"""The tool whose `template` and `inputs` are checked."""
 
 
 def template_problems(plan: Plan, find: Callable[[str], Template]) -> list[Problem]:
@@ -29,22 +26,11 @@ def template_problems(plan: Plan, find: Callable[[str], Template]) -> list[Probl
     return [problem for call in calls for problem in _call_problems(call, find, found, hints)]
 
 
-def waived(plan: Plan) -> list[str]:
-    """Ids of the steps whose approval the plan itself waives: by `requiresApproval: false`, or when it times out."""
-    by_default = plan.defaults.approval is not None and plan.defaults.approval.on_timeout == "approve"
-    found = []
-    for _, step in walk(plan):
-        times_out = step.approval.on_timeout == "approve" if step.approval else by_default
-        if step.requires_approval is False or times_out:
-            found.append(step.id)
-    return list(dict.fromkeys(found))
-
-
 def _call_problems(
     call: CallOf, find: Callable[[str], Template], found: dict[str, Template | PlanError], hints: Hints
 ) -> Iterator[Problem]:
     name = call.args.get("template")
-    if call.tool != TOOL or not isinstance(name, str) or references_in(name):
+    if call.tool != PLAN or not isinstance(name, str) or references_in(name):
         return
     if name not in found:
         try:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plansurvive.client.feature import language, library
+from plansurvive.client.feature import Content, language, library
 from plansurvive.client.plan_file import PlanFileError, load
-from plansurvive.plans.children.check import content_problems, input_problems, nested
+from plansurvive.features.children.model import KnownPlans
+from plansurvive.features.children.nested import content_problems, input_problems, nested
 from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import input_values, problems
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.expressions.opaque import PLAN, STEPS
 from plansurvive.plans.expressions.references import find
@@ -28,33 +27,23 @@ MAX_CHILDREN = 200
 """Plan files and templates that are looked at."""
 
 
-@dataclass
-class Checked:
-    """What was found."""
-
-    problems: list[Problem] = field(default_factory=list)
-    hashes: list[str] = field(default_factory=list)
-    """Hashes of the contents, each once."""
-
-
-def check_children(plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None) -> Checked:
+def content(plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None) -> Content:
     """The problems of the plan files and templates that a plan runs, at any depth, and the hashes of their contents."""
-    return _Search(tools, workspace, state_dir).all(plan)
+    search = _Search(tools, workspace, state_dir)
+    found = list(search.of(plan, ()))
+    return Content(found, KnownPlans(sha256=search.hashes))
 
 
 class _Search:
     def __init__(self, tools: Mapping[str, ToolSpec], workspace: Path, state_dir: Path | None) -> None:
         self._tools, self._workspace, self._state_dir = tools, workspace, state_dir
-        self._found = Checked()
+        self.hashes: list[str] = []
+        """Of the contents, each once."""
 
-    def all(self, plan: Plan) -> Checked:
-        self._found.problems += self._of(plan, ())
-        return self._found
-
-    def _of(self, plan: Plan, above: Sequence[str]) -> Iterator[Problem]:
+    def of(self, plan: Plan, above: Sequence[str]) -> Iterator[Problem]:
         made = {str(step.args.get("path")) for _, step in walk(plan) if step.tool == "write_file"}
         for path, step in walk(plan):
-            if step.tool != PLAN or len(self._found.hashes) >= MAX_CHILDREN:
+            if step.tool != PLAN or len(self.hashes) >= MAX_CHILDREN:
                 continue
             for name in ("file", "template"):
                 source = step.args.get(name)
@@ -62,13 +51,13 @@ class _Search:
                     yield from self._named(step.model_copy(update={"id": path}), name, source, above)
             steps = step.args.get(STEPS)
             if isinstance(steps, list):
-                inner, wrong = content_problems({"steps": steps}, self._tools, lambda *_: [])
-                if inner is not None and not wrong:
-                    yield from nested(path, f"args.{STEPS}", list(self._of(inner, above)))
+                inner = read_plan({"steps": steps})
+                if isinstance(inner, Plan):
+                    yield from nested(path, f"args.{STEPS}", list(self.of(inner, above)))
 
     def _named(self, step: Step, kind: str, source: str, above: Sequence[str]) -> Iterator[Problem]:
         try:
-            content, digest = self._content(kind, source)
+            data, digest = self._content(kind, source)
         except InvalidPlan as error:
             yield from nested(step.id, f"args.{kind} {source}", error.problems)
             return
@@ -82,13 +71,13 @@ class _Search:
                 code="RUNS_ITSELF", step_id=step.id, field=f"args.{kind}", message=text, severity="warning"
             )  # fmt: skip
             return
-        if digest not in self._found.hashes:
-            self._found.hashes.append(digest)
-        child, wrong = content_problems(content, self._tools, partial(problems, language=language()))
+        if digest not in self.hashes:
+            self.hashes.append(digest)
+        child, wrong = content_problems(data, self._tools, language())
         yield from nested(step.id, f"args.{kind} {source}", wrong)
         if child is not None:
-            yield from input_problems(step, child, input_values)
-            yield from nested(step.id, f"args.{kind} {source}", list(self._of(child, (*above, digest))))
+            yield from input_problems(step, child)
+            yield from nested(step.id, f"args.{kind} {source}", list(self.of(child, (*above, digest))))
 
     def _content(self, kind: str, source: str) -> tuple[Any, str]:
         """The content as data, and its hash. Raises InvalidPlan, PlanFileError, and as `Library.find`."""

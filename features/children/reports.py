@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plansurvive.features.children.files import placed
 from plansurvive.plans.children.asked import asked_of
-from plansurvive.plans.children.files import placed
 from plansurvive.plans.children.state import ChildReport, ParentLink
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run

@@ -1,4 +1,4 @@
-"""The Run of a batch: the child plan that runs some items of a loop with `mode: plans`, and what it gives back.
+"""The Run of a batch: the child plan that runs some items of a loop with `mode: plans`.
 
 Its plan is the loop, over its own items, and before it one step for each value from outside that the items may use:
 done already, with the status and the value that the parent's step has. Large values go along as references.
@@ -16,14 +16,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.plans.children import starting
-from plansurvive.plans.children.state import OutputsRequest
+from plansurvive.features.children import child_run
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.schedule import left_out
 from plansurvive.plans.expressions.references import INPUTS
 from plansurvive.plans.feature import RuleSet
-from plansurvive.plans.flow.batches.outcome import ITEMS
 from plansurvive.plans.flow.batches.part import Batch
 from plansurvive.plans.flow.batches.split import window_of
 from plansurvive.plans.flow.outline import Node, when_of_item
@@ -56,16 +54,6 @@ def batch_run(parent: Run, step: Step, earlier: Any, name: str, now: datetime, r
     return found
 
 
-def wanted(run: Run) -> OutputsRequest | None:
-    """What the values of a batch are made of, whether or not some of its items failed; None if none has begun."""
-    batch = run.batch
-    if batch is None or batch.step_id not in run.opened:
-        return None
-    found = Composer(run.outline, run.opened, run.steps).whole(batch.step_id)
-    values = {} if found.parts else {ITEMS: found.value}
-    return OutputsRequest(outputs={}, values=values, composed={ITEMS: found} if found.parts else {})
-
-
 def _begun(parent: Run, step: Step, name: str, now: datetime) -> Run:
     loop = parent.outline.loop_of(step.id)
     if loop is None:
@@ -82,7 +70,7 @@ def _begun(parent: Run, step: Step, name: str, now: datetime) -> Run:
         "steps": [*(_stub(root) for root in known), own.model_dump(mode="json", exclude_unset=True)],
     }
     inputs = {key: value for key, value in parent.inputs.items() if value is not None}
-    run = starting.child_run(parent, step, data, inputs, name)
+    run = child_run.child_run(parent, step, data, inputs, name)
     for state, _ in known.values():
         state.changes = [Change(run.next_seq(), now, state.status)]
     run.steps |= {root: state for root, (state, _) in known.items()}

@@ -14,8 +14,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plansurvive.features.children.model import KnownPlans, LoadedUndo
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, LoadedUndo, ParentLink
+from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import errors, input_values
 from plansurvive.plans.directory import DirectoryIdentity
@@ -117,7 +118,6 @@ def options_of(parent: Run, step: Step, plan: Plan) -> Options:
         granted=[place, *given] if given else [place],
         approve_all=parent.options.approve_all,
         waivers=waivers_count(parent, step),
-        known_plans=parent.options.known_plans,
         owns=parent.owns,
         by=parent.options.by,
         history_limit=parent.options.history_limit,
@@ -147,7 +147,7 @@ def waivers_count(parent: Run, step: Step) -> bool:
     if child.kind == "inline":
         is_written = step.tool != PLAN or isinstance(step.args.get(STEPS), list) or is_of_loop
         return is_written and parent.steps[step.id].args is None
-    return child.sha256 in parent.options.known_plans
+    return child.sha256 in parent.options.part(KnownPlans).sha256
 
 
 def place_problems(run: Run, facts: Facts) -> list[Problem]:

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from plansurvive.activities.tools.registry import builtin_tools
-from plansurvive.client.children.checking import Checked, check_children
+from plansurvive.client.feature import Content
+from plansurvive.features.children.content import content
+from plansurvive.features.children.language import LANGUAGE
+from plansurvive.features.children.model import KnownPlans
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.model import Plan
@@ -33,14 +36,20 @@ def run(**args: Any) -> dict[str, Any]:
     return {"id": "run", "tool": "plan", "args": args}
 
 
-def checked(folder: Path, *steps: dict[str, Any]) -> Checked:
+def checked(folder: Path, *steps: dict[str, Any]) -> Content:
     """What is found in the files that these steps run."""
-    return check_children(plan_of(*steps), TOOLS, folder, None)
+    return content(plan_of(*steps), TOOLS, folder, None)
 
 
-def found(result: Checked) -> list[tuple[str, str | None, str]]:
+def found(result: Content) -> list[tuple[str, str | None, str]]:
     """Code, field and severity of each problem."""
     return [(each.code, each.field, each.severity) for each in result.problems]
+
+
+def hashes(result: Content) -> list[str]:
+    """The hashes that go with the start."""
+    assert isinstance(result.part, KnownPlans)
+    return result.part.sha256
 
 
 @pytest.fixture
@@ -59,7 +68,7 @@ def test_a_sound_file_has_no_problem_and_its_hash_goes_with_the_start(folder: Pa
         {**run(file="child.json", inputs={"name": "$x"}), "id": "b"},
     )
     assert result.problems == []
-    assert len(result.hashes) == 1
+    assert len(hashes(result)) == 1
 
 
 def test_inputs_are_compared_with_those_that_the_file_declares(folder: Path) -> None:
@@ -97,7 +106,7 @@ def test_a_file_that_is_not_there_is_a_warning_unless_a_step_writes_it(folder: P
     "args", [{}, {"file": "a", "template": "b"}, {"file": "a", "steps": [{"id": "x", "tool": "sleep"}]}]
 )
 def test_a_plan_step_has_exactly_one_source(args: dict[str, Any]) -> None:
-    wrong = [each for each in problems(plan_of(run(**args)), TOOLS) if each.field == "args"]
+    wrong = [each for each in problems(plan_of(run(**args)), TOOLS, language=LANGUAGE) if each.field == "args"]
     assert [(each.code, each.step_id) for each in wrong] == [("INVALID_ARGS", "run")]
 
 
@@ -107,7 +116,8 @@ def test_references_in_inline_steps_mean_the_child(folder: Path) -> None:
         {"id": "b", "tool": "write_file", "args": {"path": "b", "content": "$a"}},
     ]
     other = {"id": "other", "tool": "read_file", "args": {"path": "x"}}
-    assert problems(plan_of(other, run(steps=inner, inputs={"path": "$other"})), TOOLS) == []
-    wrong = problems(plan_of(other, run(steps=[{"id": "a", "tool": "read_file", "args": {"path": "$other"}}])), TOOLS)
+    assert problems(plan_of(other, run(steps=inner, inputs={"path": "$other"})), TOOLS, language=LANGUAGE) == []
+    inside = [{"id": "a", "tool": "read_file", "args": {"path": "$other"}}]
+    wrong = problems(plan_of(other, run(steps=inside)), TOOLS, language=LANGUAGE)
     assert [(each.code, each.field) for each in wrong] == [("BAD_REFERENCE", "args.steps.a.args.path")]
     assert plan_of(run(steps=inner, inputs={"path": "$other"})).steps[0].args["steps"] == inner
