@@ -19,7 +19,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import reaches, roots_of
 from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
-from plansurvive.plans.expressions.opaque import PLAN, scanned
+from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import INPUTS, Filled, Place, fill, find, in_text, is_literal, strings
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.flow.outline import Found
@@ -93,7 +93,7 @@ def call_of(run: Run, step: Step, filled: Filled, values: StepValues) -> StepCal
     spec = run.facts.tools.get(step.tool)
     if spec is not None and spec.definition:
         found[DEFINITION] = {"sha256": spec.definition}
-    if step.tool == PLAN and (content := loaded(run.steps[step.id].child, filled.args)):
+    if content := loaded(run.steps[step.id].child, filled.args):
         found[CONTENT] = {"sha256": content}
     return StepCall(step.tool, filled.args, run.queue_of(step), run.workspace_of(step), found, run.directory_of(step))
 

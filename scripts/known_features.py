@@ -53,7 +53,7 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 PLACES: Mapping[str, tuple[int, str]] = {
     "budget": (6, "a plan's budget is of its language, and views say what a person is asked about it"),
     "cache": (1, "a tool declares whether its results may be kept"),
-    "children": (7, "a child plan is part of the plan: checked, quoted, drafted and undone with it"),
+    "children": (1, "steps may stand in the arguments of `plan`: what names in them mean is of the language"),
     "waiting": (3, "questions are asked and shown as approvals are"),
 }
 """By feature, how many places in the core branch on its names, and why."""

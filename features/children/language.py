@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from plansurvive.features.children.nested import inline_problems
+from plansurvive.plans.children.state import must_load
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.expressions.opaque import PLAN
@@ -13,6 +14,7 @@ LANGUAGE = Language(
             PLAN,
             Asks("PLAN", "the steps of the plan that it starts may ask"),
             starts_workflow=True,
+            reads_first=lambda args, state: must_load(state.child, args),
         )
     ],
     calls=[inline_problems],

@@ -36,6 +36,11 @@ class DurableTool:
     """What `plan check` says of its steps."""
     starts_workflow: bool = False
     """Its steps are workflows, with steps that may change files."""
+    reads_first: Callable[[Args, Any], bool] = lambda *_: False
+    """Whether a step is begun before a person is asked about it, given its `StepState`: it reads what it would do.
+
+    It fails with APPROVAL_REQUIRED if a person has to be asked then. Example: the file of a child plan.
+    """
     schema_args: tuple[str, ...] = ()
     """Arguments that say what its value is: the first one given is a JSON Schema, or the value may be anything."""
     written_problems: Callable[[Args], list[tuple[str, str]]] = lambda _: []

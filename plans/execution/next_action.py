@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from plansurvive.plans.children.state import must_load
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.durable_tools import SLEEP
 from plansurvive.plans.definition.language import Language
@@ -21,7 +20,6 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.expressions.conditions import holds, roots_of
 from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS, Budget
 from plansurvive.plans.expressions.items import roots_of_items
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import when_of_whole
@@ -124,11 +122,12 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
         if schedule.outline.loop_of(step.id) is not None:
             return Begin({})  # a batch of a loop: the items in it ask for themselves
         filled = filled_args(run, step, values, budget=budget)
-        _check_args(run.facts.tools[step.tool], filled, run.language)
+        spec = run.facts.tools[step.tool]
+        _check_args(spec, filled, run.language)
     except (BadReference, BadExpression) as error:
         return Fail(error.code, error.message)
-    # A plan is loaded first: what it would do is known only then. Its child asks.
-    if step.tool == PLAN and must_load(run.steps[step_id].child, filled.args):
+    # What has to be read first is begun without asking: what the call would do is known only then.
+    if spec.durable and run.language.tool(step.tool).reads_first(filled.args, run.steps[step_id]):
         return Begin(filled.args)
     # 3. The approval comes after the arguments: it covers exactly the call that would be made now.
     call = call_of(run, step, filled, values)
@@ -139,7 +138,7 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     # 4. The kind of the tool.
     if step.tool == SLEEP:
         return Sleep(float(filled.args.get("seconds", 0)))
-    if run.facts.tools[step.tool].durable:
+    if spec.durable:
         return Begin(filled.args)
     return Call(filled, values)
 

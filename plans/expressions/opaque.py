@@ -17,8 +17,13 @@ STEPS = "steps"
 """Its argument with inline steps."""
 
 
+def has_steps(tool: str) -> bool:
+    """Whether steps may stand in the arguments of a tool: they are written in the language of plans, as all steps."""
+    return tool == PLAN
+
+
 def scanned(tool: str, args: dict[str, Any]) -> dict[str, Any]:
     """The arguments in which references of the step are looked for."""
-    if tool != PLAN or not isinstance(args.get(STEPS), list):
+    if not has_steps(tool) or not isinstance(args.get(STEPS), list):
         return args
     return {name: value for name, value in args.items() if name != STEPS}

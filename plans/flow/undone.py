@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from plansurvive.plans.definition.scopes import FINALLY, UNDO
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.flow.ids import inner_id, is_inside
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import ENDED, Run
@@ -58,7 +57,7 @@ def undone_child(step: Step, state: StepState) -> str | None:
     of a block do: some of its steps have completed. One that was cut off has not reported what there is to undo.
     """
     child = state.child
-    if step.undo is not None or step.tool != PLAN or child is None or not child.plan_id or state.status not in DONE:
+    if step.undo is not None or child is None or not child.plan_id or state.status not in DONE:
         return None
     if child.report is None or child.report.undos or child.report.status not in ENDED:
         return child.plan_id

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.expressions.opaque import has_steps
 from plansurvive.plans.llm.schemas import loosened
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.model.plan import OfPlan, plan_names
@@ -17,8 +18,6 @@ from plansurvive.plans.model.step_fields import Llm, aliases, names
 
 Tools = Mapping[str, ToolSpec]
 
-PLAN = "plan"
-"""The tool that runs a plan; one whose steps are in its arguments is an answer in an answer."""
 _NOT_OF_A_PLAN = tuple(
     dict.fromkeys(
         spelling
@@ -48,12 +47,12 @@ def own_fields(data: Mapping[str, Any], tools: Tools, notes: list[str]) -> dict[
 
 def own_args(tool: str, args: dict[str, Any], tools: Tools, notes: list[str]) -> dict[str, Any]:
     """The arguments of a call as a model may decide them: steps in them cannot have waivers either."""
-    if tool != PLAN:
+    if not has_steps(tool):
         return args
-    nested = {name: _steps(args[name], f"{PLAN}.", tools, notes, 1) for name in _LISTS if name in args}
-    whole = args.get(PLAN)
+    nested = {name: _steps(args[name], f"{tool}.", tools, notes, 1) for name in _LISTS if name in args}
+    whole = args.get("plan")  # no argument of the tool, but models write it
     if isinstance(whole, Mapping):
-        nested[PLAN] = own_fields(whole, tools, notes)
+        nested["plan"] = own_fields(whole, tools, notes)
     return {**args, **nested}
 
 
