@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from temporalio import activity
 
 BEAT = 3.0
-"""Seconds between heartbeats."""
+"""Seconds between heartbeats, where nobody has to be told of a cancellation soon."""
 
 
 @asynccontextmanager
-async def beating() -> AsyncIterator[None]:
-    """Heartbeat until the block ends."""
-    task = asyncio.create_task(_beat())
+async def beating(seconds: float = BEAT) -> AsyncIterator[None]:
+    """Heartbeat until the block ends, every so many seconds."""
+    task = asyncio.create_task(_beat(seconds))
     try:
         yield
     finally:
@@ -24,7 +24,7 @@ async def beating() -> AsyncIterator[None]:
             await task
 
 
-async def _beat() -> None:
+async def _beat(seconds: float) -> None:
     while True:
         activity.heartbeat()
-        await asyncio.sleep(BEAT)
+        await asyncio.sleep(seconds)

@@ -53,7 +53,6 @@ FEATURES: tuple[str, ...] = (
     "planning",
     "budget",
     "editing",
-    "express",
     "cache",
     "limits",
     "notify",
@@ -74,6 +73,7 @@ FEATURES: tuple[str, ...] = (
     "signing",
     "children",
     "agents",
+    "express",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""
 

@@ -373,6 +373,14 @@ STEPS: Table = {
         "the checkpoint after the step could not be stored, a file may not be read, or a checkpoint is damaged",
         "yes where the storage is out of reach",
     ),
+    "EXPRESS_UNAVAILABLE": (
+        "a warning: a worker cannot run several steps in one activity; the plan continues step by step",
+        "no; the log says why; update that worker, or mend its state directory",
+    ),
+    "SEGMENT_DIFFERS": (
+        "a warning: a worker with other code has called a step as the plan does not; the plan continues step by step",
+        "no; run one version of the code",
+    ),
     "NO_HOST": (
         "a worker without `PLANS_HOST` was asked for a place for the plan's files (tried again at another worker of "
         "the queue); or the plan's directory at its host is gone, or its plan could not move it",

@@ -42,6 +42,7 @@ Name = tuple[str, str]
 GIVEN: Mapping[str, tuple[Name, ...]] = {
     "budget": (("field", "budget"), ("log", "BUDGET")),
     "cache": (("field", "cache"),),
+    "express": (("field", "express"),),
     "locks": (("field", "workspace_lock"), ("field", "workspaceLock")),
     "notify": (("field", "notify"),),
     "planning": (("awaits", "recovery"),),

@@ -19,6 +19,7 @@ from typing import Any
 
 from temporalio import workflow
 
+from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.definition.durable_tools import SLEEP
 from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.errors import Refused
@@ -42,12 +43,13 @@ from plansurvive.plans.execution.next_action import (
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_attempts, note_failure
 from plansurvive.plans.expressions.evaluation import Budget
+from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.progress import WAS_CANCELLED, Further, Settle, handler_for
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
-from plansurvive.plans.step_call import StepCall, digest_of, size_of
+from plansurvive.plans.step_call import StepCall, StepValues, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import list_items, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers
@@ -67,6 +69,8 @@ class Execution:
         self.in_steps, self.place = AllInSteps(), Place(run)
         self._sent, self.rest = 0, timers.Rest()
         self._seen = -1
+        self._postponed = dict[str, None]()
+        """Ready steps whose calls a feature makes later."""
         self.before_turn: Callable[[], None] = lambda: None
         """Set by the workflow: `Admission.turn`."""
 
@@ -78,10 +82,17 @@ class Execution:
     @property
     def has_news(self) -> bool:
         """Whether something finished, timed out or changed in the Run since the last turn."""
+        if self.is_held:
+            return self.in_steps.is_released
         return bool(
             self.rest.is_over or self._finished or self.timers.have_passed or self.in_steps.has_news
             or self.run.seq != self._seen
         )  # fmt: skip
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing of the run may change for now: no turn begins, and messages wait."""
+        return self.in_steps.holds
 
     def ask(self, features: Sequence[InSteps]) -> None:
         """Ask these about steps: the facts of the run are known."""
@@ -93,15 +104,16 @@ class Execution:
 
     def turn(self, starting: bool = True) -> None:
         """Settle finished steps, apply approval timeouts, recoveries and decisions, then start ready steps."""
-        self._sent = 0
+        self._sent, self._postponed = 0, {}
         self.before_turn()
         self.rest.end()
+        self.in_steps.settle()
         while self._finished:
             self._take(*self._finished.popleft())
         self.in_steps.turn()
         for name in self.timers.passed():
             self._expire(name)
-        self._proceed()
+        self.proceed()
         for name in [name for name in self.schedule.awaiting if self._is_decided(name)]:
             self.timers.stop(name)
             if not self.in_steps.decided(name):  # a decision about a recovery is not an approval of the step
@@ -109,7 +121,7 @@ class Execution:
         self.in_steps.before_start()
         if starting and self.run.status is PlanStatus.RUNNING:
             self._start_ready()
-            while self._proceed():  # a container may end at once, when it is empty
+            while self.proceed():  # a container may end at once, when it is empty
                 self._start_ready()
         self._seen = self.run.seq
 
@@ -119,7 +131,7 @@ class Execution:
         for name, state in self.run.steps.items():
             if state.status is Status.RUNNING:
                 if state.deadline or not self.schedule.is_container(name):
-                    self._watch(name, timers.sleep_of(state))
+                    self.watch(name, timers.sleep_of(state))
             elif state.awaiting and state.deadline:
                 self.timers.start(name, state.deadline, state.awaiting)
 
@@ -148,10 +160,11 @@ class Execution:
 
     async def cancel(self, reason: str = WAS_CANCELLED) -> None:
         """Cancel every running step, wait until each has cleaned up, and settle them."""
+        await self.in_steps.finish()  # before the plan stops: what has run must be settled as it was begun
         self.schedule.stop(reason, workflow.now())
         await self.in_steps.cancel()
         self.cancel_running()
-        self._proceed()
+        self.proceed()
         if self.schedule.ready:  # a `finally`
             self.turn()
         while self._handles or not self.schedule.idle:
@@ -167,11 +180,14 @@ class Execution:
     def _start_ready(self) -> None:
         limit = self.run.options.max_parallel or self.run.plan.max_parallel or DEFAULT_PARALLEL
         now = workflow.now()  # the same in the whole workflow task
-        while self.schedule.running < limit and (self.schedule.ready or self.schedule.open_next(limit, now)):
+        while self.schedule.running + len(self._postponed) < limit:
+            step_id = next((name for name in self.schedule.ready if name not in self._postponed), None)
+            if step_id is None and not self.schedule.open_next(limit, now):
+                return
             if (self._sent > timers.ACTIVATION_BYTES and self._handles) or self.rest.is_due():
                 return  # the rest starts in a later turn: a handle or a timer is in flight, so there will be one
-            if self.schedule.ready:  # the item that has just begun may be done already, since an earlier run
-                self._act_on(next(iter(self.schedule.ready)), now)
+            if step_id is not None:  # else an item has begun, which may be done already, since an earlier run
+                self._act_on(step_id, now)
 
     def _act_on(self, step_id: str, now: datetime) -> None:
         """Do what `next_action` decided about a ready step."""
@@ -195,11 +211,23 @@ class Execution:
                 self.schedule.open(step_id, opened, now)
             case List(rule, values):
                 self.schedule.start(step_id, now)
-                self._watch(step_id, list_items.start(self.run, step, rule, values))
+                self.watch(step_id, list_items.start(self.run, step, rule, values))
+            case Call() as call if self.in_steps.postpones(step, call):
+                self._postponed[step_id] = None
             case Call(filled, values):
                 self.schedule.start(step_id, now)
-                self._sent += size_of(filled.args)
-                self._watch(step_id, tool_call.start(self.schedule, step, filled, values, self.place))
+                self.call(step, filled, values)
+
+    def call(self, step: Step, filled: Filled, values: StepValues, earlier: Sequence[Attempt] = ()) -> None:
+        """Make the call of a running step, as an activity. `earlier`: its attempts that were made in another one."""
+        self.watch(step.id, self.started(step, filled, values, earlier))
+
+    def started(
+        self, step: Step, filled: Filled, values: StepValues, earlier: Sequence[Attempt] = ()
+    ) -> asyncio.Future[Any]:
+        """The activity that makes the call of a running step, which has begun; see `call`."""
+        self._sent += size_of(filled.args)
+        return tool_call.start(self.schedule, step, filled, values, self.place, earlier)
 
     def _begin(self, step: Step, args: dict[str, Any], now: datetime) -> None:
         """Have a feature begin a step of its tool."""
@@ -208,13 +236,13 @@ class Execution:
             text = f"the plan was started by a worker without the feature that runs '{step.tool}'"
             self.end(step.id, failed("UNKNOWN_TOOL", text, now))
         elif (handle := starter.start(step, args)) is not None:
-            self._watch(step.id, handle)
+            self.watch(step.id, handle)
 
     def _is_decided(self, step_id: str) -> bool:
         """Whether a step that awaits a person's approval has it, or was denied."""
         return step_id in self.run.decisions and self.in_steps.of_awaited(self.run.steps[step_id].awaiting) is None
 
-    def _proceed(self) -> bool:
+    def proceed(self) -> bool:
         """Go further in the containers in which everything has ended. Whether there were any."""
         any_ended = False
         while (name := self.schedule.next_ended()) is not None:
@@ -232,16 +260,17 @@ class Execution:
                 self.schedule.settle(step_id, lasted(outcome, state, now), now)
             case Further(_, delay) if delay and not rested:
                 state.deadline = approvals.later(now, delay)
-                self._watch(step_id, timers.sleep_of(state))
+                self.watch(step_id, timers.sleep_of(state))
             case Further(opened, _):
                 self.schedule.open(step_id, opened, now)
 
     def _sleep(self, step_id: str, seconds: float, now: datetime) -> None:
         state = self.run.steps[step_id]
         state.deadline, state.calls = approvals.later(now, seconds), state.calls + 1
-        self._watch(step_id, timers.sleep_of(state))
+        self.watch(step_id, timers.sleep_of(state))
 
-    def _watch(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+    def watch(self, step_id: str, handle: asyncio.Future[Any]) -> None:
+        """Settle a running step once this has ended as the activity of its tool would."""
         self._handles[step_id] = handle
         handle.add_done_callback(lambda done: self._finished.append((step_id, done)))
 

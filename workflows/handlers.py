@@ -66,6 +66,10 @@ class MessageHandlers:
     _is_gathered = _hears = False
     _early: Sequence[tuple[Message, Sequence[Any]]] = ()
     """Signals of features that came before the features of the run were known."""
+    _waiting: tuple[object, ...] = ()
+    """Messages that have come while a feature held the run, or behind one of these, in order."""
+    _tasks: tuple[asyncio.Task[None], ...] = ()
+    """Those of them that are signals."""
 
     def _gather(self) -> None:
         """Once its facts are known: ask the features that the run was begun with."""
@@ -139,10 +143,12 @@ class MessageHandlers:
         run = self._started().run
         was_asked_early = self._is_gathered and not self._hears
         await workflow.wait_condition(lambda: self._hears or run.status in ENDED)
+        waited = self._started().is_held
+        await self._in_turn()
         try:
             _require_open(run)
             value = message.read(arguments)
-            if message.validator and was_asked_early:  # again: what it has found may be outdated by now
+            if message.validator and (was_asked_early or waited):  # again: what it has found may be outdated by now
                 self._collaborators.handle(message, message.validator, value)
             if message.signed:
                 self._admitted().take(message.name, arguments)
@@ -169,6 +175,16 @@ class MessageHandlers:
         """The answer to a query of a feature."""
         return self._collaborators.handle(message, message.method, message.read(arguments))
 
+    async def _in_turn(self) -> None:
+        """Wait until the run may change, and those have begun that came before. What begins then is not interrupted."""
+        execution = self._execution
+        if execution is not None and (execution.is_held or self._waiting):
+            mine = object()
+            self._waiting = (*self._waiting, mine)
+            await workflow.wait_condition(lambda: self._waiting[0] is mine and not execution.is_held)
+            self._waiting = self._waiting[1:]
+            execution.wake()
+
     def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
         return queries.view(self._started().run, arguments, self._started().schedule)
 
@@ -180,6 +196,17 @@ class MessageHandlers:
 
     def _try(self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any]) -> None:
         """Handle a signal; a refusal becomes a log entry."""
+
+        async def later() -> None:
+            await self._in_turn()
+            self._handle(what, step_id, arguments, act)
+
+        if self._execution is not None and (self._execution.is_held or self._waiting):
+            self._tasks = (*(task for task in self._tasks if not task.done()), asyncio.create_task(later()))
+        else:
+            self._handle(what, step_id, arguments, act)
+
+    def _handle(self, what: str, step_id: str | None, arguments: Sequence[Any], act: Callable[[], Any]) -> None:
         if self._execution is None:
             return
         run = self._execution.run
@@ -272,14 +299,20 @@ class MessageHandlers:
         self._try("signal", None, (), refuse)
 
     @workflow.update(description='Approve or deny a step; returns the decision: {"stepId": "...", "approved": true}')
-    def decide(self, *arguments: Any) -> dict[str, Any]:
+    async def decide(self, *arguments: Any) -> dict[str, Any]:
         """As `approve` and `deny`. Returns the decision as recorded; of a pattern `{stepId, approved, count, stepIds,
         refused}`.
         """
         require_stored(arguments)
-        message = read(Decide, arguments)
-        self._admitted().take("decide", arguments)
-        return patterns.decide(self._started().run, message, workflow.now(), "update")
+        await self._in_turn()
+        run = self._started().run
+        try:
+            _require_open(run)
+            message = read(Decide, arguments)
+            self._admitted().take("decide", arguments)
+            return patterns.decide(run, message, workflow.now(), "update")
+        except PlanError as error:  # of what has changed while it waited
+            raise refusal(error, run) from error
 
     @decide.validator
     def _may_decide(self, *arguments: Any) -> None:
@@ -295,16 +328,21 @@ class MessageHandlers:
     @workflow.update(
         description='Begin, pause, unpause, interrupt, abandon, clear_session: {"action": "pause", "by": "..."}'
     )
-    def control(self, *arguments: Any) -> dict[str, Any]:
+    async def control(self, *arguments: Any) -> dict[str, Any]:
         """As the signals of these names: `begin`, `pause`, `unpause`, `interrupt`, `abandon`, `clear_session`. Returns
         `{action, text, status}`.
         """
         require_stored(arguments)
-        message = read(ControlPlan, arguments)
-        if message.action in _SIGNED:
-            self._admitted().take("control", arguments)
-        text = self._control(message.action, message)
-        return {"action": message.action, "text": text, "status": self._started().run.status.value}
+        await self._in_turn()
+        run = self._started().run
+        try:
+            message = read(ControlPlan, arguments)
+            if message.action in _SIGNED:
+                self._admitted().take("control", arguments)
+            text = self._control(message.action, message)
+        except PlanError as error:  # of what has changed while it waited
+            raise refusal(error, run) from error
+        return {"action": message.action, "text": text, "status": run.status.value}
 
     @control.validator
     def _may_control(self, *arguments: Any) -> None:

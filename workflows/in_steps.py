@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
 from plansurvive.plans.execution.messages import Control
+from plansurvive.plans.execution.next_action import Call
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.usage import Permission
@@ -34,6 +35,28 @@ class InSteps:
         None: the step stays ready and awaits something, or it has been settled. Example: a question.
         """
         raise NotImplementedError
+
+    def postpones(self, step: Step, call: Call) -> bool:  # noqa: ARG002
+        """Whether a ready step whose tool is to be called stays ready until a later turn. Example: `express` makes
+        several calls in one activity.
+        """
+        return False
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing of the run may change: no turn begins until `is_released`, and messages wait meanwhile."""
+        return False
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the turn may begin in which `settle` ends what holds the run."""
+        return True
+
+    def settle(self) -> None:
+        """First in a turn: settle what has held the run. Messages that have come meanwhile are handled after it."""
+
+    async def finish(self) -> None:
+        """The plan is about to be cancelled: end what holds the run soon, and settle it."""
 
     @property
     def has_news(self) -> bool:
@@ -87,6 +110,10 @@ class AllInSteps:
         self._news = [each for each in made if type(each).has_news is not InSteps.has_news]
         self._flying = [each for each in made if type(each).in_flight is not InSteps.in_flight]
         self._turn = filled(made, InSteps.turn, lambda each: each.turn)
+        self._postpones = filled(made, InSteps.postpones, lambda each: each.postpones)
+        self._holding = [each for each in made if type(each).holds is not InSteps.holds]
+        self._settle = filled(made, InSteps.settle, lambda each: each.settle)
+        self._finish = filled(made, InSteps.finish, lambda each: each.finish)
         self._takes = filled(made, InSteps.takes, lambda each: each.takes)
         self._decided = filled(made, InSteps.decided, lambda each: each.decided)
         self._exceeds = filled(made, InSteps.exceeds, lambda each: each.exceeds)
@@ -103,6 +130,30 @@ class AllInSteps:
     def of_awaited(self, awaiting: str | None) -> InSteps | None:
         """What acts on the time limit of a step that awaits this; None: the core does."""
         return self._of_awaited.get(awaiting)
+
+    def postpones(self, step: Step, call: Call) -> bool:
+        """See `InSteps.postpones`."""
+        return any(seam(step, call) for seam in self._postpones)
+
+    @property
+    def holds(self) -> bool:
+        """See `InSteps.holds`."""
+        return any(each.holds for each in self._holding)
+
+    @property
+    def is_released(self) -> bool:
+        """See `InSteps.is_released`."""
+        return all(each.is_released for each in self._holding if each.holds)
+
+    def settle(self) -> None:
+        """See `InSteps.settle`."""
+        for seam in self._settle:
+            seam()
+
+    async def finish(self) -> None:
+        """See `InSteps.finish`."""
+        for seam in self._finish:
+            await seam()
 
     @property
     def has_news(self) -> bool:

@@ -219,8 +219,12 @@ class PlanWorkflow(MessageHandlers):
         limit = HistoryLimit(execution.run.options.history_limit)
         while True:
             move = self._next_move(limit)
-            execution.turn(starting=self._collaborators.turn() and move is Move.START)
+            # What has waited while a feature held the run comes before any further step.
+            execution.turn(starting=self._collaborators.turn() and move is Move.START and not self._waiting)
             self._publish()
+            if self._waiting:
+                await workflow.wait_condition(lambda: not self._waiting)
+                continue
             if await self._collaborators.turned():
                 continue
             if execution.schedule.idle and not self._stays_open:
@@ -254,7 +258,9 @@ class PlanWorkflow(MessageHandlers):
             seconds = max(0.0, (until - workflow.now()).total_seconds())
             self._patience = asyncio.create_task(workflow.sleep(seconds, summary="wait for running steps"))
         patience = self._patience
-        await workflow.wait_condition(lambda: execution.has_news or (patience is not None and patience.done()))
+        await workflow.wait_condition(
+            lambda: execution.has_news or (patience is not None and patience.done() and not execution.is_held)
+        )
         if patience is not None and patience.done():
             self._patience = None
 

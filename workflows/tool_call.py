@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-from plansurvive.plans.activity_io import Call
+from plansurvive.plans.activity_io import Attempt, Call
 from plansurvive.plans.execution.calling import call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call
@@ -28,9 +29,12 @@ from plansurvive.workflows.policies import Policy
 
 
 def start(
-    schedule: Schedule, step: Step, filled: Filled, values: StepValues, place: Place
+    schedule: Schedule, step: Step, filled: Filled, values: StepValues, place: Place, earlier: Sequence[Attempt] = ()
 ) -> asyncio.Future[dict[str, Any]]:
-    """Start the tool call of a running step and add it to the step's tool history."""
+    """Start the tool call of a running step and add it to the step's tool history.
+
+    `earlier`: its attempts that were made in another activity.
+    """
     run = schedule.run
     terms = terms_of(run.plan, step, run.facts.tools[step.tool], filled.args)
     policy = Policy(*terms)
@@ -38,7 +42,8 @@ def start(
     note_call(run, step, filled.args)
 
     def begin(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
-        call = schedule.rules.extended(run, step, call_for(run, step, filled, values, terms, session_of_workflow()))
+        call = call_for(run, step, filled, values, terms, session_of_workflow(), earlier)
+        call = schedule.rules.extended(run, step, call)
         return _begin(run, step, call, policy, to)
 
     return place.call(step, policy, begin)

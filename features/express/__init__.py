@@ -1,4 +1,5 @@
-"""Several quick steps in one activity. Not in use yet: no plan can ask for it."""
+"""Several quick steps in one activity, where a plan asks for it: `express: true`."""
 
 REACHES_OUT = False
+ACTIVITIES = ("segment",)
 COMMANDS: dict[str, tuple[str, str]] = {}

@@ -10,19 +10,25 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
 from plansurvive.features.express.journal import Journal
 from plansurvive.features.express.journal import Segment as SegmentId
-from plansurvive.features.express.model import CallEnd, SegmentEnd
+from plansurvive.features.express.model import CallEnd, Failed, SegmentEnd
 from plansurvive.features.express.segment import Made, Segment
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import call_name
 
-Make = Callable[[Made], Awaitable[Return]]
-"""Makes one attempt of a call. Raises PlanError if it fails; all else ends the attempt of the segment."""
+Make = Callable[[Made], Awaitable["Return | Failed | Left"]]
+"""Makes one attempt of a call. What it raises ends the attempt of the segment."""
+
+
+class Left(NamedTuple):
+    """The call is not made here."""
+
+    why: str
 
 
 @dataclass
@@ -45,7 +51,7 @@ class Running:
         Raises Superseded if another attempt has begun, and what the journal raises; calls in flight are cancelled then.
         """
         self.known = self.journal.begin(self.id, self.attempt)
-        in_flight = dict[asyncio.Task[Return], Made]()
+        in_flight = dict[asyncio.Task[Return | Failed | Left], Made]()
         try:
             while self._begin(in_flight):
                 await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
@@ -55,9 +61,9 @@ class Running:
             for task in in_flight:
                 task.cancel()
             await asyncio.gather(*in_flight, return_exceptions=True)
-        return SegmentEnd(calls=self.calls, left=self.segment.left)
+        return SegmentEnd(calls=self.calls)
 
-    def _begin(self, in_flight: dict[asyncio.Task[Return], Made]) -> bool:
+    def _begin(self, in_flight: dict[asyncio.Task[Return | Failed | Left], Made]) -> bool:
         """Begin what can begin now. Whether anything is in flight."""
         while begun := self.segment.begin(self.clock()):
             kept = [(made, self._kept(made)) for made in begun]
@@ -78,17 +84,19 @@ class Running:
             return None
         return end if end.digest == made.digest else None
 
-    def _take(self, made: Made, task: asyncio.Task[Return]) -> None:
-        try:
-            returned = task.result()
-        except PlanError as error:
-            self.segment.failed(made.step.id)
-            self.calls.append(_end(made, code=error.code, error=error.message))
-            return
-        end = _end(made, returned=returned)
-        text = end.model_dump_json(exclude_defaults=True)
-        self.journal.keep(self.id, self.attempt, _name(made), text)
-        self._settle(end, len(text))
+    def _take(self, made: Made, task: asyncio.Task[Return | Failed | Left]) -> None:
+        match task.result():
+            case Left(why):
+                self.segment.leave(made.step.id, why)
+                self.calls.append(_end(made, left=why))
+            case Failed() as failed:
+                self.segment.failed(made.step.id)
+                self.calls.append(_end(made, failed=failed))
+            case Return() as returned:
+                end = _end(made, returned=returned)
+                text = end.model_dump_json(exclude_defaults=True)
+                self.journal.keep(self.id, self.attempt, _name(made), text)
+                self._settle(end, len(text))
 
     def _settle(self, end: CallEnd, size: int) -> None:
         self.calls.append(end)
@@ -100,7 +108,5 @@ def _name(made: Made) -> str:
     return call_name(made.step.id, made.number)
 
 
-def _end(made: Made, *, returned: Return | None = None, code: str = "", error: str = "") -> CallEnd:
-    return CallEnd(
-        step_id=made.step.id, number=made.number, digest=made.digest, returned=returned, code=code, error=error
-    )
+def _end(made: Made, **how: Any) -> CallEnd:
+    return CallEnd(step_id=made.step.id, number=made.number, digest=made.digest, **how)

@@ -10,9 +10,9 @@ Pure: the caller makes the calls, tells how they ended, and looks at the clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from plansurvive.features.express.joining import reason_against
@@ -41,6 +41,8 @@ class Bounds(NamedTuple):
 
 BOUNDS = Bounds()
 """If the plan says no more than `express: true`."""
+NO_BOUNDS = Bounds(float("inf"), 10**9, 10**15)
+"""Of a segment that is settled: it has ended."""
 
 
 class Made(NamedTuple):
@@ -65,6 +67,8 @@ class Segment:
     parallel: int = DEFAULT_PARALLEL
     barred: frozenset[str] = frozenset()
     """Steps whose calls were left by an earlier segment: they are made as activities of their own."""
+    only: Collection[tuple[str, int]] | None = None
+    """Calls, by step and number, that it makes; all others are left. None: all that it may."""
     left: dict[str, str] = field(default_factory=dict)
     """By step, why it is left to the workflow."""
     in_flight: dict[str, None] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class Segment:
 
     def is_over(self, now: datetime) -> bool:
         """Whether no further call begins; those in flight are waited for."""
-        late = self.has_failed or now >= self.began + timedelta(seconds=self.bounds.seconds)
+        late = self.has_failed or (now - self.began).total_seconds() >= self.bounds.seconds
         return late or self.made >= self.bounds.steps or self.size >= self.bounds.bytes
 
     def begin(self, now: datetime) -> list[Made]:
@@ -92,14 +96,23 @@ class Segment:
         self.schedule.settle(step_id, Outcome(Status.COMPLETED, result), now)
 
     def failed(self, step_id: str) -> None:
-        """An attempt has failed, or could not begin on this worker."""
+        """An attempt has failed."""
         del self.in_flight[step_id]
+        self.has_failed = True
+
+    def leave(self, step_id: str, why: str) -> None:
+        """A call that has begun is made as an activity of its own."""
+        del self.in_flight[step_id]
+        self.left[step_id] = why
+
+    def stop(self) -> None:
+        """Begin no further call."""
         self.has_failed = True
 
     def _begun(self, now: datetime) -> Iterator[Made]:
         schedule = self.schedule
         while schedule.run.status is PlanStatus.RUNNING:
-            self._proceed(now)
+            self.proceed(now)
             # What is left keeps its place: in the workflow it may be running.
             if self.is_over(now) or len(self.in_flight) + len(self.left) >= self.parallel:
                 return
@@ -117,13 +130,19 @@ class Segment:
             return None
         match actions.next_action(schedule, step_id):
             case actions.Skip(reason, opens, code):
-                result = Result(ok=False, error=reason, code=code, timestamp=now)
-                schedule.settle(step_id, Outcome(Status.SKIPPED, result, opens), now)
+                self.skip(step_id, reason, now, opens, code)
             case actions.Open(opened):
                 schedule.start(step_id, now)
                 schedule.open(step_id, opened, now)
             case actions.Call() as call:
-                if not (why := reason_against(schedule.run, step, call)):
+                why = reason_against(schedule.run, step, call)
+                if (
+                    not why
+                    and self.only is not None
+                    and (step_id, schedule.run.steps[step_id].calls + 1) not in self.only
+                ):
+                    why = "the segment has not come to it"
+                if not why:
                     return self._make(step, call, now)
                 self.left[step_id] = why
             case actions.Fail():
@@ -131,6 +150,16 @@ class Segment:
             case other:
                 self.left[step_id] = _LEFT[type(other)]
         return None
+
+    def _other(self, step_id: str) -> str:
+        """Why a call that may be made is none of `only`."""
+        known = self.only is None or (step_id, self.schedule.run.steps[step_id].calls + 1) in self.only
+        return "" if known else "the segment has not come to it"
+
+    def skip(self, step_id: str, reason: str, now: datetime, opens: bool, code: str | None) -> None:
+        """Settle a step that is skipped."""
+        result = Result(ok=False, error=reason, code=code, timestamp=now)
+        self.schedule.settle(step_id, Outcome(Status.SKIPPED, result, opens), now)
 
     def _make(self, step: Step, call: actions.Call, now: datetime) -> Made:
         run, state = self.schedule.run, self.schedule.run.steps[step.id]
@@ -142,7 +171,7 @@ class Segment:
         digest = digest_of(call_of(run, step, call.filled, call.values))
         return Made(step, state.calls, call.filled, call.values, digest)
 
-    def _proceed(self, now: datetime) -> None:
+    def proceed(self, now: datetime) -> None:
         """Go further in the containers in which everything has ended."""
         while (step_id := self.schedule.next_ended()) is not None:
             match self.schedule.next_move(step_id, now):

@@ -6,11 +6,11 @@ Pure: whoever makes the call says where it goes, and when it may be tried again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.activity_io import Attempt, Call, Return
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.file_tracking import known
 from plansurvive.plans.expressions.references import Filled
@@ -42,8 +42,14 @@ def terms_of(plan: Plan, step: Step, spec: ToolSpec, args: Mapping[str, Any]) ->
     return Terms(timeout, retry, repeatable)
 
 
-def call_for(run: Run, step: Step, filled: Filled, values: StepValues, terms: Terms, session: str) -> Call:
-    """The call of a step whose number is noted. `session`: the workflow and its first run, for the idempotency key."""
+def call_for(
+    run: Run, step: Step, filled: Filled, values: StepValues, terms: Terms, session: str,
+    earlier: Sequence[Attempt] = (),
+) -> Call:  # fmt: skip
+    """The call of a step whose number is noted. `session`: the workflow and its first run, for the idempotency key.
+
+    `earlier`: its attempts that were made in another activity.
+    """
     spec, decision, files = run.facts.tools[step.tool], run.decisions.get(step.id), known(run, step, filled)
     has_stored = bool(filled.deferred)
     return Call(
@@ -69,6 +75,7 @@ def call_for(run: Run, step: Step, filled: Filled, values: StepValues, terms: Te
         definition=spec.definition,
         owns=[] if run.facts.strict_approvals else run.owns,
         drafted=bool(run.request) and not run.literal,
+        earlier=list(earlier),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from plansurvive.plans.model.control_flow import Expression
+from plansurvive.plans.model.express import Express
 from plansurvive.plans.model.notify import Notify
 from plansurvive.plans.model.rules import Budget, Defaults, Input
 from plansurvive.plans.model.shares import Fairness, Priority
@@ -110,6 +111,11 @@ class Plan(Value):
         strict=True,
         description="True: for steps that say nothing, the result of an earlier run (docs/cache.md) is taken if tool, "
         "arguments and files are the same; false: never.",
+    )
+    express: Annotated[bool | Express | None, OfPlan.EDIT | OfPlan.SPARSE | OfPlan.BATCH] = Field(
+        default=None,
+        description="True, or bounds `{seconds, steps}`: quick steps run several in one activity (docs/express.md); "
+        "false: each in its own.",
     )
     rollback: Annotated[bool, OfPlan.SPARSE] = Field(
         default=False, strict=True, description="True: a plan that fails or is cancelled undoes its completed steps."

@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from plansurvive.plans.model.caching import Cache
 from plansurvive.plans.model.control_flow import Expression, ForEach, Repeat
+from plansurvive.plans.model.express import Express
 from plansurvive.plans.model.rules import ApprovalRule, OnFailure, Retry
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, On, Use
 from plansurvive.plans.model.values import MAX_STEPS, Queue, Seconds, StepId, ToolName, Value
@@ -221,6 +222,11 @@ class Step(Value):
         default=None,
         description="True, or `{reads, outside}`: the result of an earlier run (docs/cache.md) is taken if tool, "
         "arguments and files are the same; false: the tool is called.",
+    )
+    express: Annotated[bool | Express | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
+        default=None,
+        description="Of a block or loop: true, or bounds `{seconds, steps}`: its quick steps run several in one "
+        "activity (docs/express.md); false: each in its own.",
     )
     undo: Annotated[Undo | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
         default=None,

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from plansurvive.features.express.journal import Journal, Segment
+from plansurvive.features.express.model import ExpressFact
 from plansurvive.features.express.running import Running
 from plansurvive.features.express.segment import Bounds, Made
 from plansurvive.features.express.segment import Segment as Driven
@@ -26,12 +27,13 @@ from tests.plans.flow.player import note, plan
 
 SEGMENT = Segment("run-1", "segment-1")
 QUICK = {name: each.model_copy(update={"quick": not each.durable}) for name, each in TOOLS.items()}
+ASKED = {"express": ExpressFact(on=True)}
 
 
 def chain(length: int) -> Run:
     """Each step adds to the value of the one before."""
     rest = (note(f"s{i}", f"{{{{s{i - 1}}}}}.{i % 10}"[-20:]) for i in range(1, length))
-    return plan(note("s0", "0"), *rest, facts=Facts(tools=QUICK, workspace="/w"))
+    return plan(note("s0", "0"), *rest, facts=Facts(tools=QUICK, workspace="/w", parts=ASKED))
 
 
 class Said(Driven):

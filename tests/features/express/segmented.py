@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from plansurvive.features.express.model import ExpressFact
 from plansurvive.features.express.reach import carried, reach
 from plansurvive.features.express.segment import Bounds, Segment
 from plansurvive.plans.activity_io import Return
@@ -29,7 +30,7 @@ class Segmented(Player):
         self, run: Run, tool: Tool = lambda _, args: args.get("text"), *, kind: type[Segment] = Segment, **more: Any
     ) -> None:
         quick = {name: spec.model_copy(update={"quick": not spec.durable}) for name, spec in run.facts.tools.items()}
-        run.facts = run.facts.model_copy(update={"tools": quick})
+        run.facts = run.facts.model_copy(update={"tools": quick, "parts": {"express": ExpressFact(on=True)}})
         self.bounds, self.kind = Bounds(), kind
         self.ended: dict[tuple[str, int], Ended] = {}
         self.barred: dict[str, str] = {}

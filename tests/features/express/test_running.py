@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 from plansurvive.features.express.journal import Journal, Superseded
-from plansurvive.features.express.model import SegmentEnd
-from plansurvive.features.express.running import Make, Running
+from plansurvive.features.express.model import Failed, SegmentEnd
+from plansurvive.features.express.running import Left, Make, Running
 from plansurvive.features.express.segment import Made, Segment
-from plansurvive.plans.activity_io import Facts, Return
-from plansurvive.plans.errors import ToolError
+from plansurvive.plans.activity_io import Attempt, Facts, Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import Run
-from tests.features.express.dying import QUICK, SEGMENT
+from tests.features.express.dying import ASKED, QUICK, SEGMENT
 from tests.plans.building import NOW
 from tests.plans.flow.player import note, plan
 
@@ -81,7 +80,7 @@ def test_control_with_another_journal_all_of_them_do(tmp_path: Path) -> None:
 
 def quick(*steps: dict[str, Any], **fields: Any) -> Run:
     """A run of a plan whose tools are quick."""
-    return plan(*steps, facts=Facts(tools=QUICK, workspace="/w"), **fields)
+    return plan(*steps, facts=Facts(tools=QUICK, workspace="/w", parts=ASKED), **fields)
 
 
 async def run(state: Path, plan_run: Run, make: Make, number: int = 1, **more: Any) -> SegmentEnd:
@@ -99,7 +98,10 @@ async def text_of(made: Made) -> Return:
 
 def values(end: SegmentEnd) -> dict[str, Any]:
     """The values of its calls, in the order in which they ended."""
-    return {each.step_id: each.returned.value if each.returned else each.code for each in end.calls}
+    return {
+        each.step_id: each.returned.value if each.returned else each.failed and each.failed.attempt.code
+        for each in end.calls
+    }
 
 
 async def test_calls_run_side_by_side_and_none_waits_for_those_that_it_does_not_need(tmp_path: Path) -> None:
@@ -120,10 +122,10 @@ async def test_calls_run_side_by_side_and_none_waits_for_those_that_it_does_not_
 async def test_a_failure_is_told_and_attempted_again_with_the_segment(tmp_path: Path) -> None:
     calls = list[str]()
 
-    async def make(made: Made) -> Return:
+    async def make(made: Made) -> Return | Failed:
         calls.append(made.step.id)
         if made.step.id == "b" and calls.count("b") == 1:
-            raise ToolError("BROKEN", "it broke")
+            return Failed(error="it broke", attempt=Attempt(number=1, began=NOW, code="BROKEN", error="it broke"))
         return await text_of(made)
 
     steps = (note("a", 1), note("b", "$a"), note("c", "$b"))
@@ -170,6 +172,10 @@ async def test_what_is_no_failure_of_a_call_ends_the_attempt(tmp_path: Path) -> 
     assert values(await run(tmp_path, quick(note("a", 1), note("b", "$a")), text_of, 2)) == {"a": 1, "b": 1}
 
 
-async def test_what_is_left_is_told(tmp_path: Path) -> None:
-    end = await run(tmp_path, quick(note("a", 1), note("b", "$a") | {"requiresApproval": True}), text_of)
-    assert (values(end), end.left) == ({"a": 1}, {"b": "it needs approval"})
+async def test_a_call_that_is_not_made_here_is_left_and_others_go_on(tmp_path: Path) -> None:
+    async def make(made: Made) -> Return | Left:
+        return Left("it waits for a limit") if made.step.id == "b" else await text_of(made)
+
+    end = await run(tmp_path, quick(note("a", 1), note("b", "$a"), note("c", "$a"), note("d", "$b")), make)
+    assert values(end) == {"a": 1, "b": None, "c": 1}
+    assert {each.step_id: each.left for each in end.calls if each.left} == {"b": "it waits for a limit"}

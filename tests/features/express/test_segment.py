@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.express.model import ExpressFact
 from plansurvive.features.express.reach import carried, reach
 from plansurvive.features.express.segment import Bounds, Segment
 from plansurvive.plans.activity_io import Facts, Return
@@ -24,6 +25,8 @@ from tests.plans.flow import test_constructs, test_loops
 from tests.plans.flow.player import Failure, Player, broken, note, plan
 
 QUICK = {name: each.model_copy(update={"quick": not each.durable}) for name, each in TOOLS.items()}
+
+ASKED = {"express": ExpressFact(on=True)}
 
 
 class Reckless(Segment):
@@ -79,7 +82,7 @@ def test_a_segment_ends_after_so_many_steps() -> None:
 
 def begun(run: Run, **fields: Any) -> Segment:
     """A segment at the beginning of a run."""
-    run.facts = run.facts.model_copy(update={"tools": QUICK})
+    run.facts = run.facts.model_copy(update={"tools": QUICK, "parts": ASKED})
     schedule = Schedule(run)
     schedule.begin(NOW)
     return Segment(schedule, NOW, **fields)
@@ -165,7 +168,9 @@ def test_what_a_segment_may_not_do_is_left_with_what_follows_from_it(step: dict[
     ],
 )
 def test_what_a_tool_says_decides(tool: ToolSpec, facts: dict[str, Any], why: str) -> None:
-    run = plan({"id": "x", "tool": "x", "args": {}}, facts=Facts(tools={"x": tool}, workspace="/w", **facts))
+    run = plan(
+        {"id": "x", "tool": "x", "args": {}}, facts=Facts(tools={"x": tool}, workspace="/w", parts=ASKED, **facts)
+    )
     schedule = Schedule(run)
     schedule.begin(NOW)
     segment = Segment(schedule, NOW)
@@ -216,7 +221,7 @@ def test_control_a_segment_that_goes_on_makes_calls_that_the_workflow_does_not_m
 
 def done(run: Run, *values: Any) -> Schedule:
     """The first steps of a run have completed with these values."""
-    run.facts = run.facts.model_copy(update={"tools": QUICK})
+    run.facts = run.facts.model_copy(update={"tools": QUICK, "parts": ASKED})
     schedule = Schedule(run)
     schedule.begin(NOW)
     for name, value in zip(list(run.steps), values, strict=False):

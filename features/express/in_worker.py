@@ -1,0 +1,173 @@
+"""The activity `segment` of a worker: makes the calls of a segment with the worker's tools, kept in its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from temporalio import activity
+
+from plansurvive.activities.attempt.heartbeat import BEAT_SECONDS, ERROR_BYTES
+from plansurvive.activities.beating import beating
+from plansurvive.activities.feature import InWorker, ToolCalls, Waits
+from plansurvive.activities.values.errors import bounded, one_line
+from plansurvive.features.express.journal import FOLDER, Journal
+from plansurvive.features.express.journal import Segment as SegmentId
+from plansurvive.features.express.model import ExpressFact, ExpressNote, Failed, SegmentEnd, SegmentRequest
+from plansurvive.features.express.running import Left, Running
+from plansurvive.features.express.segment import Bounds, Made, Segment
+from plansurvive.features.express.settings import ExpressSettings
+from plansurvive.plans.activity_io import Attempt, CheckRequest, Return
+from plansurvive.plans.execution.calling import call_for, terms_of
+from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.feature import Rules, RuleSet
+from plansurvive.plans.model import Retry
+from plansurvive.plans.parts import Part
+from plansurvive.runtime.errors import KeyMissing
+from plansurvive.runtime.feature import sealing_of
+from plansurvive.runtime.sealing import Sealing
+
+LONGEST = 5.0
+"""Seconds that a call may take in a segment; what needs longer is made as an activity."""
+
+
+@dataclass
+class Journals:
+    """The journal of a state directory, opened with the first segment."""
+
+    directory: Path
+    sealing: Sealing
+    _open: Journal | None = field(default=None, init=False)
+
+    def open(self) -> Journal:
+        """The journal. Raises OSError or sqlite3.Error if it cannot be used."""
+        if self._open is None:
+            self._open = Journal(self.directory, self.sealing)
+        return self._open
+
+    def close(self) -> None:
+        """Open it again for the next segment."""
+        journal, self._open = self._open, None
+        if journal is not None:
+            journal.close()
+
+
+@dataclass(frozen=True)
+class Segments:
+    """What a worker runs segments with."""
+
+    calls: ToolCalls
+    journals: Journals
+    rules: Sequence[Rules]
+
+    @activity.defn(name="segment")
+    async def segment(self, request: SegmentRequest) -> SegmentEnd:
+        """Run a segment: several quick steps of a plan. A cancellation ends it with what has been run until then."""
+        info = activity.info()
+        try:
+            journal = self.journals.open()
+        except (OSError, sqlite3.Error) as error:
+            return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
+        schedule = Schedule(request.run)
+        # Those of the worker that the run was begun with, as its workflow asks them.
+        schedule.rules = RuleSet([each for each in self.rules if each.name in request.run.facts.features])
+        now = datetime.now(UTC)
+        bounds = Bounds(request.seconds, request.steps)
+        segment = Segment(schedule, now, bounds, request.parallel, frozenset(request.barred))
+        calls = _Calls(self.calls, segment, request, again=info.attempt > 1)
+        name = SegmentId(info.workflow_run_id or "", info.activity_id)
+        running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt)
+        try:
+            async with beating(BEAT_SECONDS):
+                return await _unless_stopped(asyncio.ensure_future(running.end()), segment)
+        except (OSError, sqlite3.Error):
+            self.journals.close()
+            raise
+
+
+async def _unless_stopped(work: asyncio.Task[SegmentEnd], segment: Segment) -> SegmentEnd:
+    """The end of the work. A cancelled plan gets what has been run: no further call begins."""
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        details = activity.cancellation_details()
+        if details is None or not details.cancel_requested:  # the worker stops: another one attempts it again
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            raise
+        segment.stop()
+        return await work
+
+
+@dataclass(frozen=True)
+class _Calls:
+    """The calls of one attempt of a segment."""
+
+    calls: ToolCalls
+    segment: Segment
+    request: SegmentRequest
+    again: bool
+
+    async def make(self, made: Made) -> Return | Failed | Left:
+        """Make a call. Raises CancelledError."""
+        run, step = self.segment.schedule.run, made.step
+        tool = self.calls.tools.get(step.tool)
+        if tool is None:
+            return Left(f"{step.tool} is not a tool of this worker's own")
+        terms = terms_of(run.plan, step, run.facts.tools[step.tool], made.filled.args)
+        limit = min(terms.timeout, LONGEST)
+        call = call_for(run, step, made.filled, made.values, terms._replace(timeout=limit), self.request.session)
+        call = self.segment.schedule.rules.extended(run, step, call)
+        began, started = datetime.now(UTC), time.monotonic()
+        context = self.calls.begun(tool, call, again=self.again, began=began)
+        try:
+            returned = await self.calls.made(tool, context, 1)
+            returned.parts[ExpressNote.feature] = ExpressNote(segment=self.request.number)
+            return returned
+        except (Waits, KeyMissing) as wait:
+            return Left(wait.message)
+        except Exception as error:
+            duration = round((time.monotonic() - started) * 1_000, 3)
+            failure, details = self.calls.failed(error, context, duration)
+            if failure.code == "APPROVAL_REQUIRED" or (failure.code == "STEP_TIMEOUT" and limit < terms.timeout):
+                return Left(failure.message)
+            is_final = not failure.retryable or terms.retry.attempts <= 1
+            wait_for = terms.retry.delay if failure.retry_after is None else failure.retry_after
+            attempt = Attempt(
+                number=1, began=began, duration=duration, code=failure.code,
+                error=bounded(one_line(failure.message), ERROR_BYTES), delay=None if is_final else wait_for,
+            )  # fmt: skip
+            if is_final:
+                self.calls.ended(context)
+            return Failed(error=failure.message, attempt=attempt, details=_details(details, attempt, terms.retry))
+        finally:
+            context.cancel()
+
+
+def _details(left: dict[str, object], attempt: Attempt, retry: Retry) -> dict[str, object]:
+    """What the last attempt of an activity tells its workflow."""
+    record = attempt.model_dump(mode="json", exclude_defaults=True)
+    return {"code": attempt.code, "attempt": 1, **left, "of": retry.attempts, "attempts": [record]}
+
+
+class Worker(InWorker):
+    """The segments of a worker's settings."""
+
+    feature = "express"
+
+    def activities_with(self, calls: ToolCalls) -> Sequence[Callable[..., object]]:
+        """`segment`."""
+        journals = Journals(self.settings.state_dir / FOLDER, sealing_of(self.settings))
+        return [Segments(calls, journals, self.others.rules).segment]
+
+    def facts(self, _: CheckRequest) -> Part | None:
+        """Whether the quick steps of plans that say nothing run in segments."""
+        return ExpressFact(on=True) if self.settings.of(ExpressSettings).express == "on" else None
+
+
+IN_WORKER = Worker
