@@ -34,7 +34,7 @@ from plansurvive.activities.tools.tool import Tool, no_fault
 from plansurvive.features.worker_features import features_of_worker, pool_features, process_features
 from plansurvive.features.workflow_types import WORKFLOWS
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime import gc_tuning, namespaces, search_attributes
 from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.errors import NotConnected

@@ -29,12 +29,12 @@ from plansurvive.activities.values.redaction import Seen
 from plansurvive.plans.activity_io import Call, CheckRequest, Return
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.errors import PlanError, ToolError
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.plans.llm.request import LlmAnswer
 from plansurvive.plans.model import Plan, Problem, ToolSpec
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
+from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.signature import Signature
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
@@ -74,7 +74,7 @@ class Attempt:
     values: ValueStore
     """Where large values are stored."""
     parts: dict[str, Part] = field(default_factory=dict)
-    """What the call returns besides, by feature: for its `settled` (plans/feature.py)."""
+    """What the call returns besides, by feature: for its `settled` (plans/run/feature.py)."""
     taken_from: str | None = None
     """PLAN/STEP whose result a layer has given instead of calling the tool."""
 

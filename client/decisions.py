@@ -10,7 +10,7 @@ from plansurvive.client.updates import update
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import Decision
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 
 Control = Literal["begin", "pause", "unpause", "clear_session"]
 

@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # `plan --help` loads neither
     from temporalio.client import Client
 
     from plansurvive.plans.definition.language import Language
-    from plansurvive.plans.feature import RuleSet
     from plansurvive.plans.in_views import ViewSet
     from plansurvive.plans.model import Plan, Problem, ToolSpec
-    from plansurvive.plans.parts import Part
+    from plansurvive.plans.model.parts import Part
     from plansurvive.plans.run import Run
+    from plansurvive.plans.run.feature import RuleSet
     from plansurvive.plans.views.models import ResultView
     from plansurvive.runtime.plan_files.library import Library
     from plansurvive.runtime.settings import Settings
@@ -48,7 +48,7 @@ async def refresh_tools(settings: Settings, data: Any = None, *, everything: boo
 
 def rules_of_features() -> RuleSet:
     """The pure sides of all features, for what a client starts."""
-    from plansurvive.plans.feature import RuleSet
+    from plansurvive.plans.run.feature import RuleSet
 
     return RuleSet([side.RULES for side in sides("rules")])
 

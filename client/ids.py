@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from plansurvive.client.errors import BadPlanId, PlanExists
-from plansurvive.plans.identities import AGENT_PREFIX
+from plansurvive.plans.model.identities import AGENT_PREFIX
 
 T = TypeVar("T")
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from plansurvive.client.feature import language
+from plansurvive.plans.definition.checks.races import races
+from plansurvive.plans.definition.checks.validation import errors, problems
 from plansurvive.plans.definition.near_names import MAX_NAMES, Hints
 from plansurvive.plans.definition.parsing import MAX_BYTES, MAX_FOUND, Unreadable, read_plan, sound_part
-from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.files.races import races
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
 from plansurvive.runtime.plan_files.text import data_of, text_of
 
@@ -121,7 +121,7 @@ def check(data: Any, tools: Mapping[str, ToolSpec]) -> tuple[Plan | None, list[P
 
 
 def races_among(steps: Sequence[Step]) -> list[Problem]:
-    """Warnings about steps that race on a file, see `plans.files.races`."""
+    """Warnings about steps that race on a file, see `plans.definition.checks.races`."""
     from plansurvive.activities.provenance.shell_writes import (
         written_by_shell,  # lazily: most commands need no parser of shells
     )

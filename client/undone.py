@@ -10,7 +10,7 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import ask, describe
-from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id, with_undone
+from plansurvive.plans.execution.undo_run import MAX_UNDOS, undo_plan_id, with_undone
 from plansurvive.plans.run import Run
 
 

@@ -3,7 +3,7 @@
 A new feature is a new folder and a line in FEATURES. The sides of a feature are its modules of these names, as far as
 it has them; each defines one name, and is imported when somebody asks for that side:
 
-- `rules`: `RULES`, a `plans.feature.Rules`
+- `rules`: `RULES`, a `plans.run.feature.Rules`
 - `in_views`: `IN_VIEWS`, a `plans.in_views.InViews`: what views show of steps
 - `language`: `LANGUAGE`, a `plans.definition.language.Language`: words, checks of steps, and the tools that the
   feature runs in the workflow

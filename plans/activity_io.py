@@ -16,7 +16,7 @@ from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Plan, Problem, Retry, ToolSpec, Value
-from plansurvive.plans.parts import Parted
+from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.receipts import Receipts
 
 MAX_VALUE_BYTES = 64 * 1024 * 1024

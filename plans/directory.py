@@ -12,7 +12,7 @@ import shlex
 from pydantic import Field
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MOVED = "WORKSPACE_MOVED"
 """Code of a step or plan whose workspace is another directory than the one that was checked."""

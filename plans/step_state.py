@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from plansurvive.plans.activity_io import Logs, PastCall
-from plansurvive.plans.children.state import ChildPlan
+from plansurvive.plans.child_state import ChildPlan
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Parted
+from plansurvive.plans.model.parts import Parted
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -87,7 +87,9 @@ class Decision(Value):
     comment: str = ""
     args: dict[str, Any] | None = None
     version: int | None = Field(default=None, description="The plan's version when it was made.")
-    digest: str = Field(default="", description="The call it covers (`plans.step_call`); empty: values were unknown.")
+    digest: str = Field(
+        default="", description="The call it covers (`plans.run.step_call`); empty: values were unknown."
+    )
     undo: str = Field(default="", description="The call of the step's undo that it covers as well; empty: none.")
     unchecked: bool = Field(default=False, description="Made before the check: the workspace was not known yet.")
     remembered: bool = Field(default=False, description="Follows from an approval of another step, with `remember`.")

@@ -25,11 +25,11 @@ from pydantic import (
     field_validator,
 )
 
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
-from plansurvive.plans.definition.receivers import Receiver
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.files.name_patterns import pattern_problem
 from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS, OPENAI, endpoint_problem
+from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.feature_settings import PREFIX, FeatureSettings, kinds_by_name, left_out, why_unknown
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.setting_groups.groups import Groups

@@ -5,9 +5,9 @@
     python -m scripts.shape --beside REV        the working tree, compared with a revision
     python -m scripts.shape --check             only the broken rules
 
-Sizes are reported and never enforced: a module has one subject, however long that is. Exit code 1 if modules import
-each other in a circle; imports inside functions and those for type checking count. Who may import whom is checked by
-import-linter (pyproject.toml).
+Sizes are reported and never enforced: a module has one subject, however long that is. Exit code 1 if modules, or
+folders, import each other in a circle; imports inside functions and those for type checking count. Who may import whom
+is checked by import-linter (pyproject.toml).
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ class Shape:
 
     def breaches(self) -> list[str]:
         """One message for each broken rule."""
-        return [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.named_cycles]
+        found = [f"import cycle: {' -> '.join([*cycle, cycle[0]])}" for cycle in self.named_cycles]
+        return found + [f"folders import each other: {', '.join(cycle)}" for cycle in self.folder_cycles]
 
 
 def measure(root: Path) -> Shape:

@@ -1,6 +1,6 @@
 """Writes the legal moves of a step and of a plan into ARCHITECTURE.md, as Mermaid: `python scripts/state_diagram.py`.
 
-The moves come from `plans.transitions`, which the schedule enforces; a test compares the document with them.
+The moves come from `plans.run.transitions`, which the schedule enforces; a test compares the document with them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from plansurvive.plans.run import DONE, ENDED, PlanStatus, Status
-from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
+from plansurvive.plans.run.transitions import PLAN_MOVES, STEP_MOVES
 from scripts.generated import between
 
 DOCUMENT = Path(__file__).parent.parent / "ARCHITECTURE.md"

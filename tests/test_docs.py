@@ -24,7 +24,7 @@ import pytest
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.plan_file import check
 from plansurvive.features.secrets.secrets_file import FILE, allowed, read_entries
-from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 from plansurvive.runtime.settings import Settings
 from tests.nightly import only_nightly, only_sampled

@@ -7,7 +7,7 @@ import pytest
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution.schedule import Schedule, conclude
 from plansurvive.plans.run import DONE, ENDED, PlanStatus, Status
-from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
+from plansurvive.plans.run.transitions import PLAN_MOVES, STEP_MOVES
 from scripts.state_diagram import BEGIN, DOCUMENT, END, diagram, states, written
 from tests.plans.building import NOW, begun, run_of, step
 

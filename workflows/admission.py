@@ -21,7 +21,7 @@ from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.execution.asking import void_answer
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Decision, PlanStatus, Run
 from plansurvive.plans.signature import Signature, one_object, signature_of
 from plansurvive.workflows.inputs import is_carried

@@ -4,7 +4,7 @@ The activity `record_end` summarises the Run and stores the record. The summary 
 memo says where the record is, so that clients can read it whether the plan completed, failed or was cancelled. The
 activity is local: it is idempotent, and this is the plan's last workflow task in any case.
 
-A cancelled plan may still have to roll back or run its `finally` (`plans.flow.closing`). Temporal delivers one
+A cancelled plan may still have to roll back or run its `finally` (`plans.execution.closing`). Temporal delivers one
 cancellation per run of a workflow, and forgets it at continue-as-new: it is in the Run as well.
 
 The workflow of a partial plan fails, since Temporal's lists, metrics and schedules know only whether a workflow failed;
@@ -24,10 +24,10 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory, FailureError, is_cancelled_exception
 
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
-from plansurvive.plans.flow.closing import advance, cancel
+from plansurvive.plans.execution.closing import advance, cancel
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import LARGE, of_json

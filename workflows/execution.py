@@ -49,7 +49,7 @@ from plansurvive.plans.flow.progress import WAS_CANCELLED, Further, Settle, hand
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Run, Status
-from plansurvive.plans.step_call import StepCall, StepValues, digest_of, size_of
+from plansurvive.plans.run.step_call import StepCall, StepValues, digest_of, size_of
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows import list_items, timers, tool_call
 from plansurvive.workflows.approval_timers import ApprovalTimers

@@ -17,10 +17,10 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.messages import MAX_BYTES, read
-from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import Problem, Value
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules, RuleSet
 from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.in_steps import InSteps, filled

@@ -33,8 +33,8 @@ from plansurvive.plans.execution.messages import (
 from plansurvive.plans.execution.resume import INTERRUPTED
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
-from plansurvive.plans.people import who_of
 from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.run.people import who_of
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import completion

@@ -10,13 +10,13 @@ from pydantic import Field, TypeAdapter, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from plansurvive.plans.definition.validation import bounded
+from plansurvive.plans.definition.checks.validation import bounded
 from plansurvive.plans.errors import InvalidPlan, PlanError, Undecodable
-from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import PlanId, Problem, Value
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import Options, Run, gc_disabled, run_of
+from plansurvive.plans.run.feature import Rules, RuleSet
 from plansurvive.plans.signature import Signature
 from plansurvive.workflows import run_check
 

@@ -9,7 +9,7 @@ from temporalio import workflow
 from plansurvive.plans.flow.opened import ListItems, Opened
 from plansurvive.plans.model import ForEach, Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepValues
+from plansurvive.plans.run.step_call import StepValues
 from plansurvive.workflows import policies
 
 

@@ -15,7 +15,7 @@ from plansurvive.plans.execution.calling import number, result_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Result, Run, Status
 from plansurvive.plans.step_state import Outcome, StepState
-from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.views.models.live import ended_text
 from plansurvive.workflows import policies
 
 CANCELLED_TEXT = "cancelled while it ran"

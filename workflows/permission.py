@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from temporalio import workflow
 
-from plansurvive.plans.children.state import ParentLink
+from plansurvive.plans.child_state import ParentLink
 from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.run import Run

@@ -16,16 +16,16 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.children import asked
+from plansurvive.plans.definition.checks.validation import condition_problems, errors, input_values
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import condition_problems, errors, input_values
 from plansurvive.plans.editing.taken_over import tool_problems
 from plansurvive.plans.errors import InvalidPlan
+from plansurvive.plans.execution.closing import advance
 from plansurvive.plans.execution.history_limit import HistoryLimit, Move
-from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.plans.run import PlanStatus, Run, own_steps
 from plansurvive.plans.views import markdown, queries
-from plansurvive.plans.views.nested.standing import folded_ids
+from plansurvive.plans.views.steps.standing import folded_ids
 from plansurvive.workflows import completion, resume_check, search_attributes
 from plansurvive.workflows.completion import carried, failure_of, recorded
 from plansurvive.workflows.execution import Execution

@@ -8,7 +8,7 @@ from temporalio.exceptions import ActivityError, is_cancelled_exception
 from plansurvive.plans.files.file_check import FileDifferences, FilesSeen
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
-from plansurvive.plans.views.safe_text import quoted
+from plansurvive.plans.text.safe_text import quoted
 from plansurvive.workflows import policies
 
 MAX_LISTED = 50

@@ -19,11 +19,11 @@ from pydantic import BaseModel
 
 from plansurvive.plans.editing import taken_over
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.execution import undo_run
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.feature import NO_RULES, RuleSet
-from plansurvive.plans.flow import undo_run
 from plansurvive.plans.model.control_flow import MAX_ROUNDS
 from plansurvive.plans.run import DONE, PlanStatus, Run, Status, StepState, run_of, text_of
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.markdown import details
 from plansurvive.plans.views.summary import summary_of

@@ -21,7 +21,7 @@ from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepValues
+from plansurvive.plans.run.step_call import StepValues
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
 from plansurvive.workflows.place import Destination, Place

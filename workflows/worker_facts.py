@@ -12,8 +12,8 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exception
 
 from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.scopes import outermost, queues
-from plansurvive.plans.definition.validation import errors
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.tool_spec import joined

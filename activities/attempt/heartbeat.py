@@ -32,7 +32,7 @@ from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.plans.activity_io import WORKER_LOST, Attempt, logs_of, time_of
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Retry
-from plansurvive.plans.views.live import attempts_of
+from plansurvive.plans.views.models.live import attempts_of
 
 BEAT_SECONDS = 1.0
 MAX_LOST = 20

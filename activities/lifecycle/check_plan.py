@@ -19,8 +19,8 @@ from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visib
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.checks.validation import bounded, calls_of, input_values, problems
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import bounded, calls_of, input_values, problems
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.flow.batches.split import TOOL, is_split

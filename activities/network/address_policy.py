@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-from plansurvive.plans.definition.receivers import Address, Receiver, normal
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model.receivers import Address, Receiver, normal
 
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 _NOT_GLOBAL = tuple(

@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from plansurvive.activities.network.address_policy import Endpoint
-from plansurvive.plans.definition.receivers import Address
+from plansurvive.plans.model.receivers import Address
 from plansurvive.runtime import server
 from plansurvive.runtime.settings import Settings
 

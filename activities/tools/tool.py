@@ -42,8 +42,8 @@ from plansurvive.plans.activity_io import Call, Logs, Note
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.model import Retry, ToolSpec
-from plansurvive.plans.parts import Part
-from plansurvive.plans.views.live import percent_of
+from plansurvive.plans.model.parts import Part
+from plansurvive.plans.views.models.live import percent_of
 
 MAX_PROGRESS_CHARACTERS = 200
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,199}")
@@ -82,7 +82,7 @@ class ToolContext:
     shared_with: list[str] = field(default_factory=list)
     """The steps that may have done so."""
     left: dict[str, Part] = field(default_factory=dict)
-    """What an attempt that fails says to features, by feature: for their `failed` (plans/feature.py)."""
+    """What an attempt that fails says to features, by feature: for their `failed` (plans/run/feature.py)."""
     trace: str = ""
     """The file for the trace of the tool's commands, see `activities.tracing`; empty: they are not traced."""
     files_absent: list[str] = field(default_factory=list)

@@ -19,11 +19,11 @@ from plansurvive.apps.evaluation.report_text import costs, plural, run_rows, tot
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, complete_plan
 from plansurvive.client.cli.terminal.session import Connected
-from plansurvive.features.agents.model.prompting import prompts as of_agents
+from plansurvive.features.agents.model import prompts as of_agents
 from plansurvive.features.planning import prompts as of_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.llm.prompt_set import BAD_PROMPT_SET, PromptSet, prompt_set
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_toml
 

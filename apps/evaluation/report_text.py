@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plansurvive.apps.evaluation.report import Change, Comparison, Evaluation, Figures, Replayed
 from plansurvive.client.differences.plan_rows import plan_rows
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 _WORDS = {
     "requests": "LLM requests", "prompts": "prompt", "answers": "answer", "results": "result", "calls": "tool calls",

@@ -15,8 +15,8 @@ from plansurvive.apps.mcp.common.host import Host
 from plansurvive.apps.mcp.tools.views import shown
 from plansurvive.client import runs
 from plansurvive.client.rpc import plan_file
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.plans.views.markdown import Node, mermaid
-from plansurvive.plans.views.safe_text import safe
 from plansurvive.plans.views.summary import summary_markdown
 
 MAX_CHARACTERS = 500_000

@@ -19,7 +19,7 @@ from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.cli.terminal.spans import duration
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime.setting_groups.versions import PATTERN
 from plansurvive.runtime.versions.routing import BadVersion, Routing, names, routing
 from plansurvive.runtime.versions.version import UNVERSIONED, Version

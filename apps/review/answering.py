@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from plansurvive.apps.review.dialogs import AskText
 from plansurvive.client import runs
-from plansurvive.plans.questions import about, as_typed, has_default, misfit, value_of
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.definition.questions import about, as_typed, has_default, misfit, value_of
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
 
 if TYPE_CHECKING:
     from plansurvive.apps.review.plan_screen import LivePlan

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from plansurvive.plans.flow.ids import template_of
-from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.models import StepView
+from plansurvive.plans.views.models.card import Card
 
 OVERWRITES = "asks if it would write over a file that the run has not seen"
 

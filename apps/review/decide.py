@@ -16,8 +16,8 @@ from plansurvive.apps.review.undisturbed import undisturbed
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
 
 READING_SECONDS = 0.4
 """Approvals sooner than this after the step appeared are ignored: too soon to have read it."""

@@ -17,9 +17,9 @@ from textual.widgets.option_list import Option
 from plansurvive.apps.review.text_field import Typing
 from plansurvive.client.decide.shown import styles
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.views.call_text import call_rows, folded_rows, value_rows
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows, folded_rows, value_rows
 
 
 class Confirm(ModalScreen[bool]):

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.run import Status
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import BriefStep, PlanView, StepView
-from plansurvive.plans.views.nested.words import inside_line
-from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.words import inside_line
 
 UNTOUCHED = ("pending", "blocked", "ready")
 """Statuses of steps that have not started."""

@@ -26,8 +26,8 @@ from plansurvive.client.forms.texts import ABSENT, Unreadable
 from plansurvive.client.runs import Choice
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
+from plansurvive.plans.views.models.card import Card
 
 Compare = Callable[[Card], Awaitable[Card]]
 """The card with what its call would change in a file as it is now (`Card.change`)."""

@@ -29,8 +29,8 @@ from plansurvive.client.runs import PlanView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import ENDED
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.plans.views.models import StepView
-from plansurvive.plans.views.safe_text import safe
 
 LAG_SECONDS, SHARE = 2.0, 5
 """Pause between two queries: SHARE times the duration of the last one, at most LAG_SECONDS."""

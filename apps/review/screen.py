@@ -12,8 +12,8 @@ from plansurvive.client.local_tools import known_tools, tools_of
 from plansurvive.client.requests.llm import require_llm_of
 from plansurvive.client.rpc import ask, describe
 from plansurvive.plans.run import ENDED, Run
-from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.models import PlanView
+from plansurvive.plans.views.models.card import Card
 
 
 async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool:

@@ -24,8 +24,8 @@ from plansurvive.client.forms.tree import Node
 from plansurvive.features.editing.step_draft import Draft, Unwritable
 from plansurvive.plans.editing.edits import Edit
 from plansurvive.plans.errors import InvalidPlan, PlanError
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.views.models import PlanView, StepView
-from plansurvive.plans.views.safe_text import line, safe
 
 Save = Callable[[list[Edit], int], Awaitable[object]]
 

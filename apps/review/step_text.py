@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plansurvive.plans.definition.checks.plain_words import json_problem
+from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.editing.apply_edits import STEP_FIELDS
 from plansurvive.plans.editing.edits import Edit, SetField
 from plansurvive.plans.errors import PlanError

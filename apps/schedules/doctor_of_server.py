@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from plansurvive.apps.schedules.views import list_schedules
 from plansurvive.client.doctor import Finding, Verdict
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 

@@ -16,7 +16,7 @@ import traceback
 from plansurvive.apps.web.serve import serve
 from plansurvive.client.access import Access
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime.settings import Settings
 
 

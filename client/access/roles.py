@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from plansurvive.client.access.people import Role
-from plansurvive.plans.identities import identity
+from plansurvive.plans.model.identities import identity
 from plansurvive.runtime.settings import SettingError
 
 LOG = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ from temporalio.client import Client
 
 from plansurvive.client.ids import plan_id, recorded_id
 from plansurvive.client.rpc import ask_view
-from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefStep, BriefView, InsidePage
 from plansurvive.plans.views.queries import BRIEF
-from plansurvive.plans.views.safe_text import line
 
 
 def parts(path: str) -> list[str]:

@@ -11,7 +11,7 @@ from plansurvive.client.decisions import authored
 from plansurvive.client.ids import workflow_id
 from plansurvive.client.rpc import translated
 from plansurvive.client.updates import update
-from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.messages import Via
 

@@ -16,14 +16,14 @@ from plansurvive.client.feature import content_of, problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.plans.definition.checks.validation import errors
+from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import errors
-from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem, ToolSpec
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.home_paths import home_path
 
 INVALID = 2

@@ -20,9 +20,9 @@ from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Choice
 from plansurvive.plans.errors import PlanError, Refused
 from plansurvive.plans.flow.ids import is_pattern
-from plansurvive.plans.views.call_text import args_rows, call_rows
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import args_rows, call_rows
 
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON", help="Run the step with these arguments, a JSON object.")

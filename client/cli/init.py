@@ -22,7 +22,7 @@ from plansurvive.client.first_project.create import (
     section_for_agents,
 )
 from plansurvive.client.plan_file import plan_schema
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 Directory = Annotated[str, typer.Argument(metavar="DIR", help="The project's directory; made if it does not exist.")]
 

@@ -18,9 +18,9 @@ from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import line, safe
-from plansurvive.plans.views.spans import left
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line, safe
+from plansurvive.plans.text.spans import left
 from plansurvive.runtime.sides import sides
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from plansurvive.client.cli.terminal.output import say
 from plansurvive.client.doctor import Finding, Verdict, examine
 from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime import server as embedded
 from plansurvive.runtime import up as foreground
 from plansurvive.runtime.background_worker import stop_workers, worker_command

@@ -25,17 +25,17 @@ from plansurvive.client.plan_file import load
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.calls import with_values
 from plansurvive.client.verbs.runs import Pending, Summary
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.flow.ids import covers
 from plansurvive.plans.model import Plan
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.text.spans import left
 from plansurvive.plans.views.graphs.plan_nodes import plan_nodes
 from plansurvive.plans.views.markdown import Node, dot, mermaid
-from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.queries import TEXT_STEPS
-from plansurvive.plans.views.safe_text import line
-from plansurvive.plans.views.spans import left
 from plansurvive.plans.views.summary import summary_markdown
 
 _UNDRAWN = ("UNKNOWN_DEPENDENCY", "BAD_REFERENCE", "PLAN_CYCLE", "PLAN_DUPLICATE_ID")

@@ -24,8 +24,8 @@ from plansurvive.activities.workspace.text_diff import unified_diff
 from plansurvive.activities.workspace.tree import may_hold_secrets
 from plansurvive.activities.workspace.workspace import Place, Workspace
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import exact, line
+from plansurvive.plans.text.safe_text import exact, line
+from plansurvive.plans.views.models.card import Card
 
 COMPARED_BYTES = 400_000
 COMPARED_LINES = 4_000

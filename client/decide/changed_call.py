@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from plansurvive.client.decide.shown import EDITED, MARGIN
 from plansurvive.client.differences.plan_diff import FieldChange, field_changes
-from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
+from plansurvive.plans.model.opaque import scanned
 from plansurvive.plans.plan_diff import same_value
-from plansurvive.plans.views.call_text import NAME_WIDTH
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import NAME_WIDTH
 
 Item = TypeVar("Item", bound=Card)
 

@@ -14,8 +14,8 @@ from plansurvive.client.decide.call_diff import CallDiff, call_diff, path_of
 from plansurvive.client.rpc import ask
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.file_stamps import Stamp
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import exact, line
+from plansurvive.plans.text.safe_text import exact, line
+from plansurvive.plans.views.models.card import Card
 from plansurvive.runtime.connect import Connection
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import serves_this_machine

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from plansurvive.client.decide.call_diff import CallDiff, call_diff
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -15,7 +15,7 @@ from plansurvive.activities.workspace.text_diff import Bounds, unified_diff
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.plan_diff import ABSENT, StepDifference, field_differences, step_differences
-from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.text.safe_text import exact
 
 INLINE = 80
 """Characters of a value that is shown on the line of its field; a longer one gets lines of its own."""
@@ -29,7 +29,7 @@ _BODIES = frozenset(("steps", "finally_"))
 
 
 class FieldChange(Value):
-    """One field that differs. Texts have everything unusual spelt out (`plans.views.safe_text.exact`)."""
+    """One field that differs. Texts have everything unusual spelt out (`plans.text.safe_text.exact`)."""
 
     path: str = Field(description="`description`, `dependsOn`, `args.path`, ...")
     was: str | None = Field(default=None, description="The value before, on one line; None: there was none.")

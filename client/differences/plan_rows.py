@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plansurvive.client.differences.plan_diff import FieldChange, PlanDiff, StepChange
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MARKS = {"added": "+", "removed": "-", "changed": "~", "moved": "↕"}
 

@@ -13,7 +13,7 @@ from typing import Any
 from plansurvive.client.forms.kinds import Schema, properties_of, required_of
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.forms.tree import MAX_DEPTH, Maker, Node
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 _NAMES = {"text": "text", "integer": "whole number", "number": "number", "choice": "choice", "json": "JSON"}
 

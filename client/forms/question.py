@@ -12,8 +12,8 @@ from typing import Any
 from plansurvive.client.forms.flat import flat_fields
 from plansurvive.client.forms.texts import ABSENT, Unreadable
 from plansurvive.client.forms.tree import Node
-from plansurvive.plans.questions import as_typed, has_default, misfit, schema_of, value_of
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.definition.questions import as_typed, has_default, misfit, schema_of, value_of
+from plansurvive.plans.text.safe_text import line
 
 
 class Form:

@@ -21,9 +21,9 @@ from plansurvive.client.forms.kinds import Choice, Schema
 from plansurvive.client.forms.shapes import shape_of
 from plansurvive.client.forms.texts import ABSENT, text_of
 from plansurvive.client.forms.tree import MAX_ROWS, Maker, Node, Place, Posted, Reading, is_untyped
-from plansurvive.plans.definition.validation import has_type
+from plansurvive.plans.definition.checks.validation import has_type
 from plansurvive.plans.model.rules import Input
-from plansurvive.plans.views.safe_text import exact, line, safe
+from plansurvive.plans.text.safe_text import exact, line, safe
 
 MORE = "_more"
 """Name of the buttons that add a row to a list: what one of them sends is drawn again, never accepted."""

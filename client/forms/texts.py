@@ -10,10 +10,10 @@ import json
 from typing import Any, NoReturn
 
 from plansurvive.client.forms.kinds import Kind
-from plansurvive.plans.definition.checks.plain_words import json_problem
 from plansurvive.plans.definition.parsing import Unreadable as NotAValue
 from plansurvive.plans.definition.parsing import check_depth, check_values
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.definition.plain_words import json_problem
+from plansurvive.plans.text.safe_text import safe
 
 
 class _Absent:

@@ -19,7 +19,7 @@ from plansurvive.client.live.in_flight import LLM, InFlight, in_flight
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Status
-from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.views.models.live import ended_text
 from plansurvive.plans.views.progress.events import EventView, LogLine
 
 LOOK_SECONDS = 0.5

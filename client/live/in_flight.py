@@ -20,7 +20,7 @@ from temporalio.service import RPCError
 from plansurvive.client.ids import AGENT, PREFIX
 from plansurvive.client.rpc import RPC_TIMEOUT, describe, heartbeat_of, memo_of
 from plansurvive.plans.flow.ids import of_call
-from plansurvive.plans.views.live import LiveView, live_of
+from plansurvive.plans.views.models.live import LiveView, live_of
 
 MAX_BELOW = 10
 """Agents and child plans that are asked as well, the nearest first."""

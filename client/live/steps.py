@@ -8,8 +8,8 @@ from datetime import datetime
 from plansurvive.client.live.in_flight import InFlight
 from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.run import Status
-from plansurvive.plans.views.live import LiveView, attempt_text, numbered
 from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.models.live import LiveView, attempt_text, numbered
 
 
 def by_step(seen: Sequence[InFlight]) -> dict[str, LiveView]:

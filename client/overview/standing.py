@@ -18,7 +18,7 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.progress.next_actions import NextAction, next_actions
+from plansurvive.plans.views.next_actions import NextAction, next_actions
 from plansurvive.plans.views.summary import AskedStep, Summary
 from plansurvive.runtime.task_queues import listeners
 

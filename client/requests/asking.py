@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from plansurvive.client.feature import language
+from plansurvive.plans.definition.checks.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.definition.scopes import UNDO, bodies, path_in, walk, with_bodies
-from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.files.name_patterns import ProtectedNames
-from plansurvive.plans.flow.undone import is_of_edited
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.plans.run.undone import is_of_edited
 from plansurvive.runtime.settings import Settings
 
 

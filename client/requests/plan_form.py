@@ -21,8 +21,8 @@ from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.time_spans import time_limit
 from plansurvive.client.requests.workspaces import asking_in, directory_of
+from plansurvive.plans.definition.checks.will_ask import Asking, waived
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
-from plansurvive.plans.definition.will_ask import Asking, waived
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Plan, Problem
 from plansurvive.runtime.home_paths import home_path

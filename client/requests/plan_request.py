@@ -20,11 +20,11 @@ from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load
 from plansurvive.client.priority import fairness_of
 from plansurvive.client.requests.workspaces import checked, directory_of, named
-from plansurvive.plans.definition.validation import errors, input_values
+from plansurvive.plans.definition.checks.validation import errors, input_values
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.model.shares import Fairness
-from plansurvive.plans.parts import Part
 from plansurvive.plans.run import Options
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import Settings

@@ -12,7 +12,7 @@ from plansurvive.activities.workspace.file_names import is_shown_as_bytes
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.client.feature import language
 from plansurvive.client.plan_file import PlanFile
-from plansurvive.plans.definition.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.definition.checks.will_ask import Asking, Ground, will_ask
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.files.name_patterns import ProtectedNames
 from plansurvive.plans.model import Plan, Problem, ToolSpec

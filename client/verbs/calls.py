@@ -14,8 +14,8 @@ from plansurvive.client.children.naming import located
 from plansurvive.client.rpc import PATIENCE, ask_view
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.views.card import Card
 from plansurvive.plans.views.models import CallView
+from plansurvive.plans.views.models.card import Card
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore

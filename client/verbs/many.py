@@ -13,10 +13,10 @@ from plansurvive.client.rpc import ask_view
 from plansurvive.client.updates import update
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.flow.ids import covers, matches, pattern_of
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.text.safe_text import quoted
 from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.queries import BRIEF
-from plansurvive.plans.views.safe_text import quoted
 
 AT_ONCE = 150
 """Decisions in one message, which has at most 16 KiB."""

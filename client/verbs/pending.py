@@ -15,9 +15,9 @@ from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.rpc import STUCK, ask_view, describe
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import pattern_of
-from plansurvive.plans.identities import identity
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.model.identities import identity
 from plansurvive.plans.views.models import BriefView
+from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.queries import BRIEF
 from plansurvive.runtime.task_queues import listeners
 

@@ -47,8 +47,8 @@ from plansurvive.plans.execution.approvals import sentence
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.run import ENDED, Decision, PlanStatus, Run
-from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
+from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.events import EventView
 from plansurvive.plans.views.queries import BRIEF

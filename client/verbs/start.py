@@ -22,8 +22,8 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Plan, Problem, Value
 from plansurvive.plans.run import Options, PlanStatus, Run
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.markdown import markdown
-from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime import search_attributes
 from plansurvive.workflows.search_attributes import first
 

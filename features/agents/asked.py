@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from plansurvive.features.agents.model.conversation import UNUSABLE_CHARACTERS
 from plansurvive.features.agents.model.order import request_text
-from plansurvive.features.agents.model.prompting.conversation import UNUSABLE_CHARACTERS
 from plansurvive.features.agents.model.question import AgentQuestion, Asked
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.plans.large_value import LargeValue

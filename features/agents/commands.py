@@ -33,9 +33,9 @@ from plansurvive.features.planning.make import MakeRequest, Out, follow_making
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Options
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.views.models import AgentView
 from plansurvive.plans.views.models.agents import AgentLimits
-from plansurvive.plans.views.safe_text import line, safe
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.connect import find
 

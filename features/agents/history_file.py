@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError
 from plansurvive.features.agents.model.history import PLAN_TYPE, VERSION, Entry, History, Status
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.markdown import md
-from plansurvive.plans.views.safe_text import line
 
 RESUMED_BY = "- Resumed by: "
 _OPTIONAL = ("agent_type", "plan", "resumes", "resumed_by")

@@ -1,4 +1,4 @@
-"""An agent's requests, composed in the worker and kept within the model's context window (`model.prompting`).
+"""An agent's requests, composed in the worker and kept within the model's context window (`model.prompts`).
 
 What was asked and answered is stored, and only a reference returned: the next request continues it.
 """
@@ -15,8 +15,8 @@ from plansurvive.activities.llm.composing import Composed, Composer, Site
 from plansurvive.activities.llm.errors import LlmError
 from plansurvive.activities.values.results import json_text
 from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
-from plansurvive.features.agents.model.prompting.compaction import bytes_of, counted, fitted, refused
-from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
+from plansurvive.features.agents.model.compaction import bytes_of, counted, fitted, refused
+from plansurvive.features.agents.model.conversation import Conversation, Messages
 from plansurvive.features.agents.model.question import AgentQuestion, Continuation, expected_of, messages_of, repeated
 from plansurvive.features.agents.model.reading import KINDS, VALUES
 from plansurvive.features.agents.results import shown

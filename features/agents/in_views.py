@@ -14,8 +14,8 @@ from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Status, StepState
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import TaskView
-from plansurvive.plans.views.safe_text import line
 
 MARKS = {"done": "✓", "current": ">", "open": " "}
 

@@ -1,6 +1,6 @@
 """Sends an agent's LLM requests, and has unusable answers corrected.
 
-A request refers to the agent's conversation (`model.prompting`), which is stored outside the history. The
+A request refers to the agent's conversation (`model.prompts`), which is stored outside the history. The
 conversation includes a request only if its answer was taken: the run that resumes an interrupted one continues the
 conversation before it.
 """

@@ -23,8 +23,8 @@ from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.plans.usage import OVERRUN_CODE, estimate
-from plansurvive.plans.views.safe_text import safe
 from plansurvive.workflows import policies
 
 ASKS = 20

@@ -14,7 +14,7 @@ from plansurvive.features.agents.model.resume import resumed
 from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.verbs import launched
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.identities import AGENT_PREFIX
+from plansurvive.plans.model.identities import AGENT_PREFIX
 
 
 def id_like(child: str, plan_id: str, step_id: str) -> str:

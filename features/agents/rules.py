@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from plansurvive.features.agents.model.reports import accounts
-from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules, RuleSet
 
 
 def _caught_up(run: Run, step_id: str, now: datetime, rules: RuleSet) -> None:  # noqa: ARG001

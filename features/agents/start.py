@@ -11,12 +11,12 @@ from temporalio import workflow
 
 from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.features.agents.model.run import AgentRun, agent_view, outcome_of, tasks_text
-from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
-from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model import Value
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.receipts import Receipts
 from plansurvive.plans.run import ENDED, Options, PlanStatus, Status
+from plansurvive.plans.run.feature import NO_RULES, Rules, RuleSet
 from plansurvive.plans.signature import Signature
 from plansurvive.workflows.inputs import is_carried, only_object, own_id, require_sound, schema_errors
 from plansurvive.workflows.run_check import RAISED, odd_values, problems_of, tried_out

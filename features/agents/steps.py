@@ -24,7 +24,7 @@ from plansurvive.features.children.child_run import directories_for
 from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.children.state import ParentLink
+from plansurvive.plans.child_state import ParentLink
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.file_tracking import stamps_for
 from plansurvive.plans.execution.schedule import Schedule

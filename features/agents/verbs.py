@@ -21,7 +21,7 @@ from plansurvive.features.agents.model.history import DEFAULT_TYPE, PLAN_TYPE, E
 from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.run import Options, PlanStatus
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.search_attributes import first
 
 RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"

@@ -24,7 +24,7 @@ from plansurvive.features.agents.model.tasks import Decision, TaskList, after_ca
 from plansurvive.features.agents.questions import AgentReply, agent_answered
 from plansurvive.features.agents.read_result import read_on
 from plansurvive.features.agents.start import AgentRequest, agent_of_workflow, read_agent_request
-from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.errors import InvalidPlan, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer, read
 from plansurvive.plans.llm.prompt_parts import READ_RESULT

@@ -14,7 +14,7 @@ from plansurvive.features.audit.missing import LedgerReport, verify_ledger
 from plansurvive.features.audit.report import AuditReport
 from plansurvive.features.audit.report import audit as reported
 from plansurvive.plans.step_state import named
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 FAULTY = 1
 """Exit code of a record that is not whole."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from plansurvive.features.audit.ledger import Ledger
-from plansurvive.plans.identities import AGENT_PREFIX
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.unused import Records
 

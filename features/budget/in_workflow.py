@@ -11,7 +11,7 @@ from plansurvive.features.budget.rules import extended_for, raised
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Status
-from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.plans.run.step_call import digest_of, upcoming
 from plansurvive.plans.usage import OVERRUN_CODE, Permission
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import InRun

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Budget
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Run
 
 GRANTED = 0.5

@@ -8,9 +8,9 @@ agents and child plans ask for theirs once there is a budget.
 from __future__ import annotations
 
 from plansurvive.features.budget.model import Final, granted, may_ask
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Budget, Plan
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.usage import Permission, Position, Usage
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, SerializerFunctionWrapHandler, model_
 
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.caching import Pattern
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 MAX_DIFFERENCES = 10
 """Differences reported for a step that ran; the rest are only counted."""

@@ -14,10 +14,10 @@ from plansurvive.features.cache.language import refusal_of, rule_of
 from plansurvive.features.cache.model import CacheChoice, CacheNote, CacheOrder
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.child_ids import child_id
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Plan, Step, ToolSpec
-from plansurvive.plans.parts import Parted
+from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 
 
 def order_of(run: Run, step: Step) -> CacheOrder | None:

@@ -13,10 +13,10 @@ from plansurvive.plans.execution.deciding.reasons import reasons as approval_rea
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
-from plansurvive.plans.step_call import upcoming
-from plansurvive.plans.views.card import command
-from plansurvive.plans.views.row import decided, row
-from plansurvive.plans.views.safe_text import quoted
+from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.text.safe_text import quoted
+from plansurvive.plans.views.models.card import command
+from plansurvive.plans.views.steps.row import decided, row
 
 NAMED = 5
 """Steps that a sentence names; further ones are counted."""

@@ -12,7 +12,7 @@ from plansurvive.client.feature import Choice
 from plansurvive.features.cache.earlier_run import earlier_run
 from plansurvive.features.cache.model import CacheChoice
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.errors import NotConnected
 
 

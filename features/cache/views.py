@@ -22,7 +22,7 @@ from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import Run
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_STEPS = 50
 """Steps that are told of, the one that was asked about first."""

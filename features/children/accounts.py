@@ -7,9 +7,9 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from plansurvive.plans.execution import accounts
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.plans.usage import Account
 
 

@@ -21,8 +21,7 @@ from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.schedule import left_out
 from plansurvive.plans.expressions.references import INPUTS
-from plansurvive.plans.feature import RuleSet
-from plansurvive.plans.flow.batches.part import Batch
+from plansurvive.plans.flow.batch_part import Batch
 from plansurvive.plans.flow.batches.split import window_of
 from plansurvive.plans.flow.outline import Node, when_of_item
 from plansurvive.plans.flow.progress import tolerated
@@ -31,6 +30,7 @@ from plansurvive.plans.large_value import Composed
 from plansurvive.plans.model import DEFAULT_PARALLEL, ForEach, Step
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.plans.step_state import Change, Result, Status, StepState
 
 

@@ -16,21 +16,21 @@ from pydantic import ValidationError
 
 from plansurvive.features.children.model import KnownPlans, LoadedUndo
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
+from plansurvive.plans.child_state import MAX_NESTING, ChildPlan, ParentLink
+from plansurvive.plans.definition.checks.validation import errors, input_values
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import errors, input_values
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.execution import accounts, resume
 from plansurvive.plans.execution.file_tracking import stamps_for
-from plansurvive.plans.expressions.opaque import PLAN, STEPS
-from plansurvive.plans.feature import RuleSet
+from plansurvive.plans.execution.undo_run import undoing
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.flow.ids import is_inside
-from plansurvive.plans.flow.undo_run import undoing
-from plansurvive.plans.flow.undone import to_undo
 from plansurvive.plans.model import Plan, Problem, Step
+from plansurvive.plans.model.opaque import PLAN, STEPS
 from plansurvive.plans.run import Options, Run
+from plansurvive.plans.run.feature import RuleSet
+from plansurvive.plans.run.undone import to_undo
 
 NESTED_TOO_DEEP = "NESTED_TOO_DEEP"
 """Code of a plan step that would run a plan deeper than MAX_NESTING, as one that runs itself does."""

@@ -15,13 +15,13 @@ from plansurvive.client.feature import Content, language, library
 from plansurvive.client.plan_file import PlanFileError, load
 from plansurvive.features.children.model import KnownPlans
 from plansurvive.features.children.nested import content_problems, input_problems, nested
-from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.expressions.opaque import PLAN, STEPS
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.model.opaque import PLAN, STEPS
 
 MAX_CHILDREN = 200
 """Plan files and templates that are looked at."""

@@ -17,16 +17,16 @@ from plansurvive.features.children.orders import Source, inline_data, inputs_of,
 from plansurvive.features.children.results import failure_of
 from plansurvive.features.forecast.seam import Below, Foreseen, Foresight, Site
 from plansurvive.plans.child_ids import child_id
-from plansurvive.plans.children.state import ChildPlan
-from plansurvive.plans.definition.validation import input_values
+from plansurvive.plans.child_state import ChildPlan
+from plansurvive.plans.definition.checks.validation import input_values
 from plansurvive.plans.errors import BadExpression, InvalidPlan
 from plansurvive.plans.execution import outputs
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.evaluation import Budget
-from plansurvive.plans.expressions.opaque import PLAN
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import RuleSet
 
 Load = Callable[[str, Source], LoadedPlan]
 """Given a workspace and a source, the content of a plan."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plansurvive.features.children.nested import inline_problems
-from plansurvive.plans.children.state import must_load
+from plansurvive.plans.child_state import must_load
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
-from plansurvive.plans.expressions.opaque import PLAN
+from plansurvive.plans.model.opaque import PLAN
 
 LANGUAGE = Language(
     tools=[

@@ -15,7 +15,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.features.children.model import LoadedUndo, UndoRequest
-from plansurvive.plans.flow.undo_run import MAX_UNDOS, undo_plan_id
+from plansurvive.plans.execution.undo_run import MAX_UNDOS, undo_plan_id
 
 ANSWER_TIMEOUT = timedelta(seconds=30)
 

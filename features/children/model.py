@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from plansurvive.plans.children.state import Hashes
+from plansurvive.plans.child_state import Hashes
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class KnownPlans(Part):

@@ -10,13 +10,13 @@ from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from plansurvive.features.children.orders import SOURCES, inline_data, source_problem
+from plansurvive.plans.definition.checks.validation import input_values, problems
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.definition.scopes import CallOf
-from plansurvive.plans.definition.validation import input_values, problems
-from plansurvive.plans.expressions.opaque import PLAN, STEPS
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.model.opaque import PLAN, STEPS
 
 MAX_FIELD = 300
 

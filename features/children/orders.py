@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from plansurvive.plans.children.state import Kind
+from plansurvive.plans.child_state import Kind
 from plansurvive.plans.errors import BadReference
-from plansurvive.plans.expressions.opaque import STEPS
+from plansurvive.plans.model.opaque import STEPS
 
 SOURCES: tuple[str, ...] = ("file", "template", STEPS)
 _TYPES: tuple[tuple[type, str], ...] = (

@@ -31,17 +31,17 @@ from plansurvive.features.children.orders import Source, inline_data, inputs_of,
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
 from plansurvive.plans.child_ids import child_id
-from plansurvive.plans.children.state import ChildPlan, ChildReport, must_load
+from plansurvive.plans.child_state import ChildPlan, ChildReport, must_load
 from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.errors import BadReference, InvalidPlan, PlanError
 from plansurvive.plans.execution import accounts, approvals
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.flow.undone import undone_child
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Run, text_of
-from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.run.undone import undone_child
 from plansurvive.workflows import policies, search_attributes
 from plansurvive.workflows.payloads import LARGE
 from plansurvive.workflows.place import Destination

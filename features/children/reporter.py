@@ -13,7 +13,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.features.children import reports
-from plansurvive.plans.children.state import ChildReport
+from plansurvive.plans.child_state import ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.usage import ANSWER_TOKENS
 from plansurvive.workflows.permission import has_parent

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from plansurvive.features.children.files import placed
+from plansurvive.plans.child_state import ChildReport, ParentLink
 from plansurvive.plans.children.asked import asked_of
-from plansurvive.plans.children.state import ChildReport, ParentLink
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run
-from plansurvive.plans.flow.undone import to_undo
 from plansurvive.plans.run import DONE, ENDED, Run, Status
+from plansurvive.plans.run.undone import to_undo
 
 REPORTS = 10
 """Reports of a child plan that are about progress alone."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from plansurvive.features.children.accounts import caught_up
 from plansurvive.features.children.model import KnownPlans
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 
 
 def _for_child(run: Run, step: Step, plan: Plan | None) -> KnownPlans | None:  # noqa: ARG001

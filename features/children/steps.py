@@ -12,14 +12,14 @@ from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.plans import ChildPlans
 from plansurvive.features.children.progress import note_progress
 from plansurvive.features.children.requests import ChildRequests
-from plansurvive.plans.children.view import asks_now
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.messages import AgentProgress, Control
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.usage import Permission
+from plansurvive.plans.views.steps.child import asks_now
 from plansurvive.workflows.in_steps import InSteps
 
 

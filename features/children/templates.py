@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from plansurvive.plans.definition.checks.validation import calls_of, has_type
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import CallOf, walk
-from plansurvive.plans.definition.validation import calls_of, has_type
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.expressions.references import find as references_in
 from plansurvive.plans.model import Input, Plan, Problem
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.model.template import Template
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import AwareDatetime, Field
 
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class Within(Part):

@@ -14,11 +14,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from plansurvive.features.deadline.model import Within
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import ENDED, Run
-from plansurvive.plans.views.spans import in_words
+from plansurvive.plans.run.feature import Rules
+from plansurvive.plans.text.spans import in_words
 
 PLAN_TIMEOUT = "PLAN_TIMEOUT"
 """Code of a plan that its deadline has ended; its steps that were running are `CANCELLED`."""

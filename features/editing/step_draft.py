@@ -19,8 +19,8 @@ from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, names
 from plansurvive.plans.plan_diff import same_value
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.views.models import StepView
-from plansurvive.plans.views.safe_text import line, safe
 
 LEAVE, ALWAYS, NEVER = "leave", "always", "never"
 

@@ -25,9 +25,9 @@ from plansurvive.features.express.settings import ExpressSettings
 from plansurvive.plans.activity_io import Attempt, CheckRequest, Return
 from plansurvive.plans.execution.calling import call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.feature import Rules, RuleSet
 from plansurvive.plans.model import Retry
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
+from plansurvive.plans.run.feature import Rules, RuleSet
 from plansurvive.runtime.errors import KeyMissing
 from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.sealing import Sealing

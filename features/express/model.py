@@ -8,7 +8,7 @@ from pydantic import Field
 
 from plansurvive.plans.activity_io import Attempt, Return
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Run
 
 
@@ -70,7 +70,7 @@ class CallEnd(Value):
 
     step_id: str
     number: int = Field(ge=1, description="Number of the step's call.")
-    digest: str = Field(description="Of the call; it is settled for this one alone (`plans.step_call`).")
+    digest: str = Field(description="Of the call; it is settled for this one alone (`plans.run.step_call`).")
     returned: Return | None = None
     failed: Failed | None = None
     left: str = Field(default="", description="Why it is left to an activity, if it neither returned nor failed.")

@@ -6,9 +6,9 @@ from pydantic import ValidationError
 
 from plansurvive.features.express.model import ExpressNote
 from plansurvive.plans.activity_io import Return
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 
 
 def _settled(run: Run, step: Step, returned: Return) -> ExpressNote | None:  # noqa: ARG001

@@ -26,7 +26,7 @@ from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Result, Status
-from plansurvive.plans.step_call import StepValues, call_of, digest_of
+from plansurvive.plans.run.step_call import StepValues, call_of, digest_of
 from plansurvive.plans.step_state import Outcome
 
 

@@ -14,7 +14,7 @@ from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.undoing import Undoing
 from plansurvive.features.files.verbs import Undone, file_changes
 from plansurvive.plans.files.changes import CallChanges, FileChange, one_of
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
 
 REFUSED = 1
 _MARKS = {"created": "+", "changed": "~", "deleted": "-"}

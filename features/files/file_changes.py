@@ -30,7 +30,7 @@ from plansurvive.plans.directory import MOVED
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.files.changes import FOLDER, CallChanges, FileChange
 from plansurvive.plans.flow.ids import of_call
-from plansurvive.plans.identities import AGENT_PREFIX
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.signature import Signature
 
 REFUSALS: Mapping[str, UndoCode] = {"NOT_KEPT": "NOT_KEPT", MOVED: "WORKSPACE_MOVED"}

@@ -42,12 +42,12 @@ from plansurvive.features.files.family import family
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
 from plansurvive.plans.definition.scopes import UNDO, walk_step
 from plansurvive.plans.errors import PlanError, Refused
+from plansurvive.plans.execution.undo_run import left_to_undo, undo_plan_id, undoing
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.ids import template_of
-from plansurvive.plans.flow.undo_run import left_to_undo, undo_plan_id, undoing
-from plansurvive.plans.flow.undone import shown_steps, undo_of, undone_child
 from plansurvive.plans.run import PlanStatus, Run
-from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.run.undone import shown_steps, undo_of, undone_child
 from plansurvive.plans.step_state import StepState
 from plansurvive.plans.views.summary import Summary
 

@@ -13,8 +13,8 @@ from plansurvive.features.forecast import words
 from plansurvive.features.forecast.forecast import forecast
 from plansurvive.features.forecast.model import Forecast, ForeseenStep
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.connect import find
 
 MAX_STEPS = 200

@@ -21,10 +21,10 @@ from plansurvive.features.forecast.times import needed
 from plansurvive.features.forecast.walk import Walk
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition import scopes
-from plansurvive.plans.definition.validation import input_values
+from plansurvive.plans.definition.checks.validation import input_values
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.model import DEFAULT_PARALLEL
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Run
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners

@@ -17,10 +17,10 @@ from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, call_diff, changed_text, diff_of
 from plansurvive.features.forecast.model import ForeseenChange, Taken
 from plansurvive.features.forecast.seam import Below, Foresight, Site
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.run.feature import RuleSet
+from plansurvive.plans.views.models.card import Card
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.sides import sides

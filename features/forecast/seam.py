@@ -13,9 +13,9 @@ from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.forecast.model import Taken
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import ValueStore
 

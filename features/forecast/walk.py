@@ -19,19 +19,19 @@ from typing import Any, Protocol
 from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
 from plansurvive.features.forecast.seam import Below, Foreseen
 from plansurvive.plans.errors import BadExpression, PlanError
+from plansurvive.plans.execution.closing import advance
 from plansurvive.plans.execution.next_action import Begin, Call, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
-from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
-from plansurvive.plans.feature import NO_RULES, RuleSet
-from plansurvive.plans.flow.closing import advance
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, when_of_whole
 from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.opaque import scanned
 from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.step_state import SKIPPED, Outcome
 
 MAX_STEPS = 5_000

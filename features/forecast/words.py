@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from plansurvive.features.forecast.model import Forecast, ForeseenStep
-from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.text.lengths import seconds
 
 MARKS = {"run": "▸", "cached": "=", "skip": "–", "fail": "✗", "blocked": "✗", "depends": "?"}
 """By outlook."""

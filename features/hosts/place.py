@@ -22,12 +22,12 @@ from temporalio.workflow import ActivityHandle
 
 from plansurvive.features.hosts.model import arrived
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest, LeftFiles
 from plansurvive.plans.hosts.moving import newest
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Retry, Step
-from plansurvive.plans.parts import Parted
+from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Run
 from plansurvive.workflows import policies
 from plansurvive.workflows.outcomes import left_behind

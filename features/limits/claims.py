@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from plansurvive.features.limits.limits_file import Limit, LimitsFile, QueueLimit
 from plansurvive.features.limits.model import Claim
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_KEY = 100
 """Characters of a key; a longer one is represented by its digest."""

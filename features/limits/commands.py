@@ -9,7 +9,7 @@ from plansurvive.features.limits.limits_file import file_of, read_limits
 from plansurvive.features.limits.model import LimitRow
 from plansurvive.features.limits.views import in_words
 from plansurvive.features.limits.views import limits as in_use
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 
 def limits(as_json: AsJson = False) -> None:

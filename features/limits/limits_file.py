@@ -31,8 +31,8 @@ from pydantic import BeforeValidator, Field, StringConstraints, ValidationError,
 
 from plansurvive.features.limits.rates import Rate, rate_of
 from plansurvive.features.limits.settings import LimitSettings
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_toml, refusal

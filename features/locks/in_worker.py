@@ -11,7 +11,7 @@ from plansurvive.activities.lifecycle import keeper
 from plansurvive.features.locks.model import LockRequest, LocksAll
 from plansurvive.features.locks.settings import LockSettings
 from plansurvive.plans.activity_io import CheckRequest
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 @activity.defn(name="lock_workspace")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 NAME = 1_000
 """Characters of a workflow id."""

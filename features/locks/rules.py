@@ -14,11 +14,11 @@ import hashlib
 from datetime import datetime
 
 from plansurvive.features.locks.model import Covered, Lock, LockNews, LocksAll, LockState
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 
 PREFIX = "workspace-"
 """Of the ids of the workflows that keep locks."""

@@ -9,7 +9,7 @@ import typer
 from plansurvive.client.cli.terminal import environment, output, signals
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.features.notify.listing import list_targets, send_test
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 app = group("List the targets of notifications, and test one.")
 

@@ -9,7 +9,7 @@ from plansurvive.features.notify.deliver import Notifier
 from plansurvive.features.notify.model import MoreRules
 from plansurvive.features.notify.targets import read_targets
 from plansurvive.plans.activity_io import CheckRequest
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class Worker(InWorker):

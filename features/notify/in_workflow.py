@@ -19,7 +19,7 @@ from plansurvive.features.notify.model import Told
 from plansurvive.features.notify.notifier import NotifyWorkflow
 from plansurvive.features.notify.rules import News, effective, handed_over, with_news
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.model import Problem
 from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.run import Run

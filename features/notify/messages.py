@@ -17,9 +17,9 @@ from typing import Literal, NamedTuple
 from plansurvive.features.notify.outbox import Delivery, Notice
 from plansurvive.features.notify.rules import REVIEW
 from plansurvive.plans.flow.ids import pattern_of
-from plansurvive.plans.views.call_text import call_rows, value_rows
-from plansurvive.plans.views.card import QUESTION, Card, command, wanted
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import QUESTION, Card, command, wanted
+from plansurvive.plans.views.steps.call_text import call_rows, value_rows
 
 Markup = Literal["text", "markdown", "html"]
 LISTED = 20

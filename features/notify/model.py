@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from plansurvive.plans.model.notify import NotifyRule
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class Told(Part):

@@ -15,11 +15,11 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from plansurvive.features.notify.model import MoreRules, Told
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, PlanId, Step, Value
 from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
 from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.signature import Signature
 from plansurvive.plans.step_state import Status, StepState
 

@@ -14,7 +14,7 @@ from plansurvive.features.notify.failures import NotDelivered
 from plansurvive.features.notify.messages import Item
 from plansurvive.features.notify.outbox import Notice
 from plansurvive.features.notify.rules import REVIEW
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.queries import BRIEF
 
 TIMEOUT = timedelta(seconds=10)

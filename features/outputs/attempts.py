@@ -22,7 +22,7 @@ from plansurvive.plans.activity_io import logs_of, time_of
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.flow.ids import covers, of_call
 from plansurvive.plans.run import Status
-from plansurvive.plans.views.live import LiveView, live_of
+from plansurvive.plans.views.models.live import LiveView, live_of
 from plansurvive.plans.views.progress.logs import LoggedAttempt, LoggedStep, LogsPage
 
 GONE = frozenset((PlanNotFound.code, "UNKNOWN_STEP"))

@@ -26,8 +26,8 @@ from plansurvive.client.ids import plan_id
 from plansurvive.features.outputs.attempts import Shown
 from plansurvive.features.outputs.feed import Began, Ended, Event, LeftOut, Wrote, feed, raw
 from plansurvive.plans.activity_io import STDERR, STDOUT, WORKER_LOST
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.safe_text import json_text, line, quoted, safe
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import json_text, line, quoted, safe
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 

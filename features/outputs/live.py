@@ -18,8 +18,8 @@ from plansurvive.client.watchers.stream import message
 from plansurvive.features.outputs.feed import Began, Event, LeftOut, Wrote, feed
 from plansurvive.plans.activity_io import STDERR
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.live import numbered
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
+from plansurvive.plans.views.models.live import numbered
 from plansurvive.runtime.value_store import ValueStore
 
 MOST_PIECES, MOST_CHARACTERS = 2_000, 1_000_000

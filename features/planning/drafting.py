@@ -13,7 +13,7 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
 from plansurvive.features.agents.model.as_plan import plan_of_tasks
-from plansurvive.features.agents.model.prompting.prompts import decomposition_end, decomposition_system, request_section
+from plansurvive.features.agents.model.prompts import decomposition_end, decomposition_system, request_section
 from plansurvive.features.agents.model.run import NOT_FOR_AGENTS
 from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.features.planning.asking import Question, answered
@@ -21,16 +21,16 @@ from plansurvive.features.planning.drafts import Draft, draft_of
 from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_prompt, planning_system, regenerate_prompt
 from plansurvive.features.planning.regeneration import begun
-from plansurvive.plans.definition.validation import errors, problems
+from plansurvive.plans.definition.checks.validation import errors, problems
 from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.llm.answers import Expected, PlanAnswer
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.llm.prompt_parts import Prompt, joined
 from plansurvive.plans.llm.snapshot import Snapshot, SnapshotRequest
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Run, as_it_stands
 from plansurvive.workflows import policies
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.features.planning.regeneration import fitted
+from plansurvive.plans.definition.checks.validation import calls_of, condition_problems, errors, problems
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import calls_of, condition_problems, errors, problems
 from plansurvive.plans.llm.answers import PlanAnswer
 from plansurvive.plans.llm.json_extraction import AnswerProblem
 from plansurvive.plans.model import Plan, Problem, ToolSpec, Value

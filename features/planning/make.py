@@ -25,10 +25,10 @@ from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Started
 from plansurvive.features.planning import verbs
 from plansurvive.plans.run import Options
-from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.nested.written import written_rows
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.steps.written import written_rows
 from plansurvive.runtime.task_queues import serves_this_machine
 
 NOT_SOUND = 1

@@ -17,9 +17,9 @@ from typing import Any
 
 from plansurvive.features.planning.earlier_calls import history
 from plansurvive.features.planning.prompts import planning_system, recovery_prompt
+from plansurvive.plans.definition.checks.validation import calls_of
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import walk_step, with_bodies
-from plansurvive.plans.definition.validation import calls_of
 from plansurvive.plans.editing.apply_edits import Revised, revise
 from plansurvive.plans.editing.edits import AddStep, Edit, Edits, SetField
 from plansurvive.plans.editing.inner_edits import siblings
@@ -28,7 +28,7 @@ from plansurvive.plans.llm.answers import Recovery
 from plansurvive.plans.llm.prompt_parts import Prompt
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.run import DONE, Result, Run
-from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.plans.run.step_call import digest_of, upcoming
 
 PER_STEP = 2
 """Maximum number of recoveries of one step."""

@@ -22,8 +22,8 @@ from plansurvive.plans.editing.apply_edits import Revised
 from plansurvive.plans.editing.draft import has_begun
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, names, use_of
-from plansurvive.plans.people import is_verified
 from plansurvive.plans.run import Run, as_it_stands
+from plansurvive.plans.run.people import is_verified
 
 _ANSWERED = names(Step, Asked) + tuple(
     name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets

@@ -21,7 +21,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.execution.messages import Via
 from plansurvive.plans.execution.revision import Edited
 from plansurvive.plans.run import Options, PlanStatus
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.search_attributes import first
 
 MAX_REQUEST = 20_000

@@ -9,7 +9,7 @@ from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.features.quotas.quotas_file import file_of, read_quotas
 from plansurvive.features.quotas.views import rows
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_SHOWN = 10
 """Plans of a label that are listed; `--json` has all."""

@@ -13,7 +13,7 @@ from plansurvive.activities.lifecycle import keeper
 from plansurvive.features.quotas.model import PlaceRequest, Quotas
 from plansurvive.features.quotas.quotas_file import read_quotas
 from plansurvive.plans.activity_io import CheckRequest
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.runtime.settings import Settings
 
 TOGETHER = 20

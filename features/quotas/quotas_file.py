@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints, ValidationError
 
 from plansurvive.features.quotas.model import LABEL, MAX_PLANS
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_toml, refusal

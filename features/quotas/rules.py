@@ -13,10 +13,10 @@ import hashlib
 from datetime import datetime
 
 from plansurvive.features.quotas.model import Covered, Place, PlaceGranted, Places, Quotas
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
 
 NAME = "quotas"
 PREFIX = "quota-"

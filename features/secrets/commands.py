@@ -12,7 +12,7 @@ from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.secrets.secrets_file import Entry, file_of, read_entries, unknown_tools
 from plansurvive.features.secrets.store import SecretStore
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 FAILED = 1
 """Exit code if a secret cannot be read."""

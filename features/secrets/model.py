@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class SecretUse(Value):

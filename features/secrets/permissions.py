@@ -13,9 +13,9 @@ from plansurvive.features.secrets.model import SecretsOfTool, SecretUse
 from plansurvive.features.secrets.naming import SECRET, misuse, names_in, places_of
 from plansurvive.plans.definition.language import Wrong
 from plansurvive.plans.definition.near_names import Hints
-from plansurvive.plans.definition.receivers import receives
 from plansurvive.plans.expressions.references import Place, in_text, strings
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.model.receivers import receives
 
 UNKNOWN, REFUSED, MISPLACED = "UNKNOWN_SECRET", "SECRET_REFUSED", "SECRET_MISPLACED"
 ANY_HOST = "*"

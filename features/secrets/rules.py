@@ -6,11 +6,11 @@ from plansurvive.features.secrets.model import NamedSecrets
 from plansurvive.features.secrets.naming import SECRET
 from plansurvive.features.secrets.permissions import places, places_of_agent
 from plansurvive.plans.activity_io import Call
-from plansurvive.plans.expressions.opaque import scanned
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.opaque import scanned
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepValues
+from plansurvive.plans.run.feature import Rules
+from plansurvive.plans.run.step_call import StepValues
 
 
 def _extend(run: Run, step: Step, call: Call) -> NamedSecrets | None:  # noqa: ARG001

@@ -26,9 +26,9 @@ from plansurvive.features.secrets.model import SecretUse
 from plansurvive.features.secrets.naming import NAME
 from plansurvive.features.secrets.permissions import ANY_HOST, with_allowed
 from plansurvive.features.secrets.settings import SecretSettings
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
-from plansurvive.plans.definition.receivers import Receiver
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.model import ToolName, ToolSpec, Value
+from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import read_toml, refusal
 

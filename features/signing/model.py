@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.signature import FIELD, Signature, message_digest
 
 if TYPE_CHECKING:  # every command imports this module, and few sign

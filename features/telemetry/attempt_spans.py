@@ -18,7 +18,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.features.telemetry.spans import Attribute, Span, code_of
 from plansurvive.features.telemetry.trace_context import TraceContext, of_attempt
 from plansurvive.plans.activity_io import Attempt
-from plansurvive.plans.views.live import attempts_of
+from plansurvive.plans.views.models.live import attempts_of
 
 Outcome = Literal["completed", "failed", "cancelled", "again"]
 """How an attempt ended. `again`: another one follows; its span is written by the last."""

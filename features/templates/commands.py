@@ -38,11 +38,11 @@ from plansurvive.features.templates.find import find_in
 from plansurvive.features.templates.known import Known
 from plansurvive.features.templates.names import named, new_name
 from plansurvive.features.templates.start import names, prepare_template
-from plansurvive.plans.definition.validation import errors
-from plansurvive.plans.definition.will_ask import waived
+from plansurvive.plans.definition.checks.validation import errors
+from plansurvive.plans.definition.checks.will_ask import waived
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.template import SHORT
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 app = group("Save plans under a name, with versions, and run them.")
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from plansurvive.features.templates.names import TemplateError
 from plansurvive.plans.definition.parsing import MAX_BYTES
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_ENTRIES = 1_000
 """Most entries of a folder that are listed."""

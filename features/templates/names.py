@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 NAME = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
 SHORTEST = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
 from plansurvive.features.templates.known import Known, completed, plan_file_of
-from plansurvive.plans.definition.will_ask import waived
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.definition.checks.will_ask import waived
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.settings import Settings
 
 

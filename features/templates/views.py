@@ -19,7 +19,7 @@ from plansurvive.features.templates.store import Version
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input
 from plansurvive.plans.model.template import SHORT, Template
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
 
 MAX_VERSIONS_SHOWN = 20
 

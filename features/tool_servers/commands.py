@@ -17,7 +17,7 @@ from plansurvive.features.tool_servers.listings import read_listings
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.features.tool_servers.tools import refresh as refreshed
 from plansurvive.plans.model import Value
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.settings import Settings
 
 FAILED = 1

@@ -24,7 +24,7 @@ from plansurvive.plans.definition.bounded_schema import (
     size_problem,
 )
 from plansurvive.plans.definition.output_schema import schema_problem
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_CHARACTERS = 32 * 1024
 """Maximum length of one schema, in characters of JSON, before and after its references were followed."""

@@ -17,8 +17,8 @@ from plansurvive.activities.values.redaction import Seen
 from plansurvive.features.tool_servers.server_tools import START_SECONDS, ServerTools, tool_servers
 from plansurvive.features.tool_servers.servers import read_servers
 from plansurvive.plans.activity_io import CheckRequest
+from plansurvive.plans.definition.checks.validation import calls_of
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import calls_of
 from plansurvive.plans.model import Plan, Step
 from plansurvive.runtime.settings import Settings
 

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from plansurvive.features.tool_servers.foreign_schema import Unusable, known_fields, usable
 from plansurvive.plans.model import ToolSpec, Value
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_TOOLS = 500
 """Tools of one server."""

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from plansurvive.plans.model import ToolSpec
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 
 class KnownTools(Part):

@@ -1,8 +1,8 @@
 """A tool of a server that is not what it was when its plan was checked: what then holds no longer, and what is told.
 
-The definition of a tool is part of each call's digest (`plans.step_call`), so a decision about a call of the old tool
-is none about a call of the new one. What was given in advance falls as well: waivers, `--yes`, remembered approvals.
-All further calls of the tool in this run ask, once each, or once for all if that is what a person then says.
+The definition of a tool is part of each call's digest (`plans.run.step_call`), so a decision about a call of the old
+tool is none about a call of the new one. What was given in advance falls as well: waivers, `--yes`, remembered
+approvals. All further calls of the tool in this run ask, once each, or once for all if that is what a person then says.
 
 The tool's definition is part of a call's digest, so changed tools need no second mechanism; what has no digest is
 voided by name, also the operator's `never`, which was about the tool as it was.
@@ -23,13 +23,13 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, logged
 from plansurvive.plans.definition.arguments import argument_problems
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.expressions.opaque import PLAN
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Result, Run
-from plansurvive.plans.step_call import upcoming
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.run.feature import Rules
+from plansurvive.plans.run.step_call import upcoming
+from plansurvive.plans.text.safe_text import line
 
 TOOL_CHANGED = "TOOL_CHANGED"
 """Code of an attempt whose worker found another definition than the plan was checked with; nothing was called."""

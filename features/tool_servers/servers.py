@@ -30,8 +30,8 @@ from pydantic import Field, SecretStr, ValidationError
 from plansurvive.features.tool_servers.references import secret_of
 from plansurvive.features.tool_servers.settings import ToolServerSettings
 from plansurvive.features.tool_servers.tool_server import MAX_SERVERS, Name, OAuth, ToolServer
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
 from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.runtime.settings import SettingError, Settings

@@ -30,8 +30,8 @@ from plansurvive.activities.values.errors import one_line
 from plansurvive.features.tool_servers.flow import GONE, NOT_SENT, TOO_MUCH, Flow, most_of_message
 from plansurvive.features.tool_servers.sieve import Sieve
 from plansurvive.features.tool_servers.tool_server import ToolServer
-from plansurvive.plans.definition.receivers import Receiver
 from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model.receivers import Receiver
 
 if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectSendStream

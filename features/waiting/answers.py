@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 from plansurvive.features.waiting.messages import AnswerQuestion
-from plansurvive.plans import questions
+from plansurvive.plans.definition import questions
 from plansurvive.plans.definition.near_names import unknown_step
+from plansurvive.plans.definition.questions import ASK
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
@@ -21,9 +22,8 @@ from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import keep_asked
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.people import is_verified
-from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import DONE, Run, Status
+from plansurvive.plans.run.people import is_verified
 from plansurvive.plans.step_state import Answer
 
 ANSWER_TIMEOUT = "ANSWER_TIMEOUT"

@@ -15,11 +15,11 @@ from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
 from plansurvive.features.waiting.language import name_problem
-from plansurvive.plans.definition.checks.plain_words import json_problem
+from plansurvive.plans.definition.plain_words import json_problem
+from plansurvive.plans.definition.questions import ASK, value_of
 from plansurvive.plans.errors import PlanError, Refused
-from plansurvive.plans.questions import ASK, value_of
-from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.models import CallView
+from plansurvive.plans.views.steps.call_text import call_rows
 
 Value = Annotated[
     str | None,

@@ -22,8 +22,8 @@ from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.expressions.conditions import is_true, search
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.people import is_verified
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.people import is_verified
 
 EVENT_TIMEOUT = "EVENT_TIMEOUT"
 MAX_EVENTS = 200

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.features.waiting.model import EVENT_NAME, WAIT_FOR
-from plansurvive.plans import questions
+from plansurvive.plans.definition import questions
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.errors import BadExpression, BadReference

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.step_state import named
 
 WAIT_FOR = "wait_for"

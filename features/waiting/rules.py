@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from plansurvive.features.waiting.events import state_problem
-from plansurvive.plans.feature import Rules
+from plansurvive.plans.run.feature import Rules
 
 RULES = Rules("waiting", problem=state_problem)

@@ -15,12 +15,12 @@ from temporalio import workflow
 from plansurvive.features.waiting import answers, events
 from plansurvive.features.waiting.messages import SendEvent
 from plansurvive.features.waiting.model import WAIT_FOR, Event, Waiting
+from plansurvive.plans.definition.questions import ASK, on_timeout
 from plansurvive.plans.execution.approvals import later
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.questions import ASK, on_timeout
 from plansurvive.plans.run import Result, Status
 from plansurvive.plans.step_state import Outcome
 from plansurvive.workflows.execution import Execution

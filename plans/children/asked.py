@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from plansurvive.plans.child_state import MAX_ASKED, Asked
 from plansurvive.plans.children.family import present
-from plansurvive.plans.children.state import MAX_ASKED, Asked
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.run import Run, Status
 

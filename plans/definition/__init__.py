@@ -1,4 +1,4 @@
-"""A plan as written: parsing, validation, arguments, dependencies, output schemas.
+"""A plan as written: parsing, arguments, dependencies, questions, output schemas.
 
-May import `plans` (root) only.
+May import `plans` (root), `plans.model`, `plans.expressions` and `plans.files`.
 """

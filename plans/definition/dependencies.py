@@ -14,9 +14,9 @@ from plansurvive.plans.definition.locations import MAX_FIELD
 from plansurvive.plans.definition.scopes import VALUE, bodies, call_names, item_names, path_in
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.expressions.items import roots_of_items
-from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.references import find
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.opaque import scanned
 
 
 def dependencies(step: Step) -> dict[str, bool]:

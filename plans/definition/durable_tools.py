@@ -55,7 +55,7 @@ class DurableTool:
 
     @property
     def is_question(self) -> bool:
-        """Whether its steps ask a question (`plans.questions`), which is answered and not approved."""
+        """Whether its steps ask a question (`plans.definition.questions`), which is answered and not approved."""
         return self.asks is not None and self.asks.is_question
 
 

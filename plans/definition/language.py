@@ -30,7 +30,7 @@ class Word:
     """A first name of references whose values only the worker has that makes the call: `secret` in `{{secret.X}}`.
 
     Where a step or variable has the same name, the text means that one. A tool that takes such references has the name
-    in `ToolSpec.withheld`: `plans.step_call` leaves them in its arguments as they are written.
+    in `ToolSpec.withheld`: `plans.run.step_call` leaves them in its arguments as they are written.
     """
 
     name: str

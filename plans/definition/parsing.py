@@ -3,7 +3,7 @@
 `parse_json` turns text into data and rejects what JSON parsers silently accept: duplicate keys, NaN and infinities,
 lone surrogates, unbounded nesting. `read_plan` turns data into a Plan, or into every structural problem, each with its
 step and field; `sound_part` returns what can still be validated beside them. Semantics (tools, cycles, references) are
-checked by `plans.definition.validation`.
+checked by `plans.definition.checks.validation`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from plansurvive.plans.definition.checks.plain_words import in_plain_words, json_problem
 from plansurvive.plans.definition.locations import MAX_FIELD, field_of, real_part, step_and_field, without
 from plansurvive.plans.definition.near_names import ANSWERS, Hints, named_elsewhere
+from plansurvive.plans.definition.plain_words import in_plain_words, json_problem
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step

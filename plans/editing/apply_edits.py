@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from plansurvive.plans.change_log import MAX_CHARACTERS, Revision, differences, shortened, step_lines
+from plansurvive.plans.definition.checks.validation import condition_problems, errors, problems
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.validation import condition_problems, errors, problems
 from plansurvive.plans.editing.draft import Draft, has_begun
 from plansurvive.plans.editing.edit_limits import check_open, check_queues, check_version
 from plansurvive.plans.editing.edits import AddStep, Edit, Edits, MoveStep, RemoveStep, SetField, SkipStep, UnskipStep
@@ -27,8 +27,8 @@ from plansurvive.plans.flow.outline import Outline
 from plansurvive.plans.model import Plan, Problem, Step
 from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
-from plansurvive.plans.people import is_verified
 from plansurvive.plans.run import Run, Status
+from plansurvive.plans.run.people import is_verified
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))

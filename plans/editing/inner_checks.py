@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from plansurvive.plans.definition.checks.validation import body_problems, errors
 from plansurvive.plans.definition.dependencies import dependencies
-from plansurvive.plans.definition.validation import body_problems, errors
 from plansurvive.plans.editing.inner_edits import edited_outline, others
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import inner_id

@@ -18,12 +18,12 @@ from plansurvive.plans.editing.draft import data_of
 from plansurvive.plans.editing.inner_edits import edited_outline, is_inner, others, override_of, place_of
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.expressions.json_path import PathError, put
-from plansurvive.plans.flow.again import Again
 from plansurvive.plans.flow.ids import lineage, template_of
 from plansurvive.plans.model import Plan, Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import DONE, Run
+from plansurvive.plans.run.again import Again
 
 _SETTABLE = aliases(Step, On.RERUN)
 _OF_PLAN = plan_names(OfPlan.RERUN)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from plansurvive.plans.definition.checks.names import size_problem
+from plansurvive.plans.definition.checks.validation import calls_of
 from plansurvive.plans.definition.scopes import walk_step
-from plansurvive.plans.definition.validation import calls_of
 from plansurvive.plans.flow.ids import MAX_ID, template_of
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step, ToolSpec
 from plansurvive.plans.run import Run

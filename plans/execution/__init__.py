@@ -1,4 +1,4 @@
-"""Execution of a plan: the schedule, approvals, edits, resume, recovery, and when to continue-as-new.
+"""Execution of a plan: the schedule, approvals, edits, resume, recovery, rolling back, and when to continue-as-new.
 
-May import `plans` (root), `plans.definition` and `plans.llm`.
+May import everything in `plans` but the views.
 """

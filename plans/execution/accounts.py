@@ -17,8 +17,8 @@ from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.messages import AgentProgress
 from plansurvive.plans.execution.tool_history import add_files, add_past, bounded, cut, forget, short
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.plans.usage import Account, Spent, Usage
 
 MAX_REQUESTS = 10_000

@@ -1,9 +1,9 @@
 """Approvals: which steps need one, and how a decision is validated and recorded.
 
-A decision is about the digest of one call (`plans.step_call`). It may arrive before the step awaits it; the first one
-counts, later ones are refused (REQUIREMENTS B6). It may name the digest, or a plan version; then it is valid for those
-only. When the step starts with another call than the one decided about, it asks again: an edit, another queue, or a
-value that was not known yet. Arguments that replace the step's are validated, and make a new version of the plan.
+A decision is about the digest of one call (`plans.run.step_call`). It may arrive before the step awaits it; the first
+one counts, later ones are refused (REQUIREMENTS B6). It may name the digest, or a plan version; then it is valid for
+those only. When the step starts with another call than the one decided about, it asks again: an edit, another queue,
+or a value that was not known yet. Arguments that replace the step's are validated, and make a new version of the plan.
 
 """
 
@@ -13,23 +13,22 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from plansurvive.plans.change_log import logged, of_approver, stands_since
+from plansurvive.plans.definition.checks.validation import call_problems
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.near_names import unknown_step
-from plansurvive.plans.definition.validation import call_problems
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.execution import undo_consent
+from plansurvive.plans.execution import remembered, undo_consent
 from plansurvive.plans.execution.asking import refuse_approval
-from plansurvive.plans.execution.deciding import remembered
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
 from plansurvive.plans.flow.ids import is_inside, lineage, template_of
-from plansurvive.plans.flow.undone import is_of_edited
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
-from plansurvive.plans.people import is_verified, who_of
 from plansurvive.plans.plan_diff import same_value
 from plansurvive.plans.run import DONE, Decision, Run, Status
-from plansurvive.plans.step_call import StepCall, carries, digest_of, upcoming
+from plansurvive.plans.run.people import is_verified, who_of
+from plansurvive.plans.run.step_call import StepCall, carries, digest_of, upcoming
+from plansurvive.plans.run.undone import is_of_edited
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""

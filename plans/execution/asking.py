@@ -1,6 +1,6 @@
 """The question of a step as it stands in a run: what it asks, as far as that is known, and what is asked of whom.
 
-`plans.questions` says what a question is and which values answer it; `features.waiting` takes answers.
+`plans.definition.questions` says what a question is and which values answer it; `features.waiting` takes answers.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from plansurvive.plans import questions
+from plansurvive.plans.definition import questions
+from plansurvive.plans.definition.questions import ASK
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.questions import ASK
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.run.step_call import StepCall, digest_of, upcoming
 
 
 def digest_of_question(args: Mapping[str, Any]) -> str:

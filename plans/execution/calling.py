@@ -17,7 +17,7 @@ from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Plan, Retry, Step, ToolSpec
 from plansurvive.plans.run import Result, Run
-from plansurvive.plans.step_call import StepValues, call_of
+from plansurvive.plans.run.step_call import StepValues, call_of
 
 
 class Terms(NamedTuple):

@@ -17,7 +17,7 @@ from plansurvive.plans.file_stamps import NOTES_BYTES, Stamp, note_paths
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.run.step_call import upcoming
 
 MAX_STAMPS = 2_000
 """Maximum number of stamps sent with a call whose path the workflow does not know: it is in a value outside history."""

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from plansurvive.plans.activity_io import PastCall
-from plansurvive.plans.children.state import ChildReport
+from plansurvive.plans.child_state import ChildReport
 from plansurvive.plans.definition.parsing import Unreadable, check_depth, check_values
 from plansurvive.plans.errors import Refused, Undecodable
 from plansurvive.plans.model import Value
@@ -32,7 +32,7 @@ ReportedPath = Annotated[str, Field(max_length=4_096)]
 
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""Digest of a call: SHA-256 in hexadecimal digits (`plans.step_call`)."""
+"""Digest of a call: SHA-256 in hexadecimal digits (`plans.run.step_call`)."""
 
 
 Via = Literal["", "web", "link", "mcp"]

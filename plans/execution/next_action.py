@@ -26,7 +26,7 @@ from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.flow.progress import case_of, items_of
 from plansurvive.plans.model import ForEach, Step, ToolSpec
 from plansurvive.plans.run import DENIED, Result
-from plansurvive.plans.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
+from plansurvive.plans.run.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from plansurvive.plans.flow.values import Composer
 from plansurvive.plans.large_value import Composed, LargeValue
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepValues
+from plansurvive.plans.run.step_call import StepValues
 
 INLINE_CHARACTERS = 16_000
 """Longest value, as JSON text, that the workflow keeps itself; longer ones go through an activity into storage."""

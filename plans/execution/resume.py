@@ -25,11 +25,11 @@ from plansurvive.plans.execution.approvals import RULE
 from plansurvive.plans.execution.file_tracking import readers
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
-from plansurvive.plans.flow.again import Again, following, joined, kept_of, unfinished, without_inside
-from plansurvive.plans.flow.undone import unclosed, undone_steps
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DENIED, Result, Run, Status, StepState, as_it_stands
+from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
+from plansurvive.plans.run.undone import unclosed, undone_steps
 from plansurvive.plans.step_state import SKIPPED
 
 INTERRUPTED = "interrupted"

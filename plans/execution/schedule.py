@@ -8,7 +8,7 @@ Rules (DESIGN 2.5)
 - A failed critical step stops the plan: running steps may finish, all others are permanently blocked.
 - The plan ends when no step is running and none can start. An illegal move raises IllegalMove and changes nothing.
 
-`plans.transitions` lists every legal move; ARCHITECTURE.md draws them.
+`plans.run.transitions` lists every legal move; ARCHITECTURE.md draws them.
 
 A transition costs time in proportion to the step's dependents: `plans.execution.readiness` counts the open ones.
 """
@@ -22,16 +22,16 @@ from typing import Literal
 
 from plansurvive.plans.errors import IllegalMove
 from plansurvive.plans.execution.readiness import ReadinessIndex
-from plansurvive.plans.feature import NO_RULES, RuleSet
-from plansurvive.plans.flow.again import taken
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.containers import MAX_AWAITING
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import DONE, ENDED, Change, PlanStatus, Result, Run, Status, StepState
+from plansurvive.plans.run.again import taken
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
+from plansurvive.plans.run.transitions import PLAN_MOVES, STEP_MOVES
 from plansurvive.plans.step_state import SKIPPED, Outcome
-from plansurvive.plans.transitions import PLAN_MOVES, STEP_MOVES
 
 _NOT_BEGUN = frozenset({Status.PENDING, Status.BLOCKED, Status.READY})
 

@@ -8,11 +8,11 @@ alone, and after an approval by time limit.
 
 from __future__ import annotations
 
+from plansurvive.plans.definition.checks.will_ask import is_told
 from plansurvive.plans.definition.scopes import UNDO
-from plansurvive.plans.definition.will_ask import is_told
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.run.step_call import StepCall, digest_of, upcoming
 
 
 def undo_call(run: Run, step: Step) -> StepCall | None:

@@ -1,4 +1,5 @@
-"""Control flow of a run: the steps inside blocks, the instances of loops, their scopes, values and progress.
+"""The steps inside blocks and loops: the instances of loops, their scopes, values and progress.
 
-May import `plans` (root), `plans.model`, `plans.expressions` and `plans.definition`. Nothing here changes a status.
+May import `plans` (root), `plans.model`, `plans.expressions` and `plans.definition`; a Run is made of these. Nothing
+here changes a status.
 """

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 UNSUPPORTED = "HOST_UNSUPPORTED"
 """Code of a step that cannot run where workers have workspaces of their own."""

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
-from plansurvive.plans.expressions.opaque import has_steps
 from plansurvive.plans.llm.schemas import loosened
 from plansurvive.plans.model import Plan, Step, ToolSpec
+from plansurvive.plans.model.opaque import has_steps
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.model.step_fields import Llm, aliases, names
 

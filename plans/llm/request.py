@@ -24,7 +24,7 @@ from pydantic import ConfigDict, Field
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.llm.answers import Expected
 from plansurvive.plans.model import Value
-from plansurvive.plans.parts import Parted
+from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.usage import Usage
 
 BAD_ANSWER = "LLM_BAD_ANSWER"

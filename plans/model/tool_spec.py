@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from plansurvive.plans.definition.receivers import receives
+from plansurvive.plans.model.parts import Parted, united
+from plansurvive.plans.model.receivers import receives
 from plansurvive.plans.model.rules import Retry
 from plansurvive.plans.model.values import ToolName, Value
-from plansurvive.plans.parts import Parted, united
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

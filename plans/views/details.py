@@ -6,15 +6,15 @@ import json
 from collections import Counter
 from datetime import datetime
 
-from plansurvive.plans.children.view import rows as child_rows
-from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run
-from plansurvive.plans.views.nested.below import asks_rows
-from plansurvive.plans.views.nested.counting import STATUS_WORDS
-from plansurvive.plans.views.nested.values import value_of
-from plansurvive.plans.views.row import answered, decided, shortened, status_word
-from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.run.undone import shown_steps
+from plansurvive.plans.text.safe_text import line, quoted
+from plansurvive.plans.views.steps.below import asks_rows
+from plansurvive.plans.views.steps.child import rows as child_rows
+from plansurvive.plans.views.steps.counting import STATUS_WORDS
+from plansurvive.plans.views.steps.row import answered, decided, shortened, status_word
+from plansurvive.plans.views.steps.values import value_of
 from plansurvive.plans.views.views import created
 
 VALUE = 300

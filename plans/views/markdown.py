@@ -11,21 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plansurvive.plans.children.asked import below
-from plansurvive.plans.children.view import in_words
 from plansurvive.plans.definition.scopes import UNDO
 from plansurvive.plans.execution.readiness import ReadinessIndex
-from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Plan
 from plansurvive.plans.run import PlanStatus, Run, Status
-from plansurvive.plans.views.call_text import call_rows
+from plansurvive.plans.run.undone import shown_steps
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import StepView
-from plansurvive.plans.views.nested.listing import root_of
-from plansurvive.plans.views.nested.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
-from plansurvive.plans.views.nested.words import inside_line, what
-from plansurvive.plans.views.pending import card
 from plansurvive.plans.views.progress.closing import UNDO_WORDS, undo_text
-from plansurvive.plans.views.row import MARKS, row
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.progress.pending import card
+from plansurvive.plans.views.steps.call_text import call_rows
+from plansurvive.plans.views.steps.child import in_words
+from plansurvive.plans.views.steps.listing import root_of
+from plansurvive.plans.views.steps.row import MARKS, row
+from plansurvive.plans.views.steps.standing import Standing, failures, folded_ids, is_inside, top_counts, top_denied
+from plansurvive.plans.views.steps.words import inside_line, what
 
 DETAIL_CALLS, DETAIL_CHARACTERS = 5, 6_000
 """Maximum number and length of the pending calls in the current details, which Temporal shows whole."""

@@ -22,13 +22,13 @@ from plansurvive.plans.execution.messages import (
 )
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.run import Run
+from plansurvive.plans.views import page as nested
 from plansurvive.plans.views import text as display
 from plansurvive.plans.views import views
-from plansurvive.plans.views.nested import page as nested
-from plansurvive.plans.views.pending import call_view
 from plansurvive.plans.views.progress import changed
 from plansurvive.plans.views.progress import events as progress
 from plansurvive.plans.views.progress.logs import logs_page
+from plansurvive.plans.views.progress.pending import call_view
 from plansurvive.plans.views.summary import summary_of
 
 TEXT_STEPS = 100

@@ -16,16 +16,16 @@ from plansurvive.plans.children.asked import asked_below
 from plansurvive.plans.definition.scopes import FINALLY
 from plansurvive.plans.execution.approvals import DENIED
 from plansurvive.plans.flow.ids import around
-from plansurvive.plans.flow.undone import outcomes, shown_steps
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
+from plansurvive.plans.run.undone import outcomes, shown_steps
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.markdown import code, md
 from plansurvive.plans.views.models import TokensView, View
 from plansurvive.plans.views.models.nested import InsideView
-from plansurvive.plans.views.nested.counting import Census
-from plansurvive.plans.views.nested.listing import is_cause
-from plansurvive.plans.views.nested.words import folded_line, inside_line
+from plansurvive.plans.views.steps.counting import Census
+from plansurvive.plans.views.steps.listing import is_cause
+from plansurvive.plans.views.steps.words import folded_line, inside_line
 from plansurvive.plans.views.views import counts, created, duration, tokens
 
 

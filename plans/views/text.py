@@ -15,22 +15,22 @@ from typing import Any
 from plansurvive.plans.execution.readiness import needed
 from plansurvive.plans.execution.tool_history import was_called
 from plansurvive.plans.files.changes import one_of
-from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, Status, StepState
+from plansurvive.plans.run.undone import shown_steps
 from plansurvive.plans.step_state import ASKING
+from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views import details
-from plansurvive.plans.views.abridged import folded as counted
-from plansurvive.plans.views.abridged import foremost, rank
-from plansurvive.plans.views.call_text import CALL_CHARACTERS, call_rows
-from plansurvive.plans.views.live import ended_text
-from plansurvive.plans.views.nested.counting import Census
-from plansurvive.plans.views.nested.listing import is_cause, troubled
-from plansurvive.plans.views.nested.rows import files_rows, folded, nested_rows
-from plansurvive.plans.views.pending import card
+from plansurvive.plans.views.models.live import ended_text
 from plansurvive.plans.views.progress.closing import undo_text
-from plansurvive.plans.views.row import Row, row
-from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.views.progress.pending import card
+from plansurvive.plans.views.steps.abridged import folded as counted
+from plansurvive.plans.views.steps.abridged import foremost, rank
+from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS, call_rows
+from plansurvive.plans.views.steps.counting import Census
+from plansurvive.plans.views.steps.listing import is_cause, troubled
+from plansurvive.plans.views.steps.row import Row, row
+from plansurvive.plans.views.steps.rows import files_rows, folded, nested_rows
 
 ATTEMPTS = 5
 """Maximum number of a step's retried attempts that are listed."""

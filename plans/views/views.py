@@ -16,24 +16,24 @@ from typing import Any
 
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.change_log import Revision
-from plansurvive.plans.children.view import child_view
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import last_record
-from plansurvive.plans.flow.undone import shown_steps, undone
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.plan import OfPlan, plan_names
 from plansurvive.plans.run import Decision, Result, Run, Status, StepState
-from plansurvive.plans.step_call import carries
-from plansurvive.plans.views.nested.counting import STATUS_WORDS
-from plansurvive.plans.views.nested.records import by_index, calls_by_index, shared_by_index
-from plansurvive.plans.views.nested.values import result_with_value
-from plansurvive.plans.views.nested.views import inside_views, with_inside
-from plansurvive.plans.views.pending import iso, more_pending, pending
+from plansurvive.plans.run.step_call import carries
+from plansurvive.plans.run.undone import shown_steps, undone
 from plansurvive.plans.views.progress.changed import may_differ
 from plansurvive.plans.views.progress.closing import closing_view, undo_view
 from plansurvive.plans.views.progress.events import asks, result_view, taken_view
-from plansurvive.plans.views.row import status_word
+from plansurvive.plans.views.progress.pending import iso, more_pending, pending
+from plansurvive.plans.views.steps.child import child_view
+from plansurvive.plans.views.steps.counting import STATUS_WORDS
+from plansurvive.plans.views.steps.records import by_index, calls_by_index, shared_by_index
+from plansurvive.plans.views.steps.row import status_word
+from plansurvive.plans.views.steps.values import result_with_value
+from plansurvive.plans.views.steps.views import inside_views, with_inside
 
 _IF_SET = plan_names(OfPlan.SPARSE)
 

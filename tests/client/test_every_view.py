@@ -19,16 +19,16 @@ from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.cli.follow.progress import Progress
 from plansurvive.client.cli.terminal import asking
 from plansurvive.client.verbs.pending import Pending
-from plansurvive.plans.children.state import ChildPlan, ChildReport
+from plansurvive.plans.child_state import ChildPlan, ChildReport
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, run_of, text_of
 from plansurvive.plans.views import details, markdown
-from plansurvive.plans.views.call_text import call_rows
 from plansurvive.plans.views.ended import ended
 from plansurvive.plans.views.models import BriefView, CallView, InsidePage, PlanView
+from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.progress.events import EventView
-from plansurvive.plans.views.progress.next_actions import next_actions
 from plansurvive.plans.views.queries import BRIEF, QUERIES, brief_since
+from plansurvive.plans.views.steps.call_text import call_rows
 from plansurvive.plans.views.summary import Summary
 from tests.plans.building import NOW, TOOLS
 from tests.plans.flow.player import Failure, Player, note, plan

@@ -27,11 +27,11 @@ from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.planning.make import rows_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.views.call_text import call_rows, folded_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.text.safe_text import exact, unusual
 from plansurvive.plans.views.markdown import DETAIL_CHARACTERS, details
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.safe_text import exact, unusual
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows, folded_rows
 from plansurvive.plans.views.text import text as text_of
 from plansurvive.plans.views.views import plan_view
 from tests.plans.building import NOW, begun, step

@@ -22,9 +22,9 @@ from plansurvive.client.runs import EventView, Started
 from plansurvive.features.agents.model.order import AgentOrder
 from plansurvive.plans.activity_io import Attempt
 from plansurvive.plans.run import Options
-from plansurvive.plans.views.live import LiveView, attempt_text, live_of
 from plansurvive.plans.views.models import BriefView
-from plansurvive.plans.views.row import live_row
+from plansurvive.plans.views.models.live import LiveView, attempt_text, live_of
+from plansurvive.plans.views.steps.row import live_row
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build

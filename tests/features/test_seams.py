@@ -23,10 +23,10 @@ from plansurvive.features.worker_features import features_of_worker
 from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow, features_of
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.feature import NO_RULES, Rules, RuleSet
 from plansurvive.plans.model import Retry
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Result, Run, run_of, text_of
+from plansurvive.plans.run.feature import NO_RULES, Rules, RuleSet
 from plansurvive.plans.views.progress.events import result_view
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build

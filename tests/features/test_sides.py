@@ -18,9 +18,9 @@ from plansurvive.activities.llm.composing import Composer
 from plansurvive.client import apps
 from plansurvive.features import FEATURES, sides
 from plansurvive.plans.definition.language import Language
-from plansurvive.plans.feature import Rules
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.llm.answers import AnswerKind
+from plansurvive.plans.run.feature import Rules
 from plansurvive.runtime.feature_settings import FeatureSettings
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.unused import Records, Unused

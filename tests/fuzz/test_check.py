@@ -11,8 +11,8 @@ import pytest
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.client.plan_file import check
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
-from plansurvive.plans.definition.validation import errors
 from tests.fuzz import mutate
 from tests.kit import LEDGER_TOOLS
 from tests.nightly import only_nightly

@@ -17,8 +17,8 @@ from plansurvive.plans.execution.revision import put_into_effect
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import digest_of
-from plansurvive.plans.views.pending import call_view, pending
+from plansurvive.plans.run.step_call import digest_of
+from plansurvive.plans.views.progress.pending import call_view, pending
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, step
 
 COMMAND = step("g", tool="run_command", args={"command": "echo A-seen"})

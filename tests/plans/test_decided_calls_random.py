@@ -25,9 +25,9 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status, run_of, text_of
-from plansurvive.plans.step_call import digest_of, upcoming
+from plansurvive.plans.run.step_call import digest_of, upcoming
 from plansurvive.plans.step_state import Outcome
-from plansurvive.plans.views.pending import call_view
+from plansurvive.plans.views.progress.pending import call_view
 from tests.nightly import only_nightly, only_sampled
 from tests.plans.building import NOW, TOOLS
 

@@ -9,11 +9,11 @@ import pytest
 from plansurvive.apps.mcp.tools.editing import OF_THE_PLAN
 from plansurvive.features.children.batches import batch_run
 from plansurvive.plans.editing.apply_edits import PLAN_FIELDS
-from plansurvive.plans.feature import NO_RULES
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.llm.own_fields import own_fields
 from plansurvive.plans.model import Plan, Value
 from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names
+from plansurvive.plans.run.feature import NO_RULES
 from tests.plans.building import NOW, begun
 from tests.plans.flow.player import note, plan
 

@@ -11,7 +11,7 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, run_of, text_of
-from plansurvive.plans.step_call import StepCall, digest_of, upcoming
+from plansurvive.plans.run.step_call import StepCall, digest_of, upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, step
 
 CALL = StepCall("run_command", {"command": "echo a", "env": {"A": "1"}}, "lab", "/w", {"big": {"sha256": "00"}})

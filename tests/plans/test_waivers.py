@@ -27,7 +27,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.llm.answers import Recovery, parse_plan_answer, parse_recovery
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
-from plansurvive.plans.step_call import StepCall, digest_of
+from plansurvive.plans.run.step_call import StepCall, digest_of
 from plansurvive.plans.step_state import Outcome
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, plan_of, statuses, step
 from tests.plans.flow.player import Player, plan

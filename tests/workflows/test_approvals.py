@@ -14,7 +14,7 @@ from temporalio.client import WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.tools.registry import builtin_tools
-from plansurvive.plans.definition.will_ask import Ground, will_ask
+from plansurvive.plans.definition.checks.will_ask import Ground, will_ask
 from plansurvive.plans.model import Plan
 from plansurvive.runtime.server import Server
 from tests.kit.driving import WAITS, Plans, refusals, statuses, step, work

@@ -230,7 +230,7 @@ async def test_a_worker_with_the_cache_off_calls_every_tool(joining: Plans, serv
 
 async def test_steps_that_can_never_take_a_result_are_said_when_the_plan_is_checked(settings: Settings) -> None:
     from plansurvive.client.feature import language
-    from plansurvive.plans.definition.validation import problems
+    from plansurvive.plans.definition.checks.validation import problems
     from plansurvive.plans.model import Plan
 
     given = [

@@ -21,7 +21,7 @@ from plansurvive.client.verbs.pending import Pending
 from plansurvive.features.cache.commands import why_of
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.card import command
+from plansurvive.plans.views.models.card import command
 from tests.kit.driving import Plans, Started, count, refusals, step
 from tests.kit.waiting import until
 from tests.workflows.agents import Serving, serving

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.features.outputs.attempts import Attempts
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 from tests.kit.driving import Plans, Started, work
 from tests.workflows.test_approvals import gate
 

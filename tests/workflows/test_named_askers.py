@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.views.card import command
+from plansurvive.plans.views.models.card import command
 from tests.client.cli.command import line_with, plan, running, written
 from tests.kit.driving import Plans, Started
 from tests.workflows.agents import Serving, serving

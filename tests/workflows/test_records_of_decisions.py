@@ -8,8 +8,8 @@ import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
 from plansurvive.plans.activity_io import PREVIEW_CHARACTERS
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows
 from tests.kit.driving import Plans, Started, refusals, statuses, step, work
 from tests.workflows.agents import serving
 from tests.workflows.conftest import MakeWorker

@@ -17,7 +17,7 @@ from plansurvive.client.verbs import resume
 from plansurvive.client.verbs.resume import Links
 from plansurvive.plans.editing.next_run import Replacement
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.next_actions import next_actions
 from tests.kit.driving import WAITS, Plans, Started, View, statuses, step, work
 from tests.kit.waiting import until
 from tests.nightly import sampled

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from plansurvive.apps.importers.common.report import Entry, Imported
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 NOTE = "x-import"

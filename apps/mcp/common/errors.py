@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from plansurvive.client.errors import BadPlanId, PlanNotFound
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 LOG = logging.getLogger(__name__)
 MAX_PROBLEMS = 100

@@ -11,7 +11,7 @@ from __future__ import annotations
 from mcp.types import CallToolResult, TextContent
 
 from plansurvive.plans.model import Value
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_TEXT = 24_000
 """Characters of the text; the structured content has the rest, or a cursor to it."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from mcp.types import ClientCapabilities
 
-from plansurvive.plans.views.card import QUESTION
+from plansurvive.plans.views.models.card import QUESTION
 
 Deciding = Literal["here", "questions", "elsewhere"]
 """What a person may decide through the client: everything; only answer questions; nothing."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from plansurvive.apps.mcp.decisions.forms import AnswerForm, answer_form
 from plansurvive.client.verbs.pending import Pending
-from plansurvive.plans.views.call_text import call_rows, value_rows
-from plansurvive.plans.views.card import QUESTION
-from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.text.safe_text import exact
+from plansurvive.plans.views.models.card import QUESTION
+from plansurvive.plans.views.steps.call_text import call_rows, value_rows
 
 MAX_CHARACTERS = 20_000
 """Length of the text of a request. Nothing in it is cut: what is longer is decided elsewhere."""

@@ -16,8 +16,8 @@ from typing import Any
 from plansurvive.client.forms.kinds import required_of
 from plansurvive.client.forms.texts import ABSENT, Unreadable, json_value
 from plansurvive.client.forms.tree import Maker, Node
-from plansurvive.plans.questions import as_typed, has_default, misfit, schema_of
-from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.definition.questions import as_typed, has_default, misfit, schema_of
+from plansurvive.plans.text.safe_text import exact
 
 ANSWER = "answer"
 """Field of a question that asks for one value."""

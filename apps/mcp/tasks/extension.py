@@ -25,7 +25,7 @@ from plansurvive.client import runs
 from plansurvive.client.errors import BadPlanId, PlanClosed, PlanNotFound
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_RESPONSES = 100
 COMPLETE = {"resultType": "complete"}

@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 from mcp.types import INTERNAL_ERROR, CallToolResult
 
 from plansurvive.plans.run import PlanStatus, Status
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefView
-from plansurvive.plans.views.safe_text import line
 
 TaskStatus = Literal["working", "input_required", "completed", "failed", "cancelled"]
 TERMINAL: frozenset[TaskStatus] = frozenset(("completed", "failed", "cancelled"))

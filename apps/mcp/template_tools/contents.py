@@ -14,7 +14,7 @@ from typing import Any
 from mcp.types import AudioContent, ContentBlock, EmbeddedResource, ImageContent, ResourceLink, TextContent
 from pydantic import BaseModel, ValidationError
 
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_BLOCKS = 50
 MAX_CHARACTERS = 4_000_000

@@ -28,7 +28,7 @@ from plansurvive.activities.workspace.tree import may_hold_secrets
 from plansurvive.activities.workspace.workspace import Place, Workspace
 from plansurvive.apps.mcp.template_tools.contents import as_text
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.runtime.settings import Settings
 
 MAX_BYTES = 1_000_000

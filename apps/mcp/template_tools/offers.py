@@ -20,7 +20,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Input, Plan
 from plansurvive.plans.model.template import Template
-from plansurvive.plans.views.safe_text import line, safe
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.runtime.settings import Settings
 
 ALL = "all"

@@ -19,8 +19,8 @@ from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, plan_schema
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
-from plansurvive.plans.definition.validation import errors, input_values
-from plansurvive.plans.definition.will_ask import Asking, waived
+from plansurvive.plans.definition.checks.validation import errors, input_values
+from plansurvive.plans.definition.checks.will_ask import Asking, waived
 from plansurvive.plans.errors import InvalidPlan, PlanError
 from plansurvive.plans.model import Problem, ToolSpec, Value
 

@@ -12,7 +12,7 @@ from plansurvive.features.outputs.attempts import Attempts, Shown
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.model import Value
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.runtime.value_store import ValueStore
 
 MAX_PARTS = 500

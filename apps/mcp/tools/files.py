@@ -26,7 +26,7 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.files.changes import CallChanges, FileChange
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_CHARACTERS = 60_000
 """Of the JSON of the changes in one answer."""

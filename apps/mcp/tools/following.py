@@ -19,8 +19,8 @@ from plansurvive.apps.mcp.tools.waiting import Wait, news
 from plansurvive.client import runs
 from plansurvive.client.rpc import has_ended
 from plansurvive.plans.model import Value
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.progress.events import EventView
-from plansurvive.plans.views.safe_text import line
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 

@@ -20,7 +20,7 @@ from plansurvive.client import runs
 from plansurvive.client.requests.connected import Connected
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 MAX_LISTED = 200
 MAX_CHARACTERS = 100_000

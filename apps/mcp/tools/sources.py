@@ -19,8 +19,8 @@ from plansurvive.client.requests.roots import Roots
 from plansurvive.features.templates.known import Known, plan_file_of
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.expressions.opaque import PLAN
 from plansurvive.plans.model import Problem
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.runtime.plan_files.text import data_of
 from plansurvive.runtime.settings import Settings
 

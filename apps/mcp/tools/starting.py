@@ -38,7 +38,7 @@ from plansurvive.client.requests.plan_request import Request as PlanRequest
 from plansurvive.client.requests.roots import Roots
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.runs import Started
-from plansurvive.plans.definition.will_ask import waived
+from plansurvive.plans.definition.checks.will_ask import waived
 from plansurvive.plans.run import Options
 
 NewId = Annotated[str | None, Field(max_length=200, description="Id of the new plan; ids are never reused.")]

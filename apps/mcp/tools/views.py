@@ -16,10 +16,10 @@ from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import ENDED, PlanStatus, Status
-from plansurvive.plans.views.card import wanted
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefStep, BriefView, PlanView, ResultView, StepView
-from plansurvive.plans.views.row import row
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.models.card import wanted
+from plansurvive.plans.views.steps.row import row
 from plansurvive.plans.views.summary import Failure, Summary, why_failed
 
 PlanId = Annotated[str, Field(min_length=1, max_length=300, description="Id of the plan.")]

@@ -18,7 +18,7 @@ from plansurvive.apps.schedules.control import (
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 Note = Annotated[str, typer.Option("--note", metavar="TEXT", help="Why, shown with the schedule.")]
 ENDED_OTHERWISE = 1

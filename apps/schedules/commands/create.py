@@ -24,9 +24,9 @@ from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Flags, Request, prepare
 from plansurvive.client.requests.workspaces import asking_in
 from plansurvive.features.templates.start import names, prepare_template
-from plansurvive.plans.definition.will_ask import Asking
+from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 from plansurvive.runtime.connect import Origin
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import serves_this_machine

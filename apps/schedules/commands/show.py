@@ -17,7 +17,7 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 

@@ -1,5 +1,5 @@
 """Makes responses of templates. Everything that a template shows is escaped twice: for HTML, and so that characters
-nobody would see, or that reorder a text, are visible (`plans.views.safe_text`).
+nobody would see, or that reorder a text, are visible (`plans.text.safe_text`).
 
 A template writes `{{ text }}`. `{{ text | exact }}` marks everything unusual, for what a person decides on, and
 `{{ text | verbatim }}` keeps a text as it is, for form fields that send it back.
@@ -23,7 +23,7 @@ from plansurvive.apps.web.common.words import duration, status_mark, status_word
 from plansurvive.client.access import Role, csrf_of
 from plansurvive.client.page.pages import all_pages, links, site_of
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.safe_text import exact, line, safe
+from plansurvive.plans.text.safe_text import exact, line, safe
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plansurvive.plans.views.lengths import seconds as written
-from plansurvive.plans.views.row import MARKS
+from plansurvive.plans.text.lengths import seconds as written
+from plansurvive.plans.views.steps.row import MARKS
 
 PLAN_MARKS = {
     "draft": "✎", "review": "?", "running": ">", "paused": "‖", "completed": "✓", "failed": "✗", "partial": "◐",

@@ -15,11 +15,11 @@ from plansurvive.client.decide.call_diff import CallDiff
 from plansurvive.client.forms.schema_form import Field, SchemaForm
 from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.verbs.pending import Pending
+from plansurvive.plans.definition.questions import has_default, schema_of
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
-from plansurvive.plans.questions import has_default, schema_of
-from plansurvive.plans.views.call_text import CALL_CHARACTERS
-from plansurvive.plans.views.card import Part
-from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.text.safe_text import exact
+from plansurvive.plans.views.models.card import Part
+from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS
 
 ANSWER = "f"
 """Prefix of the fields of an answer."""

@@ -24,9 +24,9 @@ from plansurvive.client.verbs.pending import Pending, number_of, pending
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.queries import BRIEF
-from plansurvive.plans.views.safe_text import line
 
 EVERY = 1.0
 """Seconds between two looks at the index while somebody watches."""

@@ -31,9 +31,9 @@ from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.forms.schema_form import Field
 from plansurvive.client.page.pages import done
 from plansurvive.client.verbs.calls import with_values
+from plansurvive.plans.definition.questions import misfit
 from plansurvive.plans.errors import InvalidPlan, Refused
 from plansurvive.plans.flow.ids import is_pattern
-from plansurvive.plans.questions import misfit
 
 MOST_CARDS = 100
 """Decisions shown in the inbox, oldest first; the others come up once these are decided."""

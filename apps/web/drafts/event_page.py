@@ -15,7 +15,7 @@ from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of, text_of
 from plansurvive.client.page.pages import done
-from plansurvive.plans.definition.checks.plain_words import json_problem
+from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 
 

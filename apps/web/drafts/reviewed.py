@@ -10,8 +10,8 @@ from temporalio.client import Client
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.asking import asking_of
 from plansurvive.client.rpc import ask
+from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Problem, Step, ToolSpec
 from plansurvive.plans.run import ENDED, PlanStatus, Run

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plansurvive.apps.web.drafts.reviewed import Reviewed
+from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.definition.scopes import Body, bodies, path_in
-from plansurvive.plans.definition.will_ask import Asking
 from plansurvive.plans.editing.draft import has_begun
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import Run, Status
-from plansurvive.plans.views.card import unusual_in
-from plansurvive.plans.views.nested.written import heading
-from plansurvive.plans.views.safe_text import exact
+from plansurvive.plans.text.safe_text import exact
+from plansurvive.plans.views.models.card import unusual_in
+from plansurvive.plans.views.steps.written import heading
 
 MAX_STEPS = 1_000
 """Steps that are listed, those inside others included; the others are counted."""

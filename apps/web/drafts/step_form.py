@@ -20,8 +20,8 @@ from plansurvive.plans.editing.edits import AddStep, Edit, SetField
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases
+from plansurvive.plans.text.safe_text import safe
 from plansurvive.plans.views.models import StepView
-from plansurvive.plans.views.safe_text import safe
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 
 MORE = "more"

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from plansurvive.apps.web.graph.folding import FOLD, fold, members
 from plansurvive.apps.web.graph.tree import Node, tree_of
 from plansurvive.plans.run import ENDED
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView, StepView
 from plansurvive.plans.views.models.records import ToolCallView
-from plansurvive.plans.views.row import status_word
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.steps.row import status_word
 
 ROWS = 200
 """Rows of one time line."""

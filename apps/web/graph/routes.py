@@ -17,8 +17,8 @@ from plansurvive.apps.web.graph.document import document, tag
 from plansurvive.apps.web.graph.gantt import time_line
 from plansurvive.client.access import Role, needs
 from plansurvive.client.watchers.watcher import Watcher
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.safe_text import line
 
 _SENT: WeakKeyDictionary[Watcher, tuple[str, bytes]] = WeakKeyDictionary()
 """By watched plan, the tag of the document that was sent last, and the document: made once for all who look."""

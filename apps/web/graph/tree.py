@@ -11,18 +11,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plansurvive.features.agents.model.as_plan import TOOL as AGENT
-from plansurvive.plans.children.view import in_words
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
 from plansurvive.plans.flow.ids import around, inner_id, lineage, template_of
 from plansurvive.plans.flow.outline import kind_of
 from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.graphs.plan_nodes import written_text
 from plansurvive.plans.views.models import BriefStep, ChildView, InsideView, PlanView, StepView
 from plansurvive.plans.views.models.plan import TaskView
-from plansurvive.plans.views.nested.words import inside_line, what
-from plansurvive.plans.views.row import status_word
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.steps.child import in_words
+from plansurvive.plans.views.steps.row import status_word
+from plansurvive.plans.views.steps.words import inside_line, what
 
 LABEL = 120
 """Characters of a label that are kept."""

@@ -22,9 +22,9 @@ from plansurvive.client.requests.plan_form import Source, source_of
 from plansurvive.client.requests.roots import Roots
 from plansurvive.features.templates.known import Known
 from plansurvive.features.templates.names import named, new_name
+from plansurvive.plans.definition.checks.validation import errors
+from plansurvive.plans.definition.checks.will_ask import waived
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import errors
-from plansurvive.plans.definition.will_ask import waived
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.template import SHORT, Template
 

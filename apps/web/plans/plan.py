@@ -30,7 +30,7 @@ from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model.plan import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Status
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import why_failed
 
 STATES = ("waiting", *(status.value for status in Status))

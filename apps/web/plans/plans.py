@@ -18,7 +18,7 @@ from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.overview.standing import Standing
 from plansurvive.plans.flow.ids import pattern_of
-from plansurvive.plans.identities import identity
+from plansurvive.plans.model.identities import identity
 from plansurvive.plans.run import PlanStatus
 
 ON_A_PAGE = 50

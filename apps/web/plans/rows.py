@@ -10,7 +10,7 @@ from plansurvive.client.runs import BriefView, LiveView
 from plansurvive.plans.run import Status
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.row import Row, live_row
+from plansurvive.plans.views.steps.row import Row, live_row
 
 ON_A_PAGE = 200
 """Rows of one page of a big plan."""

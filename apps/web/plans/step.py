@@ -23,10 +23,10 @@ from plansurvive.features.agents.model.as_plan import TOOL as AGENT
 from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
-from plansurvive.plans.views.call_text import value_rows
+from plansurvive.plans.text.safe_text import json_text
 from plansurvive.plans.views.models import ResultView, StepView, ToolCallView
-from plansurvive.plans.views.row import answered, decided, shortened
-from plansurvive.plans.views.safe_text import json_text
+from plansurvive.plans.views.steps.call_text import value_rows
+from plansurvive.plans.views.steps.row import answered, decided, shortened
 from plansurvive.runtime.connect import storage
 from plansurvive.runtime.value_store import ValueStore
 

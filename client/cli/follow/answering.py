@@ -23,11 +23,11 @@ from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.live.marks import ASKING
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Choice
-from plansurvive.plans.definition.checks.plain_words import json_problem
+from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows
 
 ReadLine = Callable[[], Awaitable[str | None]]
 """Reads one line; None at its end (Ctrl-D)."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.live.feed import PROGRESS
 from plansurvive.client.verbs.runs import BriefView, EventView
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 
 FULL = 300
 """Up to this many steps, every step gets its lines."""

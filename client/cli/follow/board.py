@@ -16,13 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from plansurvive.client.live.marks import ASKING, MARKS
-from plansurvive.plans.views.abridged import chosen, folded
-from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.text.spans import left
 from plansurvive.plans.views.models import BriefStep, BriefView
-from plansurvive.plans.views.nested.counting import share_of
-from plansurvive.plans.views.row import Row, live_row
-from plansurvive.plans.views.safe_text import line
-from plansurvive.plans.views.spans import left
+from plansurvive.plans.views.steps.abridged import chosen, folded
+from plansurvive.plans.views.steps.counting import share_of
+from plansurvive.plans.views.steps.row import Row, live_row
 
 TASKS = {"done": ("✓", "green"), "current": ("▸", "cyan"), "open": ("·", "dim")}
 """Mark and style of each status of an agent's task."""

@@ -22,9 +22,9 @@ from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Summary
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.progress.next_actions import next_actions
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import why_denied, why_failed
 
 SHOWN = 10

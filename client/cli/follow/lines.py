@@ -17,14 +17,14 @@ from plansurvive.client.verbs.runs import BriefView, EventView
 from plansurvive.plans.flow.ids import around, template_of
 from plansurvive.plans.run import Status
 from plansurvive.plans.step_state import ASKING
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import QUESTION, Card
-from plansurvive.plans.views.live import ended_text
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.nested.words import numbers
+from plansurvive.plans.views.models.card import QUESTION, Card
+from plansurvive.plans.views.models.live import ended_text
 from plansurvive.plans.views.progress.events import LogLine
-from plansurvive.plans.views.row import Row, row
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.steps.call_text import call_rows
+from plansurvive.plans.views.steps.row import Row, row
+from plansurvive.plans.views.steps.words import numbers
 
 SHARE = 10
 """Percent of progress between two lines about a step."""

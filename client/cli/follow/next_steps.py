@@ -19,8 +19,8 @@ from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import BriefView
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.progress.next_actions import NextAction, next_actions
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.next_actions import NextAction, next_actions
 from plansurvive.plans.views.summary import Summary
 from plansurvive.runtime.task_queues import listeners
 

@@ -14,7 +14,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import DONE, PlanStatus, Status
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.models import BriefStep
-from plansurvive.plans.views.row import status_word
+from plansurvive.plans.views.steps.row import status_word
 
 
 class Progress:

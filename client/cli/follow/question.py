@@ -11,8 +11,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from plansurvive.client.decide.shown import styles
-from plansurvive.plans.views.call_text import call_rows, folded_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows, folded_rows
 
 
 class Question:

@@ -34,9 +34,9 @@ from plansurvive.client.rpc import describe, patiently
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import BriefView, Choice, EventView
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.live import LiveView
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.models.live import LiveView
 
 READING_SECONDS = 0.4
 """Keys pressed sooner after a question appeared are ignored: they were not meant for it."""

@@ -10,12 +10,12 @@ from plansurvive.client.children.naming import located
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
-from plansurvive.plans.views.card import commands
-from plansurvive.plans.views.lengths import seconds
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.text.safe_text import line, quoted
 from plansurvive.plans.views.models import InnerStep, InsidePage, ToolCallView
-from plansurvive.plans.views.nested.words import inside_line
-from plansurvive.plans.views.row import answered, decided, row, shortened
-from plansurvive.plans.views.safe_text import line, quoted
+from plansurvive.plans.views.models.card import commands
+from plansurvive.plans.views.steps.row import answered, decided, row, shortened
+from plansurvive.plans.views.steps.words import inside_line
 
 SHOWN = 100
 """Steps that are listed unless all of them are asked for."""

@@ -9,8 +9,8 @@ from rich.text import Text
 from plansurvive.client.cli.terminal.asking import question
 from plansurvive.client.verbs.runs import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
-from plansurvive.plans.views.card import QUESTION, commands, wanted
-from plansurvive.plans.views.safe_text import quoted
+from plansurvive.plans.text.safe_text import quoted
+from plansurvive.plans.views.models.card import QUESTION, commands, wanted
 
 IN_FULL = 3
 """Calls of one step inside a loop that are listed in full."""

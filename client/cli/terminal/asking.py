@@ -13,9 +13,9 @@ from plansurvive.client.cli.terminal.output import fitted, wrapped
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.decide.call_diff import CHANGING
 from plansurvive.client.decide.shown import styles, with_change
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows
 from plansurvive.runtime.task_queues import serves_this_machine
 
 T = TypeVar("T", bound=Card)

@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
-from plansurvive.plans.views.safe_text import safe
+from plansurvive.plans.text.safe_text import safe
 
 MAX_CELL = 200
 """Width at which a cell that does not wrap is cut, in columns of a terminal: no id of a plan is longer."""

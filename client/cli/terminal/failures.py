@@ -8,7 +8,7 @@ import typer
 
 from plansurvive.client.cli.terminal import output
 from plansurvive.client.errors import PlanNotFound, PlanRefused
-from plansurvive.plans.definition.checks.plain_words import in_plain_words
+from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.errors import NotConnected, WorkerFailed
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from plansurvive.client.cli.terminal import output
-from plansurvive.plans.definition.checks.plain_words import json_problem
+from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.errors import PlanError
 
 

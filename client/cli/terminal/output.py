@@ -19,7 +19,7 @@ from rich.text import Text
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.environment import default, environ
 from plansurvive.plans.errors import InvalidPlan, PlanError
-from plansurvive.plans.views.safe_text import json_text, line, safe
+from plansurvive.plans.text.safe_text import json_text, line, safe
 
 if TYPE_CHECKING:
     from plansurvive.plans.model import Problem
@@ -72,7 +72,7 @@ def page(text: Text | str) -> None:
 
 def fitted(rows: Sequence[str], margin: int = 0) -> list[str]:
     """Rows of a call as a terminal is wide, less a margin: longer ones continue on the next, marked. Else unchanged."""
-    from plansurvive.plans.views.call_text import folded_rows  # imports all views, which `plan list` does without
+    from plansurvive.plans.views.steps.call_text import folded_rows  # imports all views, which `plan list` does without
 
     console = out() if sys.stdout.isatty() else err()
     return folded_rows(rows, console.width - margin, cell_len) if console.is_terminal else list(rows)

@@ -15,8 +15,8 @@ from pydantic import Field, field_validator
 
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.flow.ids import slug
-from plansurvive.plans.identities import AGENT_PREFIX
 from plansurvive.plans.model import Value
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.views.models.agents import AgentLimits, AgentUsage
 
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")

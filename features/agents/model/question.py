@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
-from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
-from plansurvive.features.agents.model.prompting.prompts import (
+from plansurvive.features.agents.model.conversation import Conversation, Messages
+from plansurvive.features.agents.model.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,
@@ -34,7 +34,7 @@ from plansurvive.plans.llm.json_extraction import json_object
 from plansurvive.plans.llm.prompt_parts import READ_RESULT, RESULT_CHARACTERS, ToolOutcome, joined
 from plansurvive.plans.llm.shortened import ARGS_CHARACTERS, CHANGED_CHARACTERS, answer_line, args_line
 from plansurvive.plans.model import ToolSpec, Value
-from plansurvive.plans.parts import Part
+from plansurvive.plans.model.parts import Part
 
 TEXT_CHARACTERS = 16_000
 """Characters of a value that its outcome has; a model that reads on gets the rest."""

@@ -1,4 +1,4 @@
-"""The parts of `plans.definition.validation`: names and scopes, calls, expressions, constructs, cycles.
+"""What is wrong with a plan, and what it will ask: names and scopes, calls, expressions, constructs, cycles, races.
 
-May import what `plans.definition` may.
+`validation` runs all of them. May import what `plans.definition` may, and that.
 """

@@ -13,10 +13,10 @@ from plansurvive.plans.definition.near_names import Hints, named_elsewhere
 from plansurvive.plans.definition.scopes import CallOf
 from plansurvive.plans.errors import BadExpression, BadReference
 from plansurvive.plans.expressions.conditions import compiled
-from plansurvive.plans.expressions.opaque import scanned
 from plansurvive.plans.expressions.python_code import syntax_error
 from plansurvive.plans.expressions.references import INPUTS, Reference, check_code, in_text, is_literal, sample, strings
 from plansurvive.plans.model import Problem, ToolSpec
+from plansurvive.plans.model.opaque import scanned
 
 _BRACES = re.compile(r"(?<!\{)\{\{(?!\{)([^{}\n]{1,200})\}\}(?!\})")
 _UNCLOSED = re.compile(r"(?<!\{)\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)[^{}\n]{0,200}(?:\}(?!\})|\n|\Z)")

@@ -1,4 +1,4 @@
-"""Decisions that are about more than one call: all like this one, and all items of a loop that await one now.
+"""Decisions beyond a single call: all calls like this one, and why a step asks.
 
 `plans.execution.approvals` decides about a single call.
 """

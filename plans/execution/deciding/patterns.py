@@ -17,8 +17,8 @@ from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.flow.ids import covers, is_pattern, matches, pattern_of
 from plansurvive.plans.log import LogKind
-from plansurvive.plans.people import who_of
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.people import who_of
 
 NAMED = 20
 """Steps named in the log entry, and refusals in the answer."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.flow.ids import template_of
-from plansurvive.plans.flow.undone import is_of_edited
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepCall, carries, is_controlled
+from plansurvive.plans.run.step_call import StepCall, carries, is_controlled
+from plansurvive.plans.run.undone import is_of_edited
 
 ASKED_BY_TOOL = "APPROVAL_REQUIRED"
 """Code of an attempt whose tool reported that a person must approve it."""

@@ -17,9 +17,9 @@ from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import PlanStatus, Status
 from plansurvive.plans.step_state import Answered, named
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.live import LiveView
 from plansurvive.plans.views.models.agents import AgentAsksView, AgentView
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.models.live import LiveView
 from plansurvive.plans.views.models.nested import InsideView
 from plansurvive.plans.views.models.records import (
     ChangeView,

@@ -1,4 +1,4 @@
-"""What happened in a run and what happens: numbered events, the logs of every attempt.
+"""What happened in a run and what it awaits: numbered events, the logs of every attempt, pending decisions.
 
-May import the other modules of `plans.views`.
+Imports the models and the steps of `plans.views`; the views of a whole plan import it.
 """

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from plansurvive.plans.expressions.opaque import PLAN
-from plansurvive.plans.flow.undone import outcomes, undone
 from plansurvive.plans.model import Step, Undo
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.plans.run import Run
-from plansurvive.plans.views.pending import iso
+from plansurvive.plans.run.undone import outcomes, undone
+from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.progress.events import result_view
-from plansurvive.plans.views.safe_text import line
+from plansurvive.plans.views.progress.pending import iso
 
 UNDO_WORDS = {"pending": "not undone yet", "running": "being undone", "completed": "undone", "failed": "undo failed",
               "skipped": "undo denied"}  # fmt: skip

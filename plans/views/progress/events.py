@@ -26,7 +26,7 @@ from plansurvive.plans.log import Entry
 from plansurvive.plans.model import Value
 from plansurvive.plans.run import DONE, Change, Result, Run, Status, StepState
 from plansurvive.plans.views.models import ResultView, View
-from plansurvive.plans.views.pending import iso
+from plansurvive.plans.views.progress.pending import iso
 
 _LOG_FIELDS = {"kind", "text", "code", "subject"}
 """Fields of a log entry in an event, besides its time."""

@@ -18,10 +18,10 @@ from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.execution.messages import LogsAsked
 from plansurvive.plans.execution.tool_history import last_call
 from plansurvive.plans.flow.ids import covers
-from plansurvive.plans.flow.undone import shown_steps
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Retry, Step, Value
 from plansurvive.plans.run import Result, Run, Status
+from plansurvive.plans.run.undone import shown_steps
 
 PAGE_BYTES = 1_000_000
 """Length of an answer, as JSON, from which on the other steps are left to the next query."""

@@ -14,7 +14,7 @@ from plansurvive.activities.llm.composing import Site
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.agents.in_requests import JUDGE_SECONDS, Talk
 from plansurvive.features.agents.model.answers import SimpleAnswer
-from plansurvive.features.agents.model.prompting.conversation import Conversation
+from plansurvive.features.agents.model.conversation import Conversation
 from plansurvive.features.agents.model.question import Continuation
 from plansurvive.plans.llm.answers import Expected, PlanAnswer
 from plansurvive.plans.llm.endpoint import CONTEXT_TOKENS

@@ -12,7 +12,7 @@ from plansurvive.apps.importers.common.report import Imported
 from plansurvive.apps.importers.document import imported
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check
-from plansurvive.plans.definition.validation import errors
+from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime.plan_files.yaml_reader import parse_yaml
 from plansurvive.runtime.settings import Settings

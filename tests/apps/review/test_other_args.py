@@ -11,7 +11,7 @@ from plansurvive.client import runs
 from plansurvive.client.decide.shown import with_change
 from plansurvive.client.runs import Choice
 from plansurvive.plans.editing.edits import SetField
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 from tests.apps.review.conftest import Open, Screen
 
 SAVE = {"id": "save", "tool": "write_file", "args": {"path": "a.txt", "content": "one\ntwo"}, "description": "Save it"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plansurvive.client.cli.items.waiting import pending_rows
 from plansurvive.client.runs import Pending
-from plansurvive.plans.views.card import QUESTION
+from plansurvive.plans.views.models.card import QUESTION
 
 
 def asking(step: str, kind: str = "approval") -> Pending:

@@ -12,7 +12,7 @@ import pytest
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.client.decide.call_diff import COMPARED_BYTES, DELETED_LINES, CallDiff, call_diff
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 
 
 def item(workspace: Path, tool: str, **args: Any) -> Card:

@@ -10,8 +10,8 @@ from plansurvive.client.decide.call_diff import call_diff
 from plansurvive.client.decide.changed_call import edit_rows, is_same, with_args
 from plansurvive.client.decide.shown import styles, with_change
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows
 
 LARGE = LargeValue(sha256="1f" * 32, bytes=900_000, preview="once upon a time")
 

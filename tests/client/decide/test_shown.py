@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 
 from plansurvive.client.decide.shown import CHANGE, NOW, styles, with_change
-from plansurvive.plans.views.call_text import call_rows, folded_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows, folded_rows
 
 
 def item(workspace: Path, tool: str, **args: Any) -> Card:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plansurvive.features.agents.model.answers import AgentAnswer, SimpleAnswer
-from plansurvive.features.agents.model.prompting.compaction import Fit, fitted
-from plansurvive.features.agents.model.prompting.conversation import Conversation, Messages
+from plansurvive.features.agents.model.compaction import Fit, fitted
+from plansurvive.features.agents.model.conversation import Conversation, Messages
 from plansurvive.features.agents.model.question import AgentQuestion, Outcome, messages_of, repeated
 from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.llm.prompt_parts import Guide

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from plansurvive.features.agents.model.prompting.compaction import AFTER, FULL, bytes_of, counted, refused
-from plansurvive.features.agents.model.prompting.conversation import TOKENS_PER_BYTE, Conversation
+from plansurvive.features.agents.model.compaction import AFTER, FULL, bytes_of, counted, refused
+from plansurvive.features.agents.model.conversation import TOKENS_PER_BYTE, Conversation
 from plansurvive.features.agents.model.tasks import TaskList
 from plansurvive.plans.llm.prompt_parts import ToolOutcome, compacted_text
 from tests.features.agents.talking import Talk, begins_like, calls, read

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.agents.model.answers import ToolUse
-from plansurvive.features.agents.model.prompting.conversation import Conversation, bounded
+from plansurvive.features.agents.model.conversation import Conversation, bounded
 from plansurvive.features.agents.model.question import AgentQuestion, Outcome, expected_of, messages_of
 from plansurvive.features.agents.model.reading import KINDS, parse_simple
 from plansurvive.features.agents.model.tasks import PLAN_ACTIONS, TaskList

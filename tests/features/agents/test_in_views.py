@@ -14,7 +14,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.in_views import InViews, Member, ViewSet
 from plansurvive.plans.run import Run, run_of, text_of
 from plansurvive.plans.views.markdown import details
-from plansurvive.plans.views.nested.page import inside_page
+from plansurvive.plans.views.page import inside_page
 from plansurvive.plans.views.text import text
 from plansurvive.plans.views.views import brief_step, brief_view, plan_view
 from tests.plans.building import NOW, completed, failed, step

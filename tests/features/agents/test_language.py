@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plansurvive.features.agents.language import LANGUAGE
-from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.model import Problem
 from tests.plans.building import plan_of, spec, step
 

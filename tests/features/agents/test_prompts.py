@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.agents.model.prompting.conversation import Conversation
-from plansurvive.features.agents.model.prompting.prompts import (
+from plansurvive.features.agents.model.conversation import Conversation
+from plansurvive.features.agents.model.prompts import (
     PLAN_ACTIONS_TOOL,
     READ_RESULT_TOOL,
     complex_end,

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from plansurvive.features.budget.model import granted, settle
 from plansurvive.features.budget.rules import RULES, decide, extended, judge
-from plansurvive.plans.feature import NO_RULES, RuleSet
 from plansurvive.plans.model import Budget
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.usage import Account, Ledger, Position, Spent, Usage
 from tests.plans.building import run_of, step
 

@@ -11,9 +11,9 @@ from plansurvive.features.cache.rules import RULES
 from plansurvive.features.cache.starting import choice
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, Run
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.runtime.errors import NotConnected
 
 STEP = Step(id="sub", tool="plan")

@@ -18,7 +18,7 @@ from plansurvive.features.children.orders import source_of
 from plansurvive.features.children.results import failure_of
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.child_ids import child_id
-from plansurvive.plans.children.state import MAX_NESTING, ChildPlan, ParentLink
+from plansurvive.plans.child_state import MAX_NESTING, ChildPlan, ParentLink
 from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import BadExpression, BadReference, InvalidPlan, Refused
 from plansurvive.plans.execution import accounts
@@ -26,9 +26,9 @@ from plansurvive.plans.execution.messages import AgentProgress
 from plansurvive.plans.execution.outputs import BAD_OUTPUT, evaluated, wanted
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.expressions.evaluation import Budget
-from plansurvive.plans.feature import NO_RULES
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, PlanStatus, Result, Run, Status
+from plansurvive.plans.run.feature import NO_RULES
 from plansurvive.plans.step_state import Outcome
 from plansurvive.plans.usage import Spent, Usage
 

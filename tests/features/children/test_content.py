@@ -13,8 +13,8 @@ from plansurvive.client.feature import Content
 from plansurvive.features.children.content import content
 from plansurvive.features.children.language import LANGUAGE
 from plansurvive.features.children.model import KnownPlans
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in builtin_tools().items()}

@@ -11,10 +11,10 @@ from plansurvive.features.deadline.rules import RULES, awaited, deadline_of, end
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.execution.resume import resumed
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, PlanStatus, Run, run_of, text_of
+from plansurvive.plans.run.feature import RuleSet
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STEP = Step(id="a", tool="work")

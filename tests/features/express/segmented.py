@@ -11,7 +11,7 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution.next_action import Call, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import PlanStatus, Run, run_of
-from plansurvive.plans.step_call import call_of, digest_of
+from plansurvive.plans.run.step_call import call_of, digest_of
 from tests.plans.flow.player import Failure, Player, Tool
 
 

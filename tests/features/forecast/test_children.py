@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.children.state import MAX_NESTING
+from plansurvive.plans.child_state import MAX_NESTING
 from plansurvive.plans.model import Step
 from tests.features.forecast.test_walk import Ground, foreseen, look, outlooks, put
 from tests.plans.building import step

@@ -19,9 +19,9 @@ from plansurvive.features.forecast.seam import Below
 from plansurvive.features.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, Run
+from plansurvive.plans.run.feature import RuleSet
 from tests.plans.building import NOW, TOOLS, run_of, spec, step
 
 LOOK = spec("look", {"text": {}}, effect="pure", reads="reported", outside=False)

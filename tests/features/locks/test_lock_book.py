@@ -11,9 +11,9 @@ from plansurvive.features.locks.lock_book import MOST, LockBook
 from plansurvive.features.locks.model import Lock, LockNews, LockRelease, LockRequest, LocksAll
 from plansurvive.features.locks.rules import RULES, asked, key_of, needs_lock, told
 from plansurvive.plans.activity_io import Facts
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.run import Options, Run
+from plansurvive.plans.run.feature import RuleSet
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 STEP = Step(id="a", tool="work")

@@ -12,7 +12,7 @@ from plansurvive.features.notify.cloud_event import body
 from plansurvive.features.notify.messages import Item, Markup, message
 from plansurvive.features.notify.outbox import Delivery, Notice, Subject
 from plansurvive.features.notify.rules import Kind, Waiting
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 from tests.plans.building import NOW
 
 DIGEST = "ab" * 32

@@ -13,8 +13,8 @@ from plansurvive.features.planning.control_flow import AGENT_EXAMPLE, EXAMPLE
 from plansurvive.features.planning.prompts import planning_system
 from plansurvive.features.planning.recovery import choice_problems, edits_of
 from plansurvive.features.planning.regeneration import fitted
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.editing.edits import AddStep
 from plansurvive.plans.llm.answers import (
     MAX_STEPS,

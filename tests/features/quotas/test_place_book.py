@@ -24,10 +24,10 @@ from plansurvive.features.quotas.rules import (
 )
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.errors import PlanError
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.run import Options, PlanStatus, Run, run_of, text_of
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.runtime.settings import SettingError, Settings
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)

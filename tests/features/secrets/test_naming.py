@@ -14,13 +14,13 @@ from plansurvive.features.secrets.naming import filled, misuse, names_in
 from plansurvive.features.secrets.permissions import allowed_to, places_of_agent, with_allowed
 from plansurvive.features.secrets.rules import RULES
 from plansurvive.plans.activity_io import Call, Facts
-from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.feature import RuleSet
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.llm.answers import PlanAnswer, Recovery
 from plansurvive.plans.model import Input, Retry, Step, ToolSpec
 from plansurvive.plans.model.tool_spec import joined
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_call import StepValues, digest_of, filled_args, upcoming
+from plansurvive.plans.run.feature import RuleSet
+from plansurvive.plans.run.step_call import StepValues, digest_of, filled_args, upcoming
 from tests.plans.building import NOW, TOOLS, begun, completed, plan_of, spec, step
 
 USES = {"TOKEN": SecretUse(hosts=["api.example.org"]), "OWN": SecretUse(hosts=["*"], models=True)}

@@ -15,12 +15,12 @@ from plansurvive.plans.execution.deciding.reasons import reasons
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, after_failure, next_action
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.feature import RuleSet
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.run import Options, Result, run_of, text_of
-from plansurvive.plans.step_call import digest_of, upcoming
-from plansurvive.plans.views.pending import call_view
+from plansurvive.plans.run.feature import RuleSet
+from plansurvive.plans.run.step_call import digest_of, upcoming
+from plansurvive.plans.views.progress.pending import call_view
 from tests.plans.building import NOW, step
 from tests.plans.building import run_of as new_run
 

@@ -19,7 +19,7 @@ from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Status, StepState
 from plansurvive.plans.step_state import Outcome
-from plansurvive.plans.views.pending import call_view
+from plansurvive.plans.views.progress.pending import call_view
 from plansurvive.plans.views.views import plan_view
 from tests.features.waiting.asking import ask, asking
 from tests.plans.building import NOW, completed, step

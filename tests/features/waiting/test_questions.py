@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from plansurvive.features.waiting.language import LANGUAGE
-from plansurvive.plans.definition.validation import problems
-from plansurvive.plans.questions import MAX_CHARACTERS, misfit, on_timeout, problem, value_of, written_problems
+from plansurvive.plans.definition.checks.validation import problems
+from plansurvive.plans.definition.questions import (
+    MAX_CHARACTERS,
+    misfit,
+    on_timeout,
+    problem,
+    value_of,
+    written_problems,
+)
 from tests.features.waiting.asking import SPECS, ask, wait
 from tests.plans.building import plan_of
 from tests.plans.hostile_schemas import ENDLESS, HARMLESS, LARGE

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from plansurvive.plans.definition.checks.validation import errors, problems
 from plansurvive.plans.definition.durable_tools import DurableTool
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import errors, problems
 from plansurvive.plans.model import Problem
 from tests.plans.building import TOOLS, spec
 

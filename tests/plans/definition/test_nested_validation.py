@@ -8,9 +8,9 @@ import pytest
 
 from plansurvive.plans import error_codes
 from plansurvive.plans.definition.checks.codes import STEP_CODES
+from plansurvive.plans.definition.checks.validation import condition_problems, errors, problems
 from plansurvive.plans.definition.parsing import read_plan, sound_part
 from plansurvive.plans.definition.scopes import MAX_NESTING
-from plansurvive.plans.definition.validation import condition_problems, errors, problems
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem
 from tests.plans.building import TOOLS
 

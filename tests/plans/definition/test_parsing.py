@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import MAX_BYTES, Unreadable, parse_json, read_plan, sound_part
-from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.model import Plan, Problem
 from tests.plans.building import TOOLS
 

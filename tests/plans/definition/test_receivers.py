@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plansurvive.plans.definition.receivers import Receiver, receives
+from plansurvive.plans.model.receivers import Receiver, receives
 
 LIST = ["api.example.com", "*.trusted.example", "10.0.0.0/8", "127.0.0.1:8080", "[::1]:9000", "host:8443", "fd00::/8"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.definition.validation import errors, input_values, problems
+from plansurvive.plans.definition.checks.validation import errors, input_values, problems
 from plansurvive.plans.model import Plan, Problem, Step
 from tests.nightly import only_nightly
 from tests.plans.building import TOOLS, plan_of, step

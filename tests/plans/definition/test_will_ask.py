@@ -9,9 +9,9 @@ import pytest
 
 from plansurvive.activities.provenance.shell_writes import written_by_shell
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.plans.definition.checks.will_ask import Asking, Ground, waived, will_ask
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
-from plansurvive.plans.definition.will_ask import Asking, Ground, waived, will_ask
 from plansurvive.plans.model import Plan
 
 TOOLS = {name: tool.spec for name, tool in load_tools(()).items()}

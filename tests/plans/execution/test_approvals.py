@@ -14,7 +14,7 @@ from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Change, Options, Run, Status
-from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.run.step_call import upcoming
 from plansurvive.plans.views.progress.events import events
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, run_of, step
 

@@ -9,17 +9,17 @@ import pytest
 
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.closing import advance, cancel
 from plansurvive.plans.execution.messages import Decide, check_control
 from plansurvive.plans.execution.next_action import Ask, Call, Fail, Open, next_action
 from plansurvive.plans.execution.resume import rerun_from, rerun_only, resumed
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.flow.closing import advance, cancel
+from plansurvive.plans.execution.undo_run import problem_of, undoing, with_undone
 from plansurvive.plans.flow.progress import Settle
-from plansurvive.plans.flow.undo_run import problem_of, undoing, with_undone
-from plansurvive.plans.flow.undone import undone
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run, run_of, text_of
-from plansurvive.plans.step_call import digest_of
+from plansurvive.plans.run.step_call import digest_of
+from plansurvive.plans.run.undone import undone
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.markdown import Node, mermaid
 from plansurvive.plans.views.models import PlanView

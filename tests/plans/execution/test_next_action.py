@@ -30,7 +30,7 @@ from plansurvive.plans.expressions.evaluation import MAX_ARGS_CHARACTERS
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import ApprovalRule, Step
 from plansurvive.plans.run import Options, Result, Run
-from plansurvive.plans.step_call import StepCall, digest_of
+from plansurvive.plans.run.step_call import StepCall, digest_of
 from tests.plans.building import NOW, TOOLS, begun, completed, run_of, spec, step
 
 _TEXT = {"type": "string"}

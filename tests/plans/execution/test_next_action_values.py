@@ -8,7 +8,7 @@ from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.errors import BadExpression
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options, Run
-from plansurvive.plans.step_call import StepValues, size_of
+from plansurvive.plans.run.step_call import StepValues, size_of
 from tests.plans.building import NOW, begun, completed, failed, plan_of, skipped, step
 
 LARGE = LargeValue(sha256="00", bytes=9_000, preview="x")

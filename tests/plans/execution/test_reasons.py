@@ -12,7 +12,7 @@ from plansurvive.plans.change_log import Revision
 from plansurvive.plans.execution.deciding.reasons import asker, reasons, remembered_scope
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Step
-from plansurvive.plans.step_call import upcoming
+from plansurvive.plans.run.step_call import upcoming
 from tests.plans.building import NOW, begun, step
 
 

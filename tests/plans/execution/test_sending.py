@@ -9,13 +9,13 @@ import pytest
 from plansurvive.activities.tools.registry import builtin_tools
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.change_log import Revision
-from plansurvive.plans.definition.will_ask import Ground, will_ask
+from plansurvive.plans.definition.checks.will_ask import Ground, will_ask
 from plansurvive.plans.execution.next_action import Ask, Call, next_action
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.model import Plan, ToolSpec
 from plansurvive.plans.run import Options, Result, Run, Status
-from plansurvive.plans.step_call import carries
+from plansurvive.plans.run.step_call import carries
 from plansurvive.plans.step_state import Outcome, StepState
 from tests.plans.building import NOW
 

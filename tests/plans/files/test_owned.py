@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plansurvive.plans.definition.validation import problems
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.files.owned import is_owned, pattern_problem
 from plansurvive.plans.model import Plan
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plansurvive.activities.provenance.shell_writes import written_by_shell
-from plansurvive.plans.files.races import CODE, MAX_RACES, races
+from plansurvive.plans.definition.checks.races import CODE, MAX_RACES, races
 from plansurvive.plans.model import Problem, Step
 from tests.kit.growth import growth
 from tests.nightly import only_nightly

@@ -7,17 +7,16 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Self
 
-from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution import approvals, closing
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import Ask, Call, Fail, Open, Skip, Sleep, next_action
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.flow import closing
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.progress import Further, Settle, handler_for
 from plansurvive.plans.flow.values import Composer
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
 from plansurvive.plans.run import PlanStatus, Result, Run, Status, run_of, text_of
-from plansurvive.plans.step_call import digest_of
+from plansurvive.plans.run.step_call import digest_of
 from plansurvive.plans.step_state import Outcome
 from tests.plans.building import NOW
 from tests.plans.building import run_of as start

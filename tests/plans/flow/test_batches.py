@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import read_plan
-from plansurvive.plans.definition.validation import problems
 from plansurvive.plans.editing.apply_edits import revise
 from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import BadReference, Refused

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plansurvive.plans.views.abridged import chosen, folded
 from plansurvive.plans.views.models import BriefStep
+from plansurvive.plans.views.steps.abridged import chosen, folded
 
 
 def step(name: str, status: str, **more: Any) -> BriefStep:

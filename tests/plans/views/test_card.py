@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card, command, commands, wanted
+from plansurvive.plans.views.models.card import Card, command, commands, wanted
+from plansurvive.plans.views.steps.call_text import call_rows
 
 UNTIL = datetime(2026, 11, 25, 12, tzinfo=UTC)
 

@@ -10,9 +10,9 @@ from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_files
 from plansurvive.plans.run import Status
+from plansurvive.plans.text.safe_text import line, safe
 from plansurvive.plans.views.markdown import Node, code, details, dot, markdown, md, mermaid
 from plansurvive.plans.views.models import PlanView
-from plansurvive.plans.views.safe_text import line, safe
 from plansurvive.plans.views.summary import summary_markdown, summary_of
 from plansurvive.plans.views.text import text
 from plansurvive.plans.views.views import plan_view

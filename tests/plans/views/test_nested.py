@@ -11,9 +11,9 @@ from plansurvive.plans.run import Run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.markdown import Node, details, mermaid
 from plansurvive.plans.views.models import BriefView, InsidePage, PlanView
-from plansurvive.plans.views.nested.counting import Census
-from plansurvive.plans.views.nested.rows import folded
-from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.next_actions import next_actions
+from plansurvive.plans.views.steps.counting import Census
+from plansurvive.plans.views.steps.rows import folded
 from plansurvive.plans.views.summary import summary_markdown, summary_of
 from plansurvive.plans.views.text import text
 from tests.plans.building import step

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.progress.next_actions import next_actions
+from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated, Summary, summary_of
 from tests.plans.building import NOW, begun, failed, later, step
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.views.call_text import call_rows
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.steps.call_text import call_rows
 
 CALL = {"tool": "read_file", "args": {"path": "b.txt"}}
 

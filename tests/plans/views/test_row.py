@@ -9,10 +9,10 @@ import pytest
 
 from plansurvive.plans.run import DENIED, Decision, Result, Status, StepState
 from plansurvive.plans.step_state import Answered
-from plansurvive.plans.views.lengths import seconds
-from plansurvive.plans.views.live import live_of
+from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.views.models import BriefStep, DecisionView, ResultView, TaskView
-from plansurvive.plans.views.row import answered, decided, live_row, row, shortened
+from plansurvive.plans.views.models.live import live_of
+from plansurvive.plans.views.steps.row import answered, decided, live_row, row, shortened
 from tests.plans.building import NOW
 
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from plansurvive.plans.views.safe_text import exact, json_text, line, safe, unusual
+from plansurvive.plans.text.safe_text import exact, json_text, line, safe, unusual
 from tests.plans.hostile_texts import HARMLESS, HOSTILE, read_back
 
 VISIBLE = set("⇥│├") | {"\n"}

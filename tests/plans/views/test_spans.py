@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from plansurvive.plans.views.spans import in_words, left
+from plansurvive.plans.text.spans import in_words, left
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 

@@ -15,8 +15,8 @@ from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Options, Result, Run, Status
-from plansurvive.plans.views.pending import pending
 from plansurvive.plans.views.progress.events import asks, events, result_view
+from plansurvive.plans.views.progress.pending import pending
 from plansurvive.plans.views.views import brief_view, plan_view, step_files, tool_history
 from tests.plans.building import NOW, TOOLS, begun, completed, failed, later, plan_of, run_of, skipped, statuses, step
 from tests.plans.execution.test_schedule_model import do, do_naively, naive_of, plans, possible

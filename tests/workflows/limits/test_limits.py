@@ -16,7 +16,7 @@ from temporalio.worker import Worker
 from plansurvive.client.live.in_flight import in_flight
 from plansurvive.features.limits.model import workflow_id
 from plansurvive.features.limits.views import limits
-from plansurvive.plans.views.live import attempt_text
+from plansurvive.plans.views.models.live import attempt_text
 from tests.kit.driving import WAITS, Plans, step, terminated
 from tests.kit.waiting import connected, until
 

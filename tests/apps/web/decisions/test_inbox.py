@@ -21,7 +21,7 @@ from plansurvive.client.listing import list_plans
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options
-from plansurvive.plans.views.call_text import CALL_CHARACTERS
+from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings
 from tests.apps.web.decisions.conftest import Ask

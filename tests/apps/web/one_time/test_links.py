@@ -19,7 +19,7 @@ from plansurvive.apps.web.app import application
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.plans.run import Options
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build

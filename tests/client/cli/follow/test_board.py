@@ -10,10 +10,10 @@ from rich.console import Console
 
 from plansurvive.client.cli.follow.board import board
 from plansurvive.plans.run import PlanStatus
-from plansurvive.plans.views.abridged import chosen
-from plansurvive.plans.views.card import Card
-from plansurvive.plans.views.live import live_of
 from plansurvive.plans.views.models import BriefStep, BriefView, TokensView
+from plansurvive.plans.views.models.card import Card
+from plansurvive.plans.views.models.live import live_of
+from plansurvive.plans.views.steps.abridged import chosen
 
 NOW = datetime(2026, 1, 1, 12, 0, 10, tzinfo=UTC)
 STARTED = "2026-01-01T12:00:00Z"

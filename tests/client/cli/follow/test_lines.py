@@ -8,7 +8,7 @@ from typing import Any
 from plansurvive.client.cli.follow.big_plan_lines import Digest
 from plansurvive.client.cli.follow.lines import Lines
 from plansurvive.client.runs import BriefView, EventView
-from plansurvive.plans.views.card import Card
+from plansurvive.plans.views.models.card import Card
 
 STEP = {"id": "remove", "tool": "delete_file", "description": "Remove it", "args": {"path": "x"}}
 VIEW = BriefView.read({"id": "p", "status": "running", "steps": [STEP]})

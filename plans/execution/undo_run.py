@@ -1,0 +1,129 @@
+"""The run that undoes an ended plan: a Run of the same plan whose steps are over, and whose undos begin (DESIGN 2.8).
+
+It is a plan of its own, `PLAN-undo`: approvals, retries, views and records are those of any plan. What was undone
+before, by the plan's rollback or by an earlier run of this kind, is not undone again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from plansurvive.plans.definition.near_names import unknown_step
+from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.resume import LEFT_OUT, run_id
+from plansurvive.plans.execution.schedule import left_out, reset_to_draft
+from plansurvive.plans.flow.closing_state import Closing
+from plansurvive.plans.log import LogKind
+from plansurvive.plans.run import PlanStatus, Result, Run, Status
+from plansurvive.plans.run.undone import to_undo, undo_of, undone_steps
+from plansurvive.plans.step_state import StepState
+
+SUFFIX = "-undo"
+MAX_UNDOS = 100
+"""Maximum number of plans that undo one plan."""
+
+
+def undo_id(plan_id: str) -> str:
+    """The id of the plan that undoes a plan."""
+    return plan_id + SUFFIX
+
+
+def undo_plan_id(plan_id: str, number: int) -> str:
+    """The id of the plan that undoes a plan for the first, second, ... time."""
+    return undo_id(plan_id) if number == 1 else run_id(undo_id(plan_id), number)
+
+
+def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
+    """Ids of the steps that are still to be undone, in this order; of one step, only that and what is inside it.
+
+    Raises Refused (UNKNOWN_STEP).
+    """
+    if step_id is not None and step_id not in run.outline:
+        raise unknown_step(step_id, run.steps)
+    found = to_undo(run)
+    if step_id is None:
+        return found
+    return [name for name in found if step_id in (name, *(node.id for node in run.outline.ancestors(name)))]
+
+
+def undoing(run: Run, new_id: str, now: datetime, *, step_id: str | None = None, yes: bool = False) -> Run:
+    """A run that undoes these steps; `run` is not changed. `yes`: no undo awaits approval.
+
+    Raises Refused (NOTHING_TO_DO, UNKNOWN_STEP).
+    """
+    order = left_to_undo(run, step_id)
+    if not order:
+        raise Refused("no completed step has an `undo` that is still to be done", "NOTHING_TO_DO")
+    is_again = run.closing is not None and run.closing.of
+    of = run.closing.of if run.closing is not None and run.closing.of else run.plan.id or ""
+    new, before = run.model_copy(deep=True), list(undone_steps(run))
+    title = run.plan.title if is_again else f"undo {run.plan.title or of}"
+    changed = {"id": new_id, "task_id": run.plan.task_id or of, "title": title[:1_000], "finally_": None}
+    new.plan = run.plan.model_copy(update=changed)
+    new.options = run.options.model_copy(update={"review": False, "approve_all": yes})
+    reset_to_draft(new)
+    new.ledger = new.ledger.model_copy(update={"open": {}})
+    new.failed_as, new.notices, new.ends_by = "", {}, {}
+    new.interrupted, new.aborted, new.resumes, new.request, new.agents = False, False, "", "", {}
+    new.remembered, new.decisions, new.denied = {}, {}, []
+    # Of what closed the plan, only the undos that were completed stay, with the steps inside them.
+    undos = [undo_of(name) for name in before]
+    closed = {name for name, state in new.steps.items() if state.closes}
+    closed -= {name for name in closed if any(name == undo or name.startswith(f"{undo}.") for undo in undos)}
+    new.steps = {name: _over(state, of, now) for name, state in new.steps.items() if name not in closed}
+    new.opened = {name: opened for name, opened in new.opened.items() if name in new.steps}
+    new.closing = Closing(phase="rollback", ends=PlanStatus.COMPLETED.value, order=order, before=before, of=of)
+    new.note(LogKind.CLOSING, f"undoes plan '{of}': {len(order)} to undo, the last completed first", now)
+    return new
+
+
+def with_undone(run: Run, undo_run: Run) -> Run:
+    """The run of a plan with what `undo_run` has undone of it since, so that resuming it does those steps again.
+
+    The files of these steps were restored, or their undo has changed them: what the plan saw of them no longer counts.
+    """
+    names = list(undone_steps(undo_run))
+    if not names:
+        return run
+    own = {name: state for name, state in run.steps.items() if not state.closes}
+    found = {undo_of(name): undo_run.steps[undo_of(name)] for name in names}
+    theirs = {path for name in names if name in own for path in (*own[name].wrote, *own[name].deleted)}
+    files = run.files.model_copy(deep=True)
+    for seen in [seen for seen in files.stamps if seen.rpartition(":")[2] in theirs or seen in theirs]:
+        del files.stamps[seen]
+    opened = {name: each for name, each in run.opened.items() if name in own}
+    closing = Closing(phase="rollback", ends=run.status.value, before=names)
+    changed = {"steps": {**own, **found}, "closing": closing, "files": files, "opened": opened}
+    return run.model_copy(update=changed)
+
+
+def problem_of(run: Run) -> str | None:
+    """Why a Run that is handed in cannot close its plan as it says; None if it can, or says nothing about it."""
+    closing = run.closing
+    marked = [name for name, state in run.steps.items() if state.closes]
+    if closing is None:
+        return f"run.steps: '{marked[0][:100]}' closes a plan that is not being closed" if marked else None
+    if not closing.of or closing.phase != "rollback" or closing.begun or closing.cancelled or closing.abandoned:
+        return "run.closing: only a run that undoes a plan starts with it"
+    if run.plan.finally_ or closing.ends != PlanStatus.COMPLETED.value:
+        return "run.closing: a run that undoes a plan does nothing else"
+    undone = [undo_of(name) for name in closing.before]
+    odd = next((name for name in undone if name not in run.steps or run.steps[name].closes != UNDO), None)
+    if odd is not None or FINALLY in marked:
+        return f"run.steps: '{(odd or FINALLY)[:100]}' is not the undo of a step"
+    if len(set(closing.order)) < len(closing.order) or set(closing.order) - set(to_undo(run)):
+        return "run.closing.order: names what cannot be undone, or twice"
+    if any(undo_of(name) in run.steps for name in closing.order):
+        return "run.closing.order: names a step whose undo has begun"
+    return None
+
+
+def _over(state: StepState, of: str, now: datetime) -> StepState:
+    """The state of a step that is over, in the run that undoes its plan."""
+    if state.closes or state.status in (Status.COMPLETED, Status.SKIPPED):
+        return state
+    text = f"this run only undoes steps of '{of}'"
+    over = left_out(text, Result(ok=False, error=text, code=LEFT_OUT, timestamp=now))
+    over.child = state.child  # what its plan has done is undone as well
+    return over

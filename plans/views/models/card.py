@@ -1,0 +1,287 @@
+"""A card: what is asked of a person about a step, with all that any view of it shows.
+
+`plans.views.progress.pending` makes it of a run; JSON data is the card as it is. A view lays it out and computes
+nothing: what it is called, what is in it, what is unusual, which commands decide. Nothing in it is cut. Texts of plans
+and tools are as they are: a view escapes them (`plans.text.safe_text`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from plansurvive.plans.definition.questions import as_typed, on_timeout
+from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.model import Value
+from plansurvive.plans.text.safe_text import exact, exact_name, line, quoted, unusual
+
+CALLS = ("approval", "early", "")
+"""Kinds of cards that are about a call of the step's tool; others are about a proposal, or ask a question."""
+QUESTION = "question"
+"""Kind of a card that wants an answer; its `args` are the question with all that belongs to it."""
+_HEADINGS = {"recovery": "Approve a recovery?", "budget": "Exceed the budget?", QUESTION: "A question"}
+_WANTED = {"recovery": "approval of a recovery", "budget": "approval of a larger LLM budget"}
+
+
+class Part(NamedTuple):
+    """A value that is shown under a name, whole."""
+
+    name: str
+    value: Any
+
+
+class Card(Value):
+    """A pending decision."""
+
+    step_id: str
+    kind: str
+    tool: str
+    description: str = ""
+    item: str = Field(default="", description="The items of the loops around the step, cut: `cat.png, item 3 of 20`.")
+    args: dict[str, Any] = Field(default_factory=dict, description="Arguments, references filled in, never cut.")
+    queue: str | None = Field(default=None, description="Task queue whose workers make the call.")
+    workspace: str = Field(default="", description="Directory it works in.")
+    values: dict[str, str] = Field(default_factory=dict, description="Those of `large` in full; set by clients.")
+    change: dict[str, str] = Field(
+        default_factory=dict, exclude=True,
+        description="Texts about the file that it would change, by row: a diff, in place of the argument of that name;"
+        " set by clients that can read the file.",
+    )  # fmt: skip
+    unusual: list[str] = Field(default_factory=list, description="What is unusual in the texts; set by clients.")
+    network: bool = Field(default=False, description="The call asks for network access.")
+    large: dict[str, LargeValue] = Field(
+        default_factory=dict, description="By step, values that the call inserts and that are stored outside history."
+    )
+    digest: str = Field(default="", description="Digest of all this: a decision that names it is about nothing else.")
+    changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
+    asker: str = Field(default="", description="Which plan or agent asks, and who started it.")
+    reasons: list[str] = Field(default_factory=list, description="Why it asks, in sentences.")
+    undo: dict[str, Any] = Field(
+        default_factory=dict, description="`tool` and `args` of the step's undo, if the approval covers that as well."
+    )
+    always: str = Field(default="", description="What `remember` would approve as well; empty: it is not possible.")
+    since: datetime | None = None
+    deadline: datetime | None = None
+    version: int = 1
+
+    @property
+    def is_question(self) -> bool:
+        """Whether an answer is wanted, and not an approval."""
+        return self.kind == QUESTION
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is about a call of the step's tool, whose arguments may be replaced."""
+        return self.kind in CALLS
+
+    @property
+    def heading(self) -> str:
+        """What is to be decided: `Approve delete_file?`."""
+        return _HEADINGS.get(self.kind, f"Approve {self.tool if self.is_call else self.kind}?")
+
+    @property
+    def to(self) -> str:
+        """Who should answer the question; empty: nobody in particular."""
+        return str(self.args.get("to") or "") if self.is_question else ""
+
+    @property
+    def wanted(self) -> str:
+        """What the step awaits: `approval`, `an answer of ann`."""
+        return wanted(self.kind, self.to)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is unusual in the texts, each with the argument it is in; safe to show."""
+        texts: list[tuple[str, Any]] = [("tool", self.tool), ("description", self.description), *self.args.items()]
+        texts += [(f"undo {name}", value) for name, value in self._undo_args]
+        texts += [(f"value of '{name}'", self.values.get(name, value.preview)) for name, value in self.large.items()]
+        return unusual_in(texts)
+
+    @property
+    def why(self) -> list[Part]:
+        """Who asks, and for which reasons."""
+        asks = [Part("asks", self.asker)] if self.asker else []
+        return asks + [Part("because", reason) for reason in self.reasons]
+
+    @property
+    def subject(self) -> list[Part]:
+        """What is decided about: the tool (its arguments are `call`), all of a proposal, or a question."""
+        if self.call is not None:
+            return [Part("tool", self.tool)]
+        proposed, rest = self.args[self.kind], {name: each for name, each in self.args.items() if name != self.kind}
+        if self.is_question:
+            return [Part(QUESTION, proposed), *self._question(rest)]
+        failure = rest.pop("failure", "")
+        after = [Part("failure", failure)] if failure else []
+        if self.kind == "recovery" and isinstance(proposed, Mapping):
+            call = rest.pop("call", None)
+            return [*self._recovery(proposed, after, call), *(Part(*each) for each in rest.items())]
+        if self.kind == "budget":
+            approve = rest.pop("approve", "the budget is raised by half, and the LLM is asked again")
+            deny = rest.pop("deny", f"the LLM is not asked: step '{self.step_id}' fails")
+            after += [Part("if approved", approve), Part("if denied", deny)]
+        return [Part(self.kind, proposed), *after, *(Part(*each) for each in rest.items())]
+
+    @property
+    def call(self) -> dict[str, Any] | None:
+        """The arguments of the call; None where the subject is all."""
+        return self.args if self.is_call or self.kind not in self.args else None
+
+    @property
+    def places(self) -> list[Part]:
+        """Where the call is made, and until when it can be decided."""
+        found = [("what", self.description), ("item", self.item)]
+        if self.is_question:
+            found = [each for each in found if each[1] != self.args.get(QUESTION)]
+        else:
+            found += [("queue", self.queue or ""), ("workspace", self.workspace)]
+            found += [("time limit", _clock(self.deadline))] if self.deadline else []
+        return [Part(name, text) for name, text in found if text]
+
+    @property
+    def undoing(self) -> list[Part]:
+        """The undo that the approval covers, whole; empty if it covers none."""
+        if not self.undo:
+            return []
+        return [Part("undo", self.undo.get("tool")), *(Part(f"undo {name}", value) for name, value in self._undo_args)]
+
+    @property
+    def _undo_args(self) -> list[Part]:
+        return _named(self.undo.get("args"))
+
+    @property
+    def late(self) -> str:
+        """What happens when nobody answers the question in time; empty if there is no limit."""
+        if not self.is_question or self.args.get("timeout") is None:
+            return ""
+        ways = {"default": f"the default counts: {as_typed(self.args.get('default'))}", "skip": "the step is skipped"}
+        return ways.get(on_timeout(self.args), "the step fails")
+
+    @property
+    def characters(self) -> int:
+        """Length of the texts."""
+        return sum(len(text) for text in texts_in([self.args, self.undo])) + len(self.description)
+
+    @property
+    def stored(self) -> list[Part]:
+        """The large values that the call inserts when it starts: whole, or the beginnings of those in `unseen`."""
+        return [
+            Part(f"value of '{name}'", self.values[name])
+            if name in self.values
+            else Part(f"first part of '{name}'", value.preview)
+            for name, value in self.large.items()
+        ]
+
+    @property
+    def unseen(self) -> list[str]:
+        """A sentence on each large value that could not be read: the call would be decided on without it."""
+        return [
+            f"'{exact(name)}' is a large value that is filled in when the call starts: {value.bytes:,} bytes,"
+            f" sha256 {value.sha256}; see all of it: plan pending PLAN STEP --full"
+            for name, value in self.large.items()
+            if name not in self.values
+        ]
+
+    def command(self, plan: str) -> str:
+        """The command that approves or answers; it names the digest where the plan could not know what is meant."""
+        return command(plan, self.step_id, self.kind, self.digest if self.changed else "")
+
+    def commands(self, plan: str) -> str:
+        """The same, and the command that denies."""
+        return commands(plan, self.step_id, self.kind, self.digest if self.changed else "")
+
+    def _question(self, rest: dict[str, Any]) -> list[Part]:
+        """What belongs to a question, as its author wrote it but for the time limit."""
+        seconds = rest.pop("timeout", None)
+        rest.pop("onTimeout", None) if seconds is not None else None
+        until = f" (until {_clock(self.deadline)})" if self.deadline else ""
+        limit = [Part("time limit", f"{seconds} s{until}, then {self.late}")] if seconds is not None else []
+        return [*(Part(name, each) for name, each in rest.items() if each is not None), *limit]
+
+    def _recovery(self, choice: Mapping[str, Any], failure: list[Part], call: Any) -> list[Part]:
+        """The LLM's choice about a failed step in words, and the calls that it leads to."""
+        action, given = choice.get("action"), {name: each for name, each in choice.items() if name != "action"}
+        inserted, args = given.pop("steps", None), given.pop("args", None)
+        steps = inserted if isinstance(inserted, list) else []
+        words = {
+            "retry": "call it again, with other arguments" if args is not None else "call it again, unchanged",
+            "skip": "skip it; steps that do not use its value continue",
+            "insert": f"insert {len(steps)} step{'s' * (len(steps) != 1)}, then call it again",
+        }
+        parts = [Part("recovery", f"of step '{self.step_id}': {words.get(str(action), action)}")]
+        parts += [Part("reason", given.pop("reason"))] if given.get("reason") else []
+        parts += [*failure, Part("tool", self.tool)]
+        parts += _named(call.get("args")) if isinstance(call, Mapping) else _named(args)
+        for number, step in enumerate(steps, 1):
+            parts += _inserted(f"{number}.", step)
+        return parts + [Part(name, each) for name, each in given.items() if each]
+
+
+def wanted(kind: str, to: str = "") -> str:
+    """What a step awaits that asks this kind of thing, after `awaiting`; `to`: who should answer."""
+    if kind in (QUESTION, "answer"):
+        return f"an answer of {exact(to)}" if to else "an answer"
+    return "approval" if kind in CALLS else _WANTED.get(kind, f"a decision: {exact(kind)}")
+
+
+def command(plan: str, step_id: str, kind: str, digest: str = "") -> str:
+    """The command that approves or answers; safe to print. `digest`: of exactly what."""
+    step = quoted(step_id)
+    if kind in (QUESTION, "answer"):
+        return f"plan answer {line(plan)} {step} VALUE"
+    return f"plan approve {line(plan)} {step}{f' --digest {digest}' if digest else ''}"
+
+
+def commands(plan: str, step_id: str, kind: str, digest: str = "") -> str:
+    """The same, and the command that denies."""
+    found = command(plan, step_id, kind, digest)
+    if kind in (QUESTION, "answer"):
+        return found
+    return f"{found}   or: plan deny {line(plan)} {quoted(step_id)} --comment WHY"
+
+
+def unusual_in(values: Iterable[tuple[str, Any]]) -> list[str]:
+    """What is unusual in named values: `command: U+200B ZERO WIDTH SPACE: invisible`."""
+    found = []
+    for name, value in values:
+        found += [f"name of an argument: {each}" for each in unusual(name)]
+        found += [f"{exact_name(name)}: {each}" for text in texts_in(value) for each in unusual(text)]
+    return list(dict.fromkeys(found))
+
+
+def texts_in(value: Any) -> Iterable[str]:
+    """All texts of a JSON value, names of fields included."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            stack += [part for pair in item.items() for part in pair][::-1]
+        elif isinstance(item, list):
+            stack += item[::-1]
+
+
+def _inserted(number: str, step: Any) -> list[Part]:
+    """A step that is to be inserted: its id, its tool, every argument and every other field."""
+    if not isinstance(step, Mapping):
+        return [Part(number, step)]
+    rest = {name: each for name, each in step.items() if name not in ("id", "tool", "args")}
+    head = [Part(f"{number} step", step.get("id")), Part(f"{number} tool", step.get("tool"))]
+    args = [Part(f"{number} {name}", each) for name, each in _named(step.get("args"))]
+    return [
+        *head,
+        *args,
+        *(Part(f"{number} {name}", each) for name, each in rest.items() if each not in (None, "", [], {})),
+    ]
+
+
+def _named(args: Any) -> list[Part]:
+    return [Part(*each) for each in args.items()] if isinstance(args, Mapping) else []
+
+
+def _clock(time: datetime) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC")

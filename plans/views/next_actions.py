@@ -1,0 +1,125 @@
+"""What a person may do next about a plan: one list for `plan show`, the board, summaries, lists and the web page.
+
+Pure, and from a summary alone, so that an ended plan is answered without a worker. What is most likely wanted comes
+first. Every outcome but `completed` and steps that simply run has an action.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.model.identities import AGENT_PREFIX
+from plansurvive.plans.run import ENDED, PlanStatus
+from plansurvive.plans.text.safe_text import line, quoted
+from plansurvive.plans.usage import OVERRUN_CODE
+from plansurvive.plans.views.models.card import command
+from plansurvive.plans.views.summary import AskedStep, Summary
+
+LISTED = 3
+"""Steps that are named one by one."""
+
+
+class NextAction(NamedTuple):
+    """What a person may do, and how."""
+
+    command: str
+    """A line for a shell, safe to print. Upper-case words are to be replaced."""
+    sentence: str
+    """What it does; it completes the sentence "this command ...", such as "runs what is not done"."""
+
+
+def next_actions(summary: Summary, *, resumed_by: str = "", is_served: bool = True) -> list[NextAction]:
+    """What may be done next; empty if nothing is left to do, or nothing but waiting.
+
+    `resumed_by`: the latest run that resumed it. `is_served`: a worker answers for the plan.
+    """
+    name = line(summary.plan_id)
+    if resumed_by:
+        return [NextAction(f"plan show {line(resumed_by)}", "shows the run that resumed it")]
+    if summary.status in ENDED:
+        return _ended(summary, name)
+    found = [] if is_served else [NextAction("plan worker", "starts a worker: none serves the plan")]
+    if summary.status in (PlanStatus.DRAFT, PlanStatus.REVIEW):
+        return found + _review(summary, name)
+    if summary.status is PlanStatus.PAUSED:
+        found.append(NextAction(f"plan unpause {name}", "lets steps start again"))
+    return found + _asked(summary, name)
+
+
+def _review(summary: Summary, name: str) -> list[NextAction]:
+    if summary.problems:
+        count = f"{summary.problems} problem{'s' * (summary.problems != 1)}"
+        return [
+            NextAction(f"plan review {name}", f"shows the {count} that keep it from starting, to be fixed"),
+            NextAction(f'plan regenerate {name} "FEEDBACK"', "has the LLM revise it"),
+        ]
+    if summary.status is PlanStatus.DRAFT:
+        return [NextAction(f"plan watch {name}", "follows it: it is being written or checked")]
+    return [
+        NextAction(f"plan review {name}", "shows it to be read and changed"),
+        NextAction(f"plan begin {name}", "starts it as it is"),
+    ]
+
+
+def _asked(summary: Summary, name: str) -> list[NextAction]:
+    """What people and events are awaited for, oldest first; of many the command that shows them all."""
+    asks = summary.asks or [AskedStep(plan_id=name, step_id=each, kind="approval") for each in summary.awaiting]
+    people = [each for each in asks if each.kind != "event"]
+    events = [each for each in asks if each.kind == "event"][:LISTED]
+    found = []
+    if people:
+        count = f"the {len(people)} decisions that it awaits" if len(people) > 1 else "what it asks, in full"
+        found.append(NextAction(f"plan pending {name}", f"shows {count}"))
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for each in people:
+        alike.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append(each.step_id)
+    for (plan, pattern, kind), steps in list(alike.items())[:LISTED]:
+        found.append(_decision(line(plan), steps[0], kind))
+        if len(steps) > 1 and kind == "approval" and is_pattern(pattern):
+            sentence = f"approves all {len(steps)} items that ask now"
+            found.append(NextAction(f"plan approve {line(plan)} {quoted(pattern)}", sentence))
+    for each in events:
+        what = quoted(each.event) if each.event and "{{" not in each.event and "$" not in each.event else "NAME"
+        found.append(NextAction(f"plan event {name} {what}", f"sends the event that '{line(each.step_id)}' waits for"))
+    return found
+
+
+def _decision(plan: str, step: str, kind: str) -> NextAction:
+    what = line(step)
+    if kind == "answer":
+        return NextAction(command(plan, step, kind), f"answers the question of {what}")
+    words = {"recovery": "approves the recovery of", "budget": "extends the budget for"}
+    sentence = f"{words.get(kind, 'approves')} {what}; `plan deny` with --comment WHY denies"
+    return NextAction(command(plan, step, kind), sentence)
+
+
+def _ended(summary: Summary, name: str) -> list[NextAction]:
+    """What may be done about a plan that has ended."""
+    found = [
+        NextAction(
+            f"plan rerun {name} --from {quoted(each.step_id)}",
+            f"reads '{line(each.path)}' again, which changed after '{line(each.step_id)}' had read it",
+        )
+        for each in summary.outdated[:LISTED]
+    ]
+    if summary.status is PlanStatus.COMPLETED:
+        return found
+    is_agent = name.startswith(AGENT_PREFIX)  # `plan logs` and `plan rerun` are for plans
+    first = next(iter(summary.failed), None)
+    if first is not None and not is_agent:
+        what = "shows the attempts of the failed step and what they wrote"
+        found.append(NextAction(f"plan logs {name} {quoted(first.step_id)}", what))
+    if any(each.code == OVERRUN_CODE for each in summary.failed) or OVERRUN_CODE in summary.stopped:
+        sentence = "continues it with a larger budget of LLM requests; or budget.tokens, budget.seconds"
+        found.append(NextAction(f"plan resume {name} --set budget.calls=N", sentence))
+    if summary.problems:  # it was refused before it began, and would be refused again
+        found.append(NextAction(f"plan resume {name}", "checks it again, once what is wrong is put right"))
+        return found
+    again = " and asks again about what was denied" if summary.denied else ""
+    found.append(NextAction(f"plan resume {name}", f"runs what is not done{again}; keeps the rest"))
+    if first is not None and not is_agent:
+        outer = template_of(first.step_id).partition(".")[0]
+        what = f"runs '{line(outer)}' and what depends on it again"
+        found.append(NextAction(f"plan rerun {name} --from {quoted(outer)}", what))
+    return found

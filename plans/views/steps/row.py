@@ -1,0 +1,172 @@
+"""A row: how a step stands, with all that any list of steps says of it. Views lay it out and compute nothing.
+
+`row` is made of a step's state in a run as well as of every view of a step; `live_row` knows more of one that runs.
+Texts of plans and tools are as they are: a view escapes them (`plans.text.safe_text`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from plansurvive.plans.run import DENIED, Decision, Status, StepState
+from plansurvive.plans.step_state import Answered
+from plansurvive.plans.text.lengths import seconds
+from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
+from plansurvive.plans.views.models.live import attempt_text
+from plansurvive.plans.views.steps.child import in_words
+from plansurvive.plans.views.steps.words import inside_line
+
+MARKS: Mapping[str, str] = MappingProxyType({
+    "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "denied": "-", "waiting": "?",
+    "ready": " ", "blocked": " ", "pending": " ",
+})  # fmt: skip
+"""Marks of the text display, by `Row.sign`."""
+
+
+class Row(NamedTuple):
+    """How a step stands."""
+
+    sign: str
+    """By which it is marked and coloured: its status, or `denied`, or `waiting` if it awaits something."""
+    word: str
+    """The same in words: `awaiting approval`, `permanently blocked`."""
+    code: str = ""
+    error: str = ""
+    """Its error, if it failed or is tried again."""
+    reason: str = ""
+    """Why it was skipped or denied, or cannot start."""
+    took: str = ""
+    """How long it took; of one that runs, so far."""
+    attempt: str = ""
+    """Which attempt that was, from the second on, or is: `attempt 2 of 3 in 1 s`."""
+    taken_from: str = ""
+    """The earlier run that its result is from."""
+    tasks: str = ""
+    """How many tasks of its agent are done."""
+    share: int | None = None
+    """Progress in percent, if it is known."""
+    text: str = ""
+    """What it is doing: its last line of progress, what is inside it, its item, or its description."""
+    child: str = ""
+    """How the plan that it runs stands."""
+
+    @property
+    def mark(self) -> str:
+        """The mark of the text display."""
+        return MARKS[self.sign]
+
+    @property
+    def how(self) -> str:
+        """In words, with how long it took: `completed in 3.2 s, attempt 2`, `failed after 0.1 s (NOT_FOUND)`."""
+        took = f" {'after' if self.sign == 'failed' else 'in'} {self.took}" if self.took else ""
+        code = f" ({self.code})" if self.code else ""
+        more = [self.attempt, f"from {self.taken_from}" if self.taken_from else ""]
+        return ", ".join(filter(None, (f"{self.word}{took}{code}", *more)))
+
+
+class Verdict(NamedTuple):
+    """A decision or an answer in words."""
+
+    verb: str
+    """approved, denied or answered."""
+    by: str
+    """Who decided, or that its time limit did: `by ann (web)`; empty if nobody gave a name."""
+    how: str = ""
+    """What else is special about it."""
+    comment: str = ""
+    time: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """All of it but the verb."""
+        when = f"{self.time:%Y-%m-%d %H:%M:%S} UTC" if self.time else ""
+        text = ", ".join(filter(None, (self.by, when, self.how)))
+        return f"{text}: {self.comment}" if self.comment else text
+
+
+def row(step: StepState | StepView | BriefStep) -> Row:
+    """The row of a step."""
+    status, result = step.status, step.result
+    if step.awaiting:
+        return Row("waiting", f"awaiting {step.awaiting}")
+    word = sign = status_word(step)
+    if status is Status.BLOCKED and step.never:
+        word = "permanently blocked"
+    reason: str = getattr(step, "reason", "")  # a brief view has none
+    if result is None or status not in (Status.COMPLETED, Status.FAILED):
+        return Row(sign, word, reason=(result.error if result is not None else None) or reason)
+    return Row(
+        sign,
+        word,
+        code=result.code or "",
+        error=(result.error or "") if status is Status.FAILED else "",
+        reason=reason,
+        took=seconds(result.duration / 1000) if result.duration else "",
+        attempt=f"attempt {result.attempt}" if result.attempt > 1 else "",
+        taken_from=result.taken_from or "",
+    )
+
+
+def live_row(step: BriefStep, now: datetime) -> Row:
+    """The row of a step in a list that follows the plan."""
+    found, live, child = row(step), step.live, step.child
+    told = [inside_line(step.inside) if step.inside else "", live.line if live else ""]
+    standing = in_words(child.status, child.counts, len(child.pending) + child.more) if child else ""
+    found = found._replace(text="  ".join(filter(None, told)) or step.item or step.description, child=standing)
+    if found.sign != "running":
+        return found
+    done = sum(task.status == "done" for task in step.tasks)
+    is_retried = live is not None and live.next_at is not None
+    last = live.attempts[-1] if live and is_retried and live.attempts else None
+    return found._replace(
+        error=(last.error or "") if last else "",  # of the attempt before the one that it waits for
+        tasks=f"{done}/{len(step.tasks)} tasks" if step.tasks else "",
+        share=percent(step, now),
+        attempt=attempt_text(live, now) if live else "",
+        took="" if is_retried or step.started_at is None else seconds((now - step.started_at).total_seconds()),
+    )
+
+
+def percent(step: BriefStep, now: datetime) -> int | None:
+    """Progress of a running step: as its tool reports it, or the share of a sleep that has passed."""
+    if step.live is not None and step.live.progress is not None:
+        return step.live.progress
+    if step.until is None or step.started_at is None or step.until <= step.started_at:
+        return None
+    share = (now - step.started_at) / (step.until - step.started_at)
+    return int(100 * min(max(share, 0.0), 1.0))
+
+
+def status_word(step: StepState | StepView | BriefStep) -> str:
+    """The status of a step in a word; `denied` is not just `skipped`."""
+    is_denied = step.status is Status.SKIPPED and step.result is not None and step.result.code == DENIED
+    return "denied" if is_denied else step.status.value
+
+
+def shortened(value: Any, room: int, indent: int | None = None) -> tuple[str, int]:
+    """A value as text of at most `room` characters, and the length of all of it."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=indent)
+    return text[:room], len(text)
+
+
+def decided(decision: Decision | DecisionView) -> Verdict:
+    """A decision in words."""
+    how = ["as a call of the same kind was before it"] if decision.remembered else []
+    how += ["with changed arguments"] if decision.changed_args else []
+    verb = "approved" if decision.approved else "denied"
+    return Verdict(verb, _by(decision), ", ".join(how), decision.comment, decision.time)
+
+
+def answered(answer: Answered) -> Verdict:
+    """Who answered a question, in words."""
+    return Verdict("answered", _by(answer), time=answer.time)
+
+
+def _by(spoke: Decision | DecisionView | Answered) -> str:
+    if spoke.source == "timeout":
+        return "by its time limit"
+    return f"by {spoke.who}" if spoke.who else ""
