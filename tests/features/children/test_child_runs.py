@@ -82,7 +82,7 @@ def test_a_child_is_refused_when_it_is_nested_too_deep_or_its_inputs_do_not_fit(
     assert child_run(run, step, DATA, {"n": 1}, "p-sub").parent == ParentLink(plan_id="p", step_id="sub", depth=1)
     with pytest.raises(InvalidPlan, match="UNKNOWN_INPUT"):
         child_run(run, step, DATA, {"n": 1, "m": 2}, "p-sub")
-    with pytest.raises(InvalidPlan, match="not of type integer"):
+    with pytest.raises(InvalidPlan, match="should be a whole number"):
         child_run(run, step, DATA, {"n": "one"}, "p-sub")
     run.parent = ParentLink(plan_id="q", step_id="s", depth=MAX_NESTING)
     with pytest.raises(Refused, match="does a plan run itself"):
