@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.children.language import LANGUAGE as OF_CHILDREN
 from plansurvive.plans.definition.checks.validation import errors, problems
 from plansurvive.plans.definition.durable_tools import DurableTool
 from plansurvive.plans.definition.language import Language
@@ -59,12 +60,12 @@ BEFORE: list[Data] = [
 ]  # fmt: skip
 
 
-def found(*steps: Data, **fields: Any) -> list[Problem]:
+def found(*steps: Data, language: Language = LANGUAGE, **fields: Any) -> list[Problem]:
     """The problems of a plan of these steps after those of BEFORE."""
     inputs = {"n": {"type": "integer", "default": 1}, "name": {"default": "x"}}
     plan = read_plan({"steps": [*BEFORE, *steps], "inputs": inputs, **fields})
     assert not isinstance(plan, list), plan
-    return problems(plan, KNOWN, language=LANGUAGE)
+    return problems(plan, KNOWN, language=language)
 
 
 def noted(text: Any, **fields: Any) -> Data:
@@ -301,11 +302,12 @@ def test_an_answer_is_a_text_unless_choices_or_a_schema_say_otherwise(given: Dat
     assert [each.code for each in found(question, note)] == codes
 
 
+@pytest.mark.uses("children")
 def test_an_input_of_an_inline_plan_that_is_a_value_of_the_parent_may_be_of_any_type() -> None:
     steps = [
         {"id": name, "tool": "note", "args": {"text": f"{{{{inputs.{name}.name}}}}"}} for name in ("made", "written")
     ]
     inline = {"id": "sub", "tool": "plan", "args": {"steps": steps, "inputs": {"made": "$any", "written": "text"}}}
-    assert [(each.code, each.field) for each in found(inline)] == [
+    assert [(each.code, each.field) for each in found(inline, language=OF_CHILDREN)] == [
         ("ALWAYS_NULL", "args.steps.written.args.text"),
     ]  # fmt: skip

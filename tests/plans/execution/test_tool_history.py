@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from plansurvive.features.agents.in_views import IN_VIEWS
 from plansurvive.plans.activity_io import Attempt, Logs, PastCall, Return
 from plansurvive.plans.execution.messages import LogsAsked
 from plansurvive.plans.execution.resume import rerun_only, resumed
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.execution.tool_history import note_call, note_failure, note_files, relative
 from plansurvive.plans.file_stamps import stamp_of
+from plansurvive.plans.in_views import ViewSet
 from plansurvive.plans.run import Decision, Run
 from plansurvive.plans.views.progress.logs import logs_page
 from plansurvive.plans.views.text import text
@@ -82,8 +84,10 @@ def test_a_call_with_a_value_has_not_failed_in_the_logs_of_a_rerun(logs: Logs, k
     assert attempt.run
 
 
+@pytest.mark.uses("agents")
 def test_a_resumed_agents_step_keeps_the_calls_of_the_agent_before() -> None:
     run = begun(step("a", tool="agent")).run
+    run.views = ViewSet([IN_VIEWS])
     state = run.steps["a"]
     state.past = [PastCall(tool="read_file", args={}, result="x", time=NOW, agent="agent-1", number=201)]
     state.more_past, state.earlier = 200, {"read_file": 200}
@@ -91,6 +95,7 @@ def test_a_resumed_agents_step_keeps_the_calls_of_the_agent_before() -> None:
     assert "read_file (201 calls)" in text(run)
     assert "earlier attempts" not in text(run)
     again = resumed(run, "p-r2", NOW)
+    again.views = run.views
     assert "read_file (201 calls)" in text(again)
     assert [each.agent for each in again.steps["a"].past] == ["agent-1"]
 
