@@ -239,7 +239,7 @@ async def test_a_model_reads_all_the_output_of_a_command_that_failed(serve: Serv
 
 
 async def test_the_first_prompt_with_a_task_list_is_the_one_before_execution(serve: Serving) -> None:
-    before = (Path(__file__).parent.parent / "plans/golden/agent_before_execution.txt").read_text().strip()
+    before = (Path(__file__).parent.parent / "features/agents/golden/agent_before_execution.txt").read_text().strip()
     request, rest = before.removeprefix("=== USER REQUEST ===\n").split("\n\n", 1)
     tasks = [line.partition("] ")[2] for line in rest.splitlines() if ". [ ]" in line]
     story = [

@@ -38,9 +38,7 @@ from plansurvive.features.agents.model.history import (
     written,
 )
 
-EXAMPLE = (
-    (Path(__file__).parent.parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
-)
+EXAMPLE = (Path(__file__).parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 
 

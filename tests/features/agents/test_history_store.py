@@ -23,7 +23,7 @@ from plansurvive.features.agents.model.history import AgentEvent, Entry, History
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent
-EXAMPLE = (ROOT / "tests/plans/golden/agent-history.json").read_text(encoding="utf-8")
+EXAMPLE = (ROOT / "tests/features/agents/golden/agent-history.json").read_text(encoding="utf-8")
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)
 WRITER = """
 import sys

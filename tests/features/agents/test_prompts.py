@@ -40,7 +40,7 @@ from plansurvive.plans.llm.schemas import loosened, plan_schema, recovery_schema
 from plansurvive.plans.llm.shortened import args_line
 from plansurvive.plans.model import Plan, Step, ToolSpec
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parent / "golden"
 REQUEST = """\
 Create a TypeScript project called webapp, write src/index.ts with a main function,
 write public/index.html, ingest all files"""

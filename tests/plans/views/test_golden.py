@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.plans.run import Run
+from plansurvive.client.feature import read_run
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
 
@@ -23,9 +23,10 @@ def canonical(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, sort_keys=True, indent=1)
 
 
+@pytest.mark.uses("agents")
 @pytest.mark.parametrize("recorded", GOLDEN, ids=lambda recorded: str(recorded["name"]))
 def test_a_run_is_shown_as_it_always_was(recorded: dict[str, Any]) -> None:
-    run = Run.model_validate(recorded["run"])
+    run = read_run(recorded["run"])
     shown = {
         "plan": queries.view(run, []),
         "brief": queries.view(run, [queries.BRIEF]),
