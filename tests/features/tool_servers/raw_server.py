@@ -126,8 +126,9 @@ def call(number: Any, tool: str, args: dict[str, Any], token: Any) -> dict[str, 
             send({"method": "notifications/progress", "params": params})
         return text("done")
     if tool == "flood":
-        for _ in range(many):
-            send({"method": "notifications/message", "params": {"level": "info", "data": "x"}})
+        noise = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}
+        while True:
+            sys.stdout.write((json.dumps(noise) + "\n") * 1_000)
     if tool == "huge":
         return text("x" * many)
     if tool == "endless_line":
