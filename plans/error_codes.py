@@ -375,7 +375,7 @@ STEPS: Table = {
     ),
     "EXPRESS_UNAVAILABLE": (
         "a warning: a worker cannot run several steps in one activity; the plan continues step by step",
-        "no; the log says why; update that worker, or mend its state directory",
+        "no; the log says why; update that worker, or repair its state directory",
     ),
     "SEGMENT_DIFFERS": (
         "a warning: a worker with other code has called a step as the plan does not; the plan continues step by step",

@@ -15,7 +15,8 @@ from plansurvive.features.children.load_plan import PlanLoader
 from plansurvive.features.children.model import LoadedPlan, LoadRequest
 from plansurvive.features.children.orders import Source, inline_data, inputs_of, source_of
 from plansurvive.features.children.results import failure_of
-from plansurvive.features.forecast.seam import Below, Foreseen, Foresight, Site
+from plansurvive.features.forecast.model import Below, Foreseen
+from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.child_ids import child_id
 from plansurvive.plans.child_state import ChildPlan
 from plansurvive.plans.definition.checks.validation import input_values

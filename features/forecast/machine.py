@@ -15,8 +15,8 @@ from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.client.decide.call_diff import CHANGING, call_diff, changed_text, diff_of
-from plansurvive.features.forecast.model import ForeseenChange, Taken
-from plansurvive.features.forecast.seam import Below, Foresight, Site
+from plansurvive.features.forecast.model import Below, ForeseenChange, Taken
+from plansurvive.features.forecast.seam import Foresight, Site
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.feature import RuleSet

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
+from plansurvive.plans.run import Run
 from plansurvive.plans.views.models import View
 
 Outlook = Literal["run", "cached", "skip", "fail", "blocked", "depends"]
@@ -18,6 +20,24 @@ class Taken(NamedTuple):
     place: str
     value: Any = None
     is_known: bool = True
+
+
+class Foreseen(NamedTuple):
+    """How a plan that a step runs would end. `code`: it would fail its step; empty: it would not."""
+
+    code: str = ""
+    error: str = ""
+    value: Any = None
+    is_known: bool = False
+
+
+class Below(NamedTuple):
+    """The plan that a step would run."""
+
+    run: Run
+    """As it would start."""
+    ended: Callable[[Collection[str]], Foreseen]
+    """How it ends, once all its steps have been looked at; given those whose value is not known."""
 
 
 class ForeseenChange(View):

@@ -4,15 +4,15 @@ Such a feature has a side `foresight`, which a forecast asks for each call and c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.activities.workspace.effect_log import Effects
-from plansurvive.features.forecast.model import Taken
+from plansurvive.features.forecast.model import Below, Taken
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.plans.run.feature import RuleSet
@@ -30,24 +30,6 @@ class Site:
     values: ValueStore
     effects: Effects
     sandbox: Sandbox
-
-
-class Foreseen(NamedTuple):
-    """How a plan that a step runs would end. `code`: it would fail its step; empty: it would not."""
-
-    code: str = ""
-    error: str = ""
-    value: Any = None
-    is_known: bool = False
-
-
-class Below(NamedTuple):
-    """The plan that a step would run."""
-
-    run: Run
-    """As it would start."""
-    ended: Callable[[Collection[str]], Foreseen]
-    """How it ends, once all its steps have been looked at; given those whose value is not known."""
 
 
 class Foresight:

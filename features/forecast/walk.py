@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Outlook, Taken
-from plansurvive.features.forecast.seam import Below, Foreseen
+from plansurvive.features.forecast.model import Below, Foreseen, ForeseenChange, ForeseenStep, Outlook, Taken
 from plansurvive.plans.errors import BadExpression, PlanError
 from plansurvive.plans.execution.closing import advance
 from plansurvive.plans.execution.next_action import Begin, Call, Fail, Open, Skip, Sleep, next_action

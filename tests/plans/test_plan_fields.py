@@ -52,8 +52,9 @@ def test_a_model_decides_the_title_and_the_steps_and_no_other_field_of_a_plan(sp
     )
 
 
-def test_people_edit_seven_fields_of_a_running_plan_and_an_agent_two_of_those() -> None:
-    assert {"title", "maxParallel", "timeout", "defaults", "budget", "notify", "estimatedDuration"} == PLAN_FIELDS
+def test_people_edit_eight_fields_of_a_running_plan_and_an_agent_two_of_those() -> None:
+    assert {"title", "maxParallel", "timeout", "defaults", "budget", "notify", "estimatedDuration",
+            "express"} == PLAN_FIELDS  # fmt: skip
     assert {"title", "estimatedDuration", "estimated_duration"} == OF_THE_PLAN
 
 
@@ -70,6 +71,7 @@ def test_a_view_leaves_out_what_is_not_set() -> None:
         "finally",
         "workspaceLock",
         "labels",
+        "express",
     }
 
 

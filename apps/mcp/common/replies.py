@@ -13,7 +13,7 @@ from mcp.types import CallToolResult, TextContent
 from plansurvive.plans.model import Value
 from plansurvive.plans.text.safe_text import safe
 
-MAX_TEXT = 24_000
+MAX_TEXT = 32_000
 """Characters of the text; the structured content has the rest, or a cursor to it."""
 
 

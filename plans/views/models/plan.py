@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from plansurvive.plans.model import Budget, Defaults, Problem, Step, Undo, Value
+from plansurvive.plans.model.express import Express
 from plansurvive.plans.model.notify import NotifyRule
 from plansurvive.plans.model.shares import Fairness
 from plansurvive.plans.notice import Notice
@@ -257,6 +258,7 @@ class PlanView(View):
     outputs: dict[str, str] = Field(default_factory=dict)
     rollback: bool = False
     cache: bool | None = None
+    express: bool | Express | None = None
     owns: list[str] = Field(default_factory=list)
     notify: list[NotifyRule] = Field(default_factory=list)
     pending: list[Card] = Field(default_factory=list, description="Pending decisions, oldest first.")

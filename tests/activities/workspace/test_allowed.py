@@ -66,7 +66,7 @@ def every_way(rules: WorkspaceRules, path: str) -> Iterator[str]:
 
 
 def all_refused(rules: WorkspaceRules, path: Path | str) -> bool:
-    return all("is never a workspace; name a directory of its own" in text for text in every_way(rules, str(path)))
+    return all("is never a workspace; name another directory" in text for text in every_way(rules, str(path)))
 
 
 @pytest.mark.parametrize("path", SYSTEM)

@@ -14,8 +14,7 @@ from plansurvive.features.cache.model import CacheChoice
 from plansurvive.features.children.foresight import below
 from plansurvive.features.children.model import LoadedPlan
 from plansurvive.features.children.orders import Source
-from plansurvive.features.forecast.model import ForeseenChange, ForeseenStep, Taken
-from plansurvive.features.forecast.seam import Below
+from plansurvive.features.forecast.model import Below, ForeseenChange, ForeseenStep, Taken
 from plansurvive.features.forecast.walk import MAX_STEPS, Walk
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.errors import ToolError
