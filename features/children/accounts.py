@@ -28,8 +28,8 @@ def opened(run: Run, step: Step, child: Run, *, asks: bool) -> None:
 
 def caught_up(run: Run, step_id: str, now: datetime, rules: RuleSet) -> None:
     """See `Rules.caught_up`: what the child plan of a step, and those below it, did after its last report."""
-    account = run.ledger.accounts[step_id]
-    if not account.is_plan or step_id not in run.agents:
+    account = run.ledger.accounts.get(step_id)
+    if account is None or not account.is_plan or step_id not in run.agents:
         return
     try:
         child = Run.model_validate(run.agents[step_id])

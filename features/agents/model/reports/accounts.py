@@ -33,12 +33,14 @@ def opened(run: Run, step: Step, agent: AgentRun, *, asks: bool) -> None:
 
 def caught_up(run: Run, step_id: str, now: datetime) -> None:
     """See `Rules.caught_up`: what the agent of a step did after its last report."""
-    account = run.ledger.accounts[step_id]
+    account = run.ledger.accounts.get(step_id)
+    if account is None or account.is_plan:  # that of a child plan may have been settled just now
+        return
     try:
-        agent = AgentRun.model_validate(run.agents[step_id]) if not account.is_plan else None
+        agent = AgentRun.model_validate(run.agents[step_id])
     except (KeyError, ValidationError):
         return
-    if agent is not None and agent.run.plan.id == account.child:
+    if agent.run.plan.id == account.child:
         report = last_report(agent)
         add_files(run.steps[step_id], report["wrote"], report["deleted"], report["shared"], report["sharedWith"])
         ended(run, step_id, report, now)
