@@ -5,6 +5,7 @@ So a resumed plan finds its children; an author may choose one for a child plan.
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -28,10 +29,4 @@ def slug(step_id: str) -> str:
     safe = _UNSAFE.sub("-", step_id).strip("-")
     if safe == step_id and len(safe) <= 70:
         return safe
-    return f"{safe[:60].rstrip('-')}-{_short_hash(step_id)}"
-
-
-def _short_hash(text: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()[:8]
+    return f"{safe[:60].rstrip('-')}-{hashlib.sha256(step_id.encode()).hexdigest()[:8]}"

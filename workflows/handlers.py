@@ -41,7 +41,7 @@ from plansurvive.workflows import completion
 from plansurvive.workflows.admission import Admission, Opening
 from plansurvive.workflows.execution import Execution
 from plansurvive.workflows.feature import Collaborators, Features, Message
-from plansurvive.workflows.inputs import invalid, refusal, require_stored, step_of, undecodable
+from plansurvive.workflows.inputs import invalid, refusal, refusing, require_stored, step_of, undecodable
 
 _LOG_TEXTS: Mapping[Action, str] = MappingProxyType({
     "begin": "review ended", "pause": "paused", "unpause": "unpaused", "interrupt": INTERRUPTED,
@@ -143,9 +143,8 @@ class MessageHandlers:
         run = self._started().run
         was_asked_early = self._is_gathered and not self._hears
         await workflow.wait_condition(lambda: self._hears or run.status in ENDED)
-        waited = self._started().is_held
-        await self._in_turn()
-        try:
+        waited = await self._in_turn()
+        with refusing(run):
             _require_open(run)
             value = message.read(arguments)
             if message.validator and (was_asked_early or waited):  # again: what it has found may be outdated by now
@@ -154,8 +153,6 @@ class MessageHandlers:
                 self._admitted().take(message.name, arguments)
             answer = self._collaborators.handle(message, message.method, value)
             return await answer if isinstance(answer, Awaitable) else answer
-        except PlanError as error:
-            raise refusal(error, run) from error
 
     def may_update(self, message: Message, arguments: Sequence[Any]) -> None:
         """Refuse an update of a feature that its run would refuse. Raises ApplicationError."""
@@ -175,15 +172,24 @@ class MessageHandlers:
         """The answer to a query of a feature."""
         return self._collaborators.handle(message, message.method, message.read(arguments))
 
-    async def _in_turn(self) -> None:
-        """Wait until the run may change, and those have begun that came before. What begins then is not interrupted."""
-        execution = self._execution
-        if execution is not None and (execution.is_held or self._waiting):
-            mine = object()
-            self._waiting = (*self._waiting, mine)
-            await workflow.wait_condition(lambda: self._waiting[0] is mine and not execution.is_held)
-            self._waiting = self._waiting[1:]
-            execution.wake()
+    @property
+    def _must_wait(self) -> bool:
+        """Whether a message that comes now waits: the run may not change, or others wait already."""
+        return self._execution is not None and (self._execution.is_held or bool(self._waiting))
+
+    async def _in_turn(self) -> bool:
+        """Wait until the run may change, and the messages that came before have been handled. Whether it had to wait.
+
+        The caller handles its message before it awaits anything else.
+        """
+        if not self._must_wait:
+            return False
+        execution, mine = self._started(), object()
+        self._waiting = (*self._waiting, mine)
+        await workflow.wait_condition(lambda: self._waiting[0] is mine and not execution.is_held)
+        self._waiting = self._waiting[1:]
+        execution.wake()
+        return True
 
     def _view(self, arguments: Sequence[Any]) -> dict[str, Any]:
         return queries.view(self._started().run, arguments, self._started().schedule)
@@ -201,7 +207,7 @@ class MessageHandlers:
             await self._in_turn()
             self._handle(what, step_id, arguments, act)
 
-        if self._execution is not None and (self._execution.is_held or self._waiting):
+        if self._must_wait:
             self._tasks = (*(task for task in self._tasks if not task.done()), asyncio.create_task(later()))
         else:
             self._handle(what, step_id, arguments, act)
@@ -306,13 +312,11 @@ class MessageHandlers:
         require_stored(arguments)
         await self._in_turn()
         run = self._started().run
-        try:
+        with refusing(run):  # for what has changed while it waited
             _require_open(run)
             message = read(Decide, arguments)
             self._admitted().take("decide", arguments)
             return patterns.decide(run, message, workflow.now(), "update")
-        except PlanError as error:  # of what has changed while it waited
-            raise refusal(error, run) from error
 
     @decide.validator
     def _may_decide(self, *arguments: Any) -> None:
@@ -335,14 +339,12 @@ class MessageHandlers:
         require_stored(arguments)
         await self._in_turn()
         run = self._started().run
-        try:
+        with refusing(run):  # for what has changed while it waited
             message = read(ControlPlan, arguments)
             if message.action in _SIGNED:
                 self._admitted().take("control", arguments)
             text = self._control(message.action, message)
-        except PlanError as error:  # of what has changed while it waited
-            raise refusal(error, run) from error
-        return {"action": message.action, "text": text, "status": run.status.value}
+            return {"action": message.action, "text": text, "status": run.status.value}
 
     @control.validator
     def _may_control(self, *arguments: Any) -> None:

@@ -171,6 +171,15 @@ def refusal(error: PlanError, run: Run | None = None) -> ApplicationError:
     return ApplicationError(error.message[:8_000], detail, type=error.code, non_retryable=True)
 
 
+@contextmanager
+def refusing(run: Run) -> Iterator[None]:
+    """Fails an update, as `refusal` says, with a PlanError that is raised inside."""
+    try:
+        yield
+    except PlanError as error:
+        raise refusal(error, run) from error
+
+
 def why_refused(problems: Sequence[Problem]) -> str:
     """REFUSED, with the first problem in full (its code, its place, how to fix it), and how many there are besides."""
     if not problems:

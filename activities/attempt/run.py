@@ -16,7 +16,6 @@ from typing import Any
 
 from pydantic import ValidationError
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.activities.attempt.heartbeat import Heartbeat
@@ -120,9 +119,10 @@ def tool_activity(
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, KeyMissing) or (_is_cancelled(error) and not _has_news(context, heartbeat)):
                 raise  # of a missing key, the converter says when to try again
-            failure = _failure(_cause(error), heartbeat, context, _since(started), here.secrets)
+            told, details = calls.failed(_cause(error), context, _since(started))
+            failure = heartbeat.failure(told, told.message, details, LONGEST_WAIT)
             if failure.non_retryable:
-                here.ended(context)
+                calls.ended(context)
                 undelivered.keep(failure)
             raise failure from None
         finally:
@@ -257,13 +257,6 @@ async def _stored_note(note: Note, values: ValueStore) -> Note:
     """The agents.md text, moved to the value store if it is long."""
     text = await keep(note.text, values)
     return note.model_copy(update={"text": None, "large": text}) if isinstance(text, LargeValue) else note
-
-
-def _failure(
-    error: ToolError, heartbeat: Heartbeat, context: ToolContext, duration: float, secrets: Secrets
-) -> ApplicationError:
-    details = {"duration": duration, **left_by(context)}
-    return heartbeat.failure(error, secrets.out_of(error.message), details, LONGEST_WAIT)
 
 
 def _progress(context: ToolContext, secrets: Secrets) -> dict[str, Any]:

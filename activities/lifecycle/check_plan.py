@@ -23,8 +23,9 @@ from plansurvive.plans.definition.checks.validation import bounded, calls_of, in
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
 from plansurvive.plans.execution.resume import base_id
-from plansurvive.plans.flow.batches.split import TOOL, is_split
+from plansurvive.plans.flow.batches.split import is_split
 from plansurvive.plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.model.opaque import PLAN
 from plansurvive.runtime.home_paths import home_path
 
 
@@ -65,7 +66,7 @@ class PlanChecker:
         wrong += [] if trouble else self.features.problems(plan, workspace)
         wrong += [problem for check in self.features.checks for problem in check(plan)]
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
-        called |= dict.fromkeys(TOOL for step in here if is_split(step.for_each))
+        called |= dict.fromkeys(PLAN for step in here if is_split(step.for_each))
         named = {name: self.tools[name] for name in called if name in self.tools}
         return self._facts(request, wrong, self.tools if request.all_tools else named, plan.workspace)
 

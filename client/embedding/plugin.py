@@ -62,7 +62,7 @@ class PlansPlugin(SimplePlugin):
         """Give the client our data converter. Raises PlanError CONVERTER_TAKEN if it has one of its own."""
         found = config.get("data_converter")
         if found is not None and found is not DataConverter.default and found != DataConverter.default:
-            problem = "the client has another data converter than plans need"
+            problem = "the client's data converter is not the one that plans need"
             raise PlanError(f"{problem}; leave it out, or use a second client. PLANS_KEYS encrypts", "CONVERTER_TAKEN")
         return super().configure_client(config)
 

@@ -41,10 +41,11 @@ class ForeseenPlans(Foresight):
 
     def below(self, run: Run, step: Step, args: Mapping[str, Any], now: datetime, rules: RuleSet) -> Below | None:
         """The child plan of a step, or the batch that it is."""
-        return below(run, step, args, now, rules, self._loaded)
 
-    def _loaded(self, workspace: str, source: Source) -> LoadedPlan:
-        return self.loader.loaded(LoadRequest(workspace=workspace, **{source.kind: source.value}))
+        def load(workspace: str, source: Source) -> LoadedPlan:
+            return self.loader.loaded(LoadRequest(workspace=workspace, **{source.kind: source.value}))
+
+        return below(run, step, args, now, rules, load)
 
 
 def foresight(site: Site) -> Foresight:

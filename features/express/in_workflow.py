@@ -55,10 +55,10 @@ class Segments(InSteps):
     def postpones(self, step: Step, call: Call) -> bool:
         """Gather it for a segment, if it may be in one."""
         run = self.run
-        if bounds_of(run, step.id) is None or run.closing is not None or run.stopped:
+        if run.closing is not None or run.stopped or reason_against(run, step, call):
             return False
         state = run.part(ExpressState)
-        if state.off or step.id in state.barred or reason_against(run, step, call):
+        if state.off or step.id in state.barred:
             return False
         self._gathered[step.id] = None
         return True

@@ -25,6 +25,7 @@ from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.references import Filled
 from plansurvive.plans.flow.progress import Further, Settle
 from plansurvive.plans.model import DEFAULT_PARALLEL, Step
+from plansurvive.plans.model.express import Express
 from plansurvive.plans.run import PlanStatus, Result, Status
 from plansurvive.plans.run.step_call import StepValues, call_of, digest_of
 from plansurvive.plans.step_state import Outcome
@@ -33,8 +34,8 @@ from plansurvive.plans.step_state import Outcome
 class Bounds(NamedTuple):
     """When a segment begins no further call."""
 
-    seconds: float = 1.0
-    steps: int = 256
+    seconds: float = Express().seconds
+    steps: int = Express().steps
     bytes: int = 1024 * 1024
     """Of the outcomes, which are one payload of the workflow's history."""
 
@@ -135,13 +136,7 @@ class Segment:
                 schedule.start(step_id, now)
                 schedule.open(step_id, opened, now)
             case actions.Call() as call:
-                why = reason_against(schedule.run, step, call)
-                if (
-                    not why
-                    and self.only is not None
-                    and (step_id, schedule.run.steps[step_id].calls + 1) not in self.only
-                ):
-                    why = "the segment has not come to it"
+                why = reason_against(schedule.run, step, call) or self._other(step_id)
                 if not why:
                     return self._make(step, call, now)
                 self.left[step_id] = why

@@ -49,7 +49,7 @@ class HostActivities:
     async def take_host(self, request: HostRequest) -> Host:
         """Make a directory for the plan, with the files of its last checkpoint. Raises ApplicationError with a code."""
         if self.hosting is None:
-            text = "this worker has no own workspace (PLANS_HOST is not set), but others of its queue have one"
+            text = "other workers of this queue have PLANS_HOST and their own workspaces; set PLANS_HOST here too"
             raise ApplicationError(text, type=NO_HOST)
         try:
             return await self.hosting.take(request, activity.info().task_queue)

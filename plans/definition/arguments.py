@@ -91,6 +91,9 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
     if error.validator == "type":
         return [(path, f"should be {in_words(error.validator_value)}; it is {_short(instance)}")]
     if error.validator == "anyOf":
+        inner = [each for each in error.context or () if each.validator != "type"]
+        if inner and not any(each.validator in _BOUNDS for each in inner):
+            return _sentences(spec, inner[0], hints)  # its type is right, so the rest of that option says what is wrong
         options: Any = error.validator_value
         kinds = in_words([option.get("type", "value") for option in options])
         bounds = [f"{word} {option[name]}" for option in options for name, word in _BOUNDS.items() if name in option]

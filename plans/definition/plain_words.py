@@ -34,13 +34,13 @@ def in_plain_words(message: str) -> str:
 
 
 _JSON = (
-    ("Expecting property name", r"\}|\]|,", "there is a comma too many before this; remove it"),
+    ("Expecting property name", r"\}|\]|,", "there is an extra comma before this; remove it"),
     ("Expecting property name", r"'", "names and texts are written in double quotes: replace the single ones"),
     ("Expecting property name", r"/|#", "JSON has no comments; remove it, or write the plan as YAML"),
     ("Expecting property name", r"$", "the text ends inside an object; add what is missing, and `}`"),
     ("Expecting property name", r"", "the name of a field is written in double quotes"),
-    ("Illegal trailing comma", r"", "there is a comma too many; remove it"),
-    ("Expecting value", r"\}|\]|,", "a value is missing, or there is a comma too many"),
+    ("Illegal trailing comma", r"", "there is an extra comma; remove it"),
+    ("Expecting value", r"\}|\]|,", "a value is missing, or there is an extra comma"),
     ("Expecting value", r"$", "the text ends where a value is missing; add it, and close what is open"),
     ("Expecting value", r"'", "texts are written in double quotes: replace the single ones"),
     ("Expecting value", r"/|#", "JSON has no comments; remove it, or write the plan as YAML"),

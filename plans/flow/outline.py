@@ -26,11 +26,12 @@ from plansurvive.plans.definition.scopes import (
 )
 from plansurvive.plans.expressions.conditions import roots_of
 from plansurvive.plans.flow.batches.outcome import ITEMS
-from plansurvive.plans.flow.batches.split import TOOL, batch_key, bounds, is_split
+from plansurvive.plans.flow.batches.split import batch_key, bounds, is_split
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.ids import inner_id, instance_id, round_id
 from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.model import ForEach, Plan, Step, Undo
+from plansurvive.plans.model.opaque import PLAN
 
 Kind = Literal["call", "block", "switch", "each", "repeat"]
 
@@ -146,7 +147,7 @@ class Outline:
         """Add the node that undoes a step: `STEP.undo`, with the step's value and what the step itself could use."""
         undone = self.nodes[step_id].step
         # Without an `undo` of its own, a step with a child plan is undone by what that plan's steps say.
-        rule = undone.undo or Undo(tool=TOOL)
+        rule = undone.undo or Undo(tool=PLAN)
         call: dict[str, Any] = {"steps": rule.steps}
         if rule.steps is None:
             call = {"tool": rule.tool or "", "args": rule.args, "requires_approval": rule.requires_approval}
@@ -230,7 +231,7 @@ class Outline:
     def _batches(self, node: Node, opened: Opened, rule: ForEach) -> Iterator[Node]:
         """The batches of a loop: steps that run child plans, which `features.children.batches` makes."""
         items = opened.items or []
-        proto = Step(id=ITEMS, tool=TOOL, queue=node.source.queue, critical=False, on_failure="block")
+        proto = Step(id=ITEMS, tool=PLAN, queue=node.source.queue, critical=False, on_failure="block")
         for number in range(len(node.children), opened.began):
             first, end = bounds(rule, number, len(items))
             key, text = batch_key(first, end), f"{end - first} of {len(items)} items"

@@ -1,11 +1,11 @@
-"""Workers on which chosen activities fail permanently, as on a broken host."""
+"""Workers on which chosen activities fail permanently, as on a broken host, or the tasks of continued runs do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from temporalio import activity, client, worker
+from temporalio import activity, client, worker, workflow
 from temporalio.exceptions import ApplicationError
 
 Fails = Callable[[str, Any], bool]
@@ -16,6 +16,26 @@ def failing(healthy: client.Client, fails: Fails) -> client.Client:
     """A copy of the client; on workers created with it, these activities fail."""
     config = healthy.config()
     config["interceptors"] = [_Failing(fails)]
+    return client.Client(**config)
+
+
+def stuck(healthy: client.Client, is_stuck: Callable[[], bool]) -> client.Client:
+    """A copy of the client; on workers created with it, no task of a continued run succeeds as long as `is_stuck`."""
+
+    class Inbound(worker.WorkflowInboundInterceptor):
+        async def execute_workflow(self, input: worker.ExecuteWorkflowInput) -> Any:
+            if is_stuck() and workflow.info().continued_run_id:
+                raise RuntimeError("the worker is stuck")  # fails the task, not the workflow
+            return await super().execute_workflow(input)
+
+    class Stuck(client.Interceptor, worker.Interceptor):
+        def workflow_interceptor_class(
+            self, input: worker.WorkflowInterceptorClassInput  # noqa: ARG002
+        ) -> type[worker.WorkflowInboundInterceptor]:  # fmt: skip
+            return Inbound
+
+    config = healthy.config()
+    config["interceptors"] = [Stuck()]
     return client.Client(**config)
 
 

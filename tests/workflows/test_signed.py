@@ -6,12 +6,9 @@ the key, the same is honoured.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import random
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -34,6 +31,7 @@ from plansurvive.runtime.state_key import private_key
 from tests.kit.driving import WAITS, Plans, Started, count, refusals, step, terminated, work
 from tests.kit.waiting import until
 from tests.workflows.conftest import MakeWorker
+from tests.workflows.failing import stuck
 
 pytestmark = pytest.mark.uses("signing")
 
@@ -221,23 +219,25 @@ async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_bring
     idle: Plans, owner: Client, make_worker: MakeWorker, queue: str
 ) -> None:
     """The SDK hands it to the run before `run` is called, and the run knows its rule by then."""
-    options = Options(workspace=str(idle.workspace), history_limit=10)
-    async with make_worker(decisions="signed"):
+    options, is_stuck = Options(workspace=str(idle.workspace), history_limit=10), True
+    async with make_worker(client=stuck(idle.client, lambda: is_stuck), decisions="signed"):
         made = await runs.start(owner, {"steps": [WAITING]}, options=options, plan_id=f"p-{queue}", queue=queue)
         plan = Started(idle.client, made.workflow_id)
         await plan.until_asked("gate")
-        later = LaterRuns(plan)
 
-        async def is_in_a_first_task() -> bool:
-            # Signal after signal: one that comes during a task keeps the run from continuing as new, and only one that
-            # comes right after it has continued is in the first task of its successor. How long a task takes depends on
-            # machine and mode, so the time between two signals is drawn: a millisecond as likely as ten, or a second.
-            for _ in range(20):
-                await plan.approve("gate", by="the boss")
-                await asyncio.sleep(10 ** random.uniform(-3, 0))
-            return any(begins_with_signal(events) for events in await later.runs())
+        async def has_continued() -> bool:
+            await plan.approve("gate", by="the boss")
+            runs_so_far = [history.events for history in await plan.histories()]
+            return any(is_continued(events) and has(events, "workflow_task_failed") for events in runs_so_far)
 
-        await until(is_in_a_first_task, "a continued run begins with a decision", patience=200)
+        await until(has_continued, "a run continues, and its first task fails")
+        await plan.approve("gate", by="the boss")
+        is_stuck = False
+
+        async def has_begun() -> bool:
+            return any(begins_with_signal(history.events) for history in await plan.histories())
+
+        await until(has_begun, "a continued run begins with a decision")
         view = await plan.view()
         assert "awaiting" in step(view, "gate")
         assert {entry["code"] for entry in view["log"] if entry["kind"] == "refused"} == {"UNSIGNED"}
@@ -247,30 +247,21 @@ async def test_an_unsigned_decision_that_the_first_task_of_a_continued_run_bring
         assert (await plan.ended())["status"] == "completed"
 
 
-@dataclass
-class LaterRuns:
-    """The runs of a plan that were not seen before: it may have hundreds of them."""
+def has(events: Iterable[HistoryEvent], what: str) -> bool:
+    """Whether an event is of a kind, such as `workflow_task_failed`."""
+    return any(event.HasField(f"{what}_event_attributes") for event in events)  # type: ignore[arg-type]
 
-    plan: Started
-    last: str = ""
 
-    async def runs(self) -> list[Sequence[HistoryEvent]]:
-        """The events of the run that was the newest one, and of those after it."""
-        found = list[Sequence[HistoryEvent]]()
-        run_id = self.last or (await self.plan.handle.describe()).raw_description.workflow_execution_info.first_run_id
-        while run_id:
-            self.last = run_id
-            history = await self.plan.client.get_workflow_handle(self.plan.id, run_id=run_id).fetch_history()
-            found.append(history.events)
-            run_id = found[-1][-1].workflow_execution_continued_as_new_event_attributes.new_execution_run_id
-        return found
+def is_continued(events: Sequence[HistoryEvent]) -> bool:
+    """Whether a run continues another one."""
+    return bool(events[0].workflow_execution_started_event_attributes.continued_execution_run_id)
 
 
 def begins_with_signal(events: Sequence[HistoryEvent]) -> bool:
-    """Whether a run continues another one, and a signal came before its first task."""
-    is_continued = bool(events[0].workflow_execution_started_event_attributes.continued_execution_run_id)
-    before = itertools.takewhile(lambda event: not event.HasField("workflow_task_started_event_attributes"), events)
-    return is_continued and any(event.HasField("workflow_execution_signaled_event_attributes") for event in before)
+    """Whether a signal came before the first task of a continued run that succeeded, and one has."""
+    done = "workflow_task_completed"
+    before = itertools.takewhile(lambda event: not has([event], done), events)
+    return is_continued(events) and has(events, done) and has(before, "workflow_execution_signaled")
 
 
 @pytest.mark.crosses_runs

@@ -60,7 +60,7 @@ class Flow:
     def sequence(self, tasks: Any, state: State, place: Place) -> Made:
         """The steps of a list of tasks, each after the one before."""
         if self.depth >= MAX_NESTING:
-            state.report.loss(place, f"tasks nested deeper than {MAX_NESTING}", "make them another plan")
+            state.report.loss(place, f"tasks nested deeper than {MAX_NESTING}", "move them to another plan")
             return Made(state)
         self.depth += 1
         found = self._from(0, None, listed(tasks, place), Made(state))
@@ -106,7 +106,7 @@ class Flow:
         """The steps of one case: its own task, and those from its target to where the cases meet."""
         made = Made(state)
         if self.depth >= MAX_NESTING:
-            state.report.loss(place, f"tasks nested deeper than {MAX_NESTING}", "make them another plan")
+            state.report.loss(place, f"tasks nested deeper than {MAX_NESTING}", "move them to another plan")
             return made
         self.depth += 1
         if case.task is not None:

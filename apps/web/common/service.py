@@ -89,9 +89,9 @@ class Service:
         if self._counted is None or time.monotonic() > self._counted[0] + REMEMBERED:
             client = await self.client()
             listed = [each async for each in list_plans(client, running=True, agents=True, awaiting=True)]
-            # A plan's index names what is asked below it too, by path; agents and child plans are listed themselves.
-            own = [sum(len(parts(name)) == 1 for name in each.waiting or ()) for each in listed]
-            number = sum(own) + sum(each.status == PlanStatus.REVIEW and not each.waiting for each in listed)
+            # Agents and child plans are listed themselves.
+            reviews = sum(each.status == PlanStatus.REVIEW and not each.waiting for each in listed)
+            number = sum(map(own_decisions, listed)) + reviews
             self._counted = time.monotonic(), number
         return self._counted[1]
 
@@ -120,6 +120,11 @@ class Service:
     def take_said(self, request: Request) -> list[str]:
         """The messages kept for this session; they are shown once."""
         return self.said.pop(str(getattr(request.state, "session", "")), [])
+
+
+def own_decisions(plan: Listed) -> int:
+    """How many decisions the plan's own steps await: the server's index also names, by path, what is asked below it."""
+    return sum(len(parts(name)) == 1 for name in plan.waiting or ())
 
 
 def service_of(request: Request) -> Service:

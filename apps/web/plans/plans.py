@@ -12,7 +12,7 @@ from starlette.routing import Route
 from temporalio.client import Client
 
 from plansurvive.apps.web.common.rendering import page
-from plansurvive.apps.web.common.service import service_of
+from plansurvive.apps.web.common.service import own_decisions, service_of
 from plansurvive.client.access import person_of
 from plansurvive.client.children.naming import parts
 from plansurvive.client.listing import Listed, list_plans
@@ -110,13 +110,12 @@ class Row:
     def to_decide(self) -> int:
         """How much there is to decide, as the inbox counts it: items of a loop together, each plan below by itself.
 
-        The server's index has the plan's own steps; it names those below by the loop that they are in.
+        The server's index names what is asked below the plan by the loop that it is in.
         """
-        named = self.plan.waiting or []
-        own = sum(len(parts(each)) == 1 for each in named)
+        own = own_decisions(self.plan)
         asked = [parts(each.step_id) for each in (self.standing.asks if self.standing else ())]
         below = {(*around, pattern_of(step)) for *around, step in asked if around}
-        return own + max(len(below), len(named) - own)
+        return own + max(len(below), len(self.plan.waiting or ()) - own)
 
     @property
     def took(self) -> float:

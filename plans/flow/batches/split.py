@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from plansurvive.plans.model import ForEach
 
-TOOL = "plan"
-"""The tool whose steps batches are: that of a child plan."""
 DEFAULT_BATCH = 100
 """Items per child plan, if the plan does not say."""
 MAX_BATCHED = 100_000

@@ -281,8 +281,8 @@ FILES: dict[str, Mistake] = {
     "single quotes in JSON": Mistake(
         "check FILE", "line 1, column 2: names and texts are written in double quotes", "{'steps': []}"
     ),
-    "a comma too many in JSON": Mistake(
-        "check FILE", "line 1, column 14: there is a comma too many before this; remove it", '{"steps": [],}'
+    "an extra comma in JSON": Mistake(
+        "check FILE", "line 1, column 14: there is an extra comma before this; remove it", '{"steps": [],}'
     ),
     "a comma too few in JSON": Mistake(
         "check FILE", "line 2, column 1: a comma, or the end of the list or object, is missing before this",

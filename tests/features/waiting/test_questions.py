@@ -64,9 +64,10 @@ def test_a_typed_text_is_json_where_that_answers_the_question_else_text(
         ({"choices": ["a", "b", "a"]}, "args.choices", '"a" is there twice'),
         ({"choices": [1, 1.0]}, "args.choices", "is there twice"),
         ({"choices": ["a"], "schema": NUMBER}, "args.choices", "not both"),
-        ({"choices": []}, "args.choices", "out of bounds"),
+        ({"choices": []}, "args.choices", "should be non-empty"),
         ({"choices": ["x" * 40_000]}, "args.question", "characters of JSON"),
-        ({"timeout": -1}, "args.timeout", "-1 is"), ({"onTimeout": "retry"}, "args.onTimeout", "'retry' is"),
+        ({"timeout": -1}, "args.timeout", "a number above 0 and of at most 31536000; it is -1"),
+        ({"onTimeout": "retry"}, "args.onTimeout", "'retry' is not one of"),
     ],
 )  # fmt: skip
 def test_plan_check_finds_what_is_wrong_with_a_question(args: dict[str, Any], field: str, part: str) -> None:

@@ -127,7 +127,7 @@ async def _followed(page: Page, workspace: Path) -> None:
 
     It asks, though the file did not: the LLM has written the step anew, and what it writes is not a person's waiver.
     """
-    await page.get_by_role("link", name="Decide").click(timeout=WAIT)
+    await page.get_by_role("link", name="Decide count").click(timeout=WAIT)
     await page.get_by_role("button", name="Approve count").click()
     await expect(page.locator("[data-step=count].status-running")).to_be_visible(timeout=WAIT)
     await page.get_by_role("link", name="Logs").click()
@@ -162,7 +162,7 @@ async def _answered(page: Page) -> None:
 
 async def _approved_with_its_diff(page: Page) -> None:
     """The approval comes up on the open page; its diff is read whole, without scrolling sideways."""
-    await page.get_by_role("link", name="Decide").click(timeout=WAIT)
+    await page.get_by_role("link", name="Decide save").click(timeout=WAIT)
     assert await page.locator(".diff .minus").all_inner_texts() == ["-Q2,90\n"]
     assert await page.locator(".diff .plus").all_inner_texts() == ["+Q3,120\n", "+region,south\n"]
     await is_good(page)
