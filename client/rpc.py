@@ -25,6 +25,7 @@ from temporalio.common import RawValue
 from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.errors import NoWorker, PlanClosed, PlanNotFound
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.conversion.query_failures import THINKING, reason
@@ -128,7 +129,7 @@ async def ask_view(
 ) -> V:
     """As `ask`, with the result parsed as a view of the type `kind`."""
     answer = await _answer(client, plan, query, arguments, patience, RawValue)
-    return kind.read(answer.payload.data if isinstance(answer, RawValue) else answer)
+    return kind.read(answer.payload.data if isinstance(answer, RawValue) else answer, views_of_features())
 
 
 async def plan_file(client: Client, plan: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ A new feature is a new folder and a line in FEATURES. The sides of a feature are
 it has them; each defines one name, and is imported when somebody asks for that side:
 
 - `rules`: `RULES`, a `plans.run.feature.Rules`
-- `in_views`: `IN_VIEWS`, a `plans.in_views.InViews`: what views show of steps
+- `in_views`: `IN_VIEWS`, a `plans.in_views.InViews`: what views show of steps, and what it proposes about them in words
 - `language`: `LANGUAGE`, a `plans.definition.language.Language`: words, checks of steps, and the tools that the
   feature runs in the workflow
 - `in_workflow`: `IN_RUN`, a subclass of `workflows.feature.InRun`, or None; `WORKFLOWS`, workflow types of its own

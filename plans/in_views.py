@@ -1,4 +1,4 @@
-"""The seam of views: what a feature adds to what any view shows of a step, and which workflows work on it.
+"""The seam of views: what a feature adds to what any view shows of a step, its proposals in words, its workflows.
 
 Views ask the features of the process that draws them (`Run.views`): a worker's, or a client's that reads the record of
 an ended plan. What they say follows from the step and its state alone, so that any process with the feature says the
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from plansurvive.plans.model import Step
+from plansurvive.plans.proposals import Proposal
 from plansurvive.plans.step_state import StepState
 
 
@@ -47,8 +48,8 @@ class InViews:
     """The workflow that the call of this number began; None: it began none that the feature knows."""
     event: Callable[[str, Step, StepState], str | None] | None = None
     """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """By the kind of what is proposed about a step (`StepState.proposal`), why a person is asked. Example: `budget`."""
+    proposals: Mapping[str, Proposal] = field(default_factory=dict)
+    """By its kind, what it proposes about steps (`StepState.proposal`), in words. Example: `budget`."""
     delegated: tuple[str, ...] = ()
     """Tools whose steps are no calls themselves: listed are those of the workflow that they began."""
 
@@ -66,7 +67,7 @@ class ViewSet:
         self._standing = [each.standing for each in views if each.standing]
         self._member = [each.member for each in views if each.member]
         self._event = [each.event for each in views if each.event]
-        self.reasons = {kind: reason for each in views for kind, reason in each.reasons.items()}
+        self.proposals = {kind: proposal for each in views for kind, proposal in each.proposals.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
 
     def __eq__(self, other: object) -> bool:

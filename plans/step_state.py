@@ -5,6 +5,7 @@ Only `plans.execution.schedule` sets a status; `plans.execution.approvals` recor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
@@ -145,8 +146,8 @@ class Answer(Answered):
         return self.model_dump(mode="json", include={"by", "time", "source"} | known)
 
 
-ASKING = ("approval", "answer")
-"""What of a step's `awaiting` is pending for a person."""
+ASKING: Mapping[str | None, bool] = {"approval": False, "answer": True}
+"""What of a step's `awaiting` is pending for a person; whether that is a value of theirs."""
 
 
 class StepState(State):
@@ -196,7 +197,7 @@ class StepState(State):
     @property
     def wants_answer(self) -> bool:
         """Whether it asks a question now."""
-        return self.awaiting == "answer"
+        return ASKING.get(self.awaiting, False)
 
     @property
     def digest(self) -> str:

@@ -16,7 +16,7 @@ places in the core that branch on its names. Names of a feature are
 A place branches on a string if that is compared, looked up, matched, or one of a collection. Where a model declares a
 field or lists the words of one, the log its kinds, and plans/error_codes.py what each code means, nothing branches:
 the language is the core's.
-PLACES has the number of places that are left, with the reason. A number that is too high fails too: it can only shrink.
+No place is allowed.
 """
 
 from __future__ import annotations
@@ -51,13 +51,6 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
 
 `on_failure` is none of them: `stop` and `block` are the schedule's own, and only the word `ask_llm` is planning's.
 """
-PLACES: Mapping[str, tuple[int, str]] = {
-    "budget": (6, "a plan's budget is of its language, and views say what a person is asked about it"),
-    "cache": (1, "a tool declares whether its results may be kept"),
-    "children": (1, "steps may stand in the arguments of `plan`: what names in them mean is of the language"),
-    "waiting": (3, "questions are asked and shown as approvals are"),
-}
-"""By feature, how many places in the core branch on its names, and why."""
 LOOK_UP = ("get", "pop", "setdefault", "startswith")
 """Methods that look something up by their first argument."""
 _CODE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+")
@@ -117,19 +110,14 @@ def known(root: Path) -> dict[str, Known]:
     return found
 
 
-def breaches(found: Mapping[str, Known], allowed: Mapping[str, tuple[int, str]] = PLACES) -> list[str]:
+def breaches(found: Mapping[str, Known]) -> list[str]:
     """One message for each broken rule."""
-    said = [f"PLACES names '{name}', which is no feature" for name in allowed if name not in found]
+    said = list[str]()
     for name, each in found.items():
         said += [f"{module} is of the core and imports the feature '{name}'" for module in each.core]
         if len(each.others) > MOST_OTHERS:
             said.append(f"'{name}' is imported by {len(each.others)} other features: {', '.join(each.others)}")
-        may, there = allowed.get(name, (0, ""))[0], len(each.places)
-        if there > may:
-            said.append(f"the core branches on names of '{name}' in {there} places, {may} are allowed:")
-            said += [f"  {place}" for place in each.places]
-        elif there < may:
-            said.append(f"the core branches on names of '{name}' in {there} places: lower PLACES from {may}")
+        said += [f"the core branches on a name of '{name}': {place}" for place in each.places]
     return said
 
 

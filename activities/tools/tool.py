@@ -255,23 +255,29 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     Raises PlanError BAD_TOOL if the signature or the docstring is incomplete.
     """
     if function is not None:
-        return _make(function, name, options)
-    return lambda decorated: _make(decorated, name, options)
+        return _make(function, name, **options)
+    return lambda decorated: _make(decorated, name, **options)
 
 
-def _make(function: Callable[..., Any], name: str | None, options: dict[str, Any]) -> Tool:
+def _make(
+    function: Callable[..., Any], name: str | None, *, touches_files: bool = True, cache: bool = False, **options: Any
+) -> Tool:
     name = name or function.__name__
     if not _NAME.fullmatch(name):
         raise bad_tool(function, f"has the invalid name '{name}'; use letters, digits, '_', '-' and '.'")
-    touches_files = bool(options.pop("touches_files", True))
-    if options.get("cache"):
+    if cache:
         options = {"reads": "reported", "outside": False} | options
     described = describe(function, ToolContext)
     given = {"value_schema": described.value_schema} | {
         key: value for key, value in options.items() if value is not None
     }
     spec = ToolSpec(
-        name=name, description=described.text, args_schema=described.schema(), value=described.value, **given
+        name=name,
+        description=described.text,
+        args_schema=described.schema(),
+        value=described.value,
+        cache=cache,
+        **given,
     )
     named = {*spec.quoting, *spec.approval_exempt, *spec.sends}
     unknown = sorted(named - set(spec.args_schema["properties"]))

@@ -22,10 +22,11 @@ from plansurvive.client.plan_file import races_among
 from plansurvive.plans.execution.tool_history import shorten
 from plansurvive.plans.model import Step, ToolSpec
 from plansurvive.plans.model.step_fields import On, aliases, names
+from plansurvive.plans.proposals import Part
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import exact, line, safe
 from plansurvive.plans.views.models import PlanView, StepView
-from plansurvive.plans.views.models.card import Card, Part
+from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.steps.row import answered, decided, shortened
 from plansurvive.plans.views.steps.row import row as stands
 from plansurvive.plans.views.steps.words import what

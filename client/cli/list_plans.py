@@ -15,6 +15,7 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.more_options import NONE, Given, with_more
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import PlanStatus
@@ -34,8 +35,7 @@ SHORTEST = 10
 _STYLES = {"completed": "green", "failed": "bold red", "partial": "bold red", "cancelled": "yellow", "running": "cyan"}
 _MARKS = {"failed": "✗", "partial": "!"}
 """Plans that need a look stand out without colours too."""
-_WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for", "recovery": "a recovery of",
-          "budget": "budget for"}  # fmt: skip
+_WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for"}
 _BY_ITSELF = {PlanStatus.REVIEW: "begin", PlanStatus.PAUSED: "unpause"}
 """What a plan awaits by its status alone."""
 
@@ -164,7 +164,8 @@ def awaited(each: Listed, standing: Standing | None, now: datetime) -> str:
     if not standing.asks:
         return _BY_ITSELF.get(each.status, "")
     first, more = standing.asks[0], len(standing.asks) - 1
-    text = f"{_WORDS.get(first.kind, 'decision on')} {line(first.step_id)}{f' and {more} more' if more else ''}"
+    words = _WORDS | {kind: each.awaited for kind, each in views_of_features().proposals.items()}
+    text = f"{words.get(first.kind, 'decision on')} {line(first.step_id)}{f' and {more} more' if more else ''}"
     return text + (f", {seconds((now - standing.since).total_seconds())}" if standing.since else "")
 
 

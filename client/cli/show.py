@@ -18,6 +18,7 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.options import AsJson, Id, complete_plan, complete_step
 from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.large_values import with_large_values
 from plansurvive.client.live.steps import in_words
@@ -89,7 +90,10 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = linked.resumed_by[-1] if linked.resumed_by else ""
-    rows += [f"Next: {command}   {what}" for command, what in next_actions(so_far, resumed_by=later)]
+    rows += [
+        f"Next: {command}   {what}"
+        for command, what in next_actions(so_far, resumed_by=later, views=views_of_features())
+    ]
     return "\n".join([found, *([""] if rows else []), *rows])
 
 

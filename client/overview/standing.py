@@ -13,6 +13,7 @@ from pydantic import Field
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.listing import Listed
 from plansurvive.client.rpc import ask_view
 from plansurvive.plans.errors import PlanError
@@ -77,7 +78,13 @@ async def _standing(client: Client, listed: Listed, *, is_served: bool) -> Stand
     done = sum(summary.counts.get(name, 0) for name in ("completed", "skipped"))
     total = summary.counts.get("total", listed.steps)
     asks = sorted(summary.asks, key=lambda each: each.since or datetime.max.replace(tzinfo=UTC))
-    return Standing(done=done, total=total, asks=asks, next=next_actions(summary), deadline=summary.deadline)
+    return Standing(
+        done=done,
+        total=total,
+        asks=asks,
+        next=next_actions(summary, views=views_of_features()),
+        deadline=summary.deadline,
+    )
 
 
 async def _is_served(client: Client, queue: str) -> bool:

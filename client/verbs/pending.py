@@ -172,7 +172,7 @@ def _all_of(view: BriefView, plan: str, queue: str) -> list[Pending]:
 
 def _pending(plan: str, queue: str, title: str, item: Card) -> Pending:
     found = dict(item) | {"queue": item.queue or queue, "unusual": item.warnings}
-    return Pending(plan_id=plan, title=title, **found)
+    return Pending.of(item.views, plan_id=plan, title=title, **found)
 
 
 def _gone(asked: Sequence[Listed], answers: Mapping[str, list[Pending] | PlanError]) -> dict[str, bool]:

@@ -34,6 +34,7 @@ from plansurvive.features.notify.sent import Sent
 from plansurvive.features.notify.still_waiting import items_of
 from plansurvive.features.notify.targets import Target, each, file_of, key_bytes, read_targets, secret_of
 from plansurvive.features.signing.model import is_by, signed_bytes, with_signature
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.signature import FIELD, Signature
 from plansurvive.runtime.links import Links
 from plansurvive.runtime.settings import SettingError, Settings
@@ -54,6 +55,7 @@ class Notifier:
 
     settings: Settings
     fault: Callable[[str], None] = no_fault
+    views: ViewSet = NO_VIEWS
 
     @property
     def activities(self) -> list[Callable[..., object]]:
@@ -82,7 +84,7 @@ class Notifier:
         beats = asyncio.create_task(_heartbeats())
         try:
             said = await asyncio.to_thread(self._signed, delivery.notices)
-            items = await items_of(activity.client(), said, activity.info().attempt)
+            items = await items_of(activity.client(), said, activity.info().attempt, self.views)
             if not items:
                 return Delivered(sent=False)
             await self.send(delivery, items)

@@ -19,7 +19,7 @@ class Worker(InWorker):
 
     def activities(self) -> Sequence[Callable[..., object]]:
         """`tell` and `notify`."""
-        return Notifier(self.settings, self.fault).activities
+        return Notifier(self.settings, self.fault, self.others.views).activities
 
     def facts(self, _: CheckRequest) -> Part | None:
         """The rules for all plans of the worker. Raises SettingError."""

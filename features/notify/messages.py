@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 from plansurvive.features.notify.outbox import Delivery, Notice
 from plansurvive.features.notify.rules import REVIEW
 from plansurvive.plans.flow.ids import pattern_of
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.card import QUESTION, Card, command, wanted
 from plansurvive.plans.views.steps.call_text import call_rows, value_rows
@@ -41,6 +42,8 @@ class Item(NamedTuple):
     """The one-time link that decides exactly this, if there is one."""
     until: datetime | None = None
     """When that expires."""
+    views: ViewSet = NO_VIEWS
+    """What features add to views: their words for what is proposed."""
 
 
 class Message(NamedTuple):
@@ -92,7 +95,7 @@ def title_of(delivery: Delivery, items: Sequence[Item]) -> str:
         what = "LLM budget" if delivery.event == "budget" else delivery.event
         return line(f"{before}{first.subject.plan_id}: {what}")[:TITLE_CHARACTERS]
     if len(items) == 1:
-        return line(f"{before}{first.subject.plan_id}: {_wanted(first)}")[:TITLE_CHARACTERS]
+        return line(f"{before}{first.subject.plan_id}: {_wanted(items[0])}")[:TITLE_CHARACTERS]
     return line(f"{before}{subject}: {len(items)} decisions wait")[:TITLE_CHARACTERS]
 
 
@@ -106,14 +109,14 @@ def command_of(notice: Notice, digest: str) -> str:
     return command(plan, waiting.step_id, waiting.kind, "" if waiting.kind == QUESTION else digest)
 
 
-def _wanted(notice: Notice) -> str:
-    waiting = notice.waiting
+def _wanted(item: Item) -> str:
+    waiting = item.notice.waiting
     if waiting is None:
         return ""
     if waiting.kind == REVIEW:
         return "the plan awaits review"
     step = _ODD.sub("?", pattern_of(waiting.step_id))  # item keys, which others choose, are not in it
-    return f"step {step} awaits {wanted(waiting.kind)}"
+    return f"step {step} awaits {wanted(waiting.kind, views=item.views)}"
 
 
 def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:
@@ -127,8 +130,8 @@ def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:
         return f"Plan {first.subject.plan_id} {how.get(delivery.event, 'completed')}."
     late = {"first": "", "reminder": " This still waits.", "escalation": " This has waited for long."}[delivery.stage]
     if len(items) == 1:
-        return f"Plan {first.subject.plan_id}: {_wanted(first)}.{late}"
-    counted = Counter((each.notice.subject.plan_id, _wanted(each.notice)) for each in items)
+        return f"Plan {first.subject.plan_id}: {_wanted(items[0])}.{late}"
+    counted = Counter((each.notice.subject.plan_id, _wanted(each)) for each in items)
     lines = [f"{number} of plan {plan}: {wanted}" for (plan, wanted), number in counted.most_common(LISTED)]
     return f"{len(items)} decisions wait.{late}\n" + "\n".join(lines)
 

@@ -15,15 +15,18 @@ PLAN = "plan"
 """The tool that runs a plan as a step."""
 STEPS = "steps"
 """Its argument with inline steps."""
+_WITH_STEPS = {PLAN: STEPS}
+"""By tool, the argument in which steps may stand."""
 
 
 def has_steps(tool: str) -> bool:
     """Whether steps may stand in the arguments of a tool: they are written in the language of plans, as all steps."""
-    return tool == PLAN
+    return tool in _WITH_STEPS
 
 
 def scanned(tool: str, args: dict[str, Any]) -> dict[str, Any]:
     """The arguments in which references of the step are looked for."""
-    if not has_steps(tool) or not isinstance(args.get(STEPS), list):
+    steps = _WITH_STEPS.get(tool)
+    if steps is None or not isinstance(args.get(steps), list):
         return args
-    return {name: value for name, value in args.items() if name != STEPS}
+    return {name: value for name, value in args.items() if name != steps}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plansurvive.plans.flow.ids import is_pattern, pattern_of, template_of
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.run import ENDED, PlanStatus
 from plansurvive.plans.text.safe_text import line, quoted
@@ -29,10 +30,13 @@ class NextAction(NamedTuple):
     """What it does; it completes the sentence "this command ...", such as "runs what is not done"."""
 
 
-def next_actions(summary: Summary, *, resumed_by: str = "", is_served: bool = True) -> list[NextAction]:
+def next_actions(
+    summary: Summary, *, resumed_by: str = "", is_served: bool = True, views: ViewSet = NO_VIEWS
+) -> list[NextAction]:
     """What may be done next; empty if nothing is left to do, or nothing but waiting.
 
-    `resumed_by`: the latest run that resumed it. `is_served`: a worker answers for the plan.
+    `resumed_by`: the latest run that resumed it. `is_served`: a worker answers for the plan. `views`: what features
+    add, which say in words what they propose.
     """
     name = line(summary.plan_id)
     if resumed_by:
@@ -44,7 +48,7 @@ def next_actions(summary: Summary, *, resumed_by: str = "", is_served: bool = Tr
         return found + _review(summary, name)
     if summary.status is PlanStatus.PAUSED:
         found.append(NextAction(f"plan unpause {name}", "lets steps start again"))
-    return found + _asked(summary, name)
+    return found + _asked(summary, name, views)
 
 
 def _review(summary: Summary, name: str) -> list[NextAction]:
@@ -62,7 +66,7 @@ def _review(summary: Summary, name: str) -> list[NextAction]:
     ]
 
 
-def _asked(summary: Summary, name: str) -> list[NextAction]:
+def _asked(summary: Summary, name: str, views: ViewSet) -> list[NextAction]:
     """What people and events are awaited for, oldest first; of many the command that shows them all."""
     asks = summary.asks or [AskedStep(plan_id=name, step_id=each, kind="approval") for each in summary.awaiting]
     people = [each for each in asks if each.kind != "event"]
@@ -75,7 +79,7 @@ def _asked(summary: Summary, name: str) -> list[NextAction]:
     for each in people:
         alike.setdefault((each.plan_id, pattern_of(each.step_id), each.kind), []).append(each.step_id)
     for (plan, pattern, kind), steps in list(alike.items())[:LISTED]:
-        found.append(_decision(line(plan), steps[0], kind))
+        found.append(_decision(line(plan), steps[0], kind, views))
         if len(steps) > 1 and kind == "approval" and is_pattern(pattern):
             sentence = f"approves all {len(steps)} items that ask now"
             found.append(NextAction(f"plan approve {line(plan)} {quoted(pattern)}", sentence))
@@ -85,12 +89,12 @@ def _asked(summary: Summary, name: str) -> list[NextAction]:
     return found
 
 
-def _decision(plan: str, step: str, kind: str) -> NextAction:
+def _decision(plan: str, step: str, kind: str, views: ViewSet) -> NextAction:
     what = line(step)
     if kind == "answer":
         return NextAction(command(plan, step, kind), f"answers the question of {what}")
-    words = {"recovery": "approves the recovery of", "budget": "extends the budget for"}
-    sentence = f"{words.get(kind, 'approves')} {what}; `plan deny` with --comment WHY denies"
+    approves = views.proposals[kind].approving if kind in views.proposals else "approves"
+    sentence = f"{approves} {what}; `plan deny` with --comment WHY denies"
     return NextAction(command(plan, step, kind), sentence)
 
 

@@ -11,6 +11,7 @@ from pydantic import Field
 from plansurvive.apps.mcp.common.where import Where, where
 from plansurvive.client import runs
 from plansurvive.client.children.naming import asking
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.requests.connected import Connected
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.errors import Refused
@@ -117,7 +118,8 @@ class Awaited(Value):
         why = f" ({'; '.join(map(line, self.reasons))})" if self.reasons else ""
         call = line(json.dumps(self.args, ensure_ascii=False, default=str))
         shown = call if len(call) <= MAX_CALL else f"{call[:MAX_CALL]}…"
-        return f"{self.plan_id} {line(self.step_id)}: awaiting {wanted(self.kind)} ({self.tool}){why}: {shown}"
+        what = wanted(self.kind, views=views_of_features())
+        return f"{self.plan_id} {line(self.step_id)}: awaiting {what} ({self.tool}){why}: {shown}"
 
     @classmethod
     def of(cls, item: Pending) -> Awaited:

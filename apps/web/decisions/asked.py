@@ -30,8 +30,8 @@ async def asked_now(service: Service, plan: str, step: str) -> Pending | None:
         found = call if call is not None and call.kind != "early" else None
     if found is None:
         return None
-    return Pending(plan_id=plan, title=view.title, **{name: getattr(found, name) for name in type(found).model_fields
-                                                       if name in Pending.model_fields})  # fmt: skip
+    fields = {name: each for name, each in dict(found).items() if name in Pending.model_fields}
+    return Pending.of(found.views, plan_id=plan, title=view.title, **fields)
 
 
 async def news(service: Service, plan: str, step: str, asked: Pending | None) -> str:

@@ -17,8 +17,8 @@ from plansurvive.client.forms.texts import ABSENT
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.definition.questions import has_default, schema_of
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
+from plansurvive.plans.proposals import Part
 from plansurvive.plans.text.safe_text import exact
-from plansurvive.plans.views.models.card import Part
 from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS
 
 ANSWER = "f"

@@ -20,6 +20,7 @@ from plansurvive.apps.web.plans.rows import ON_A_PAGE, Listed, done_of, key_of, 
 from plansurvive.client import runs
 from plansurvive.client.access import Role, needs, person_of
 from plansurvive.client.access.forms import form_of
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.page.pages import done
 from plansurvive.client.runs import BriefView, Summary
@@ -170,7 +171,7 @@ def _of_head(watcher: Watcher, view: BriefView, end: End) -> dict[str, Any]:
         "plan": view.id or plan_id(watcher.plan), "view": view, "plan_status": status.value, "done": done_of(view),
         "waits": _waits(view.steps), "trouble": watcher.trouble,
         "waiting": number_in(view), "summary": summary, "why_failed": why_failed,
-        "next_actions": next_actions(summary, resumed_by=resumed_by) if summary else [],
+        "next_actions": next_actions(summary, resumed_by=resumed_by, views=views_of_features()) if summary else [],
         "resumed_by": resumed_by, "problems": problems, "has_ended": watcher.has_ended,
         "key_of": key_of, "is_terminated": watcher.is_terminated,
     }  # fmt: skip

@@ -15,6 +15,7 @@ from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.console import SafeConsole
 from plansurvive.client.cli.terminal.output import out, say, show, show_json
 from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
 from plansurvive.client.rpc import describe, has_ended
@@ -78,7 +79,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
     rows += [Text.assemble(("  files    ", "dim"), files + (f", and {more} more" if more > 0 else ""))] if files else []
     used = summary.tokens
     rows += [Text.assemble(("  tokens   ", "dim"), used.in_words())] if used.calls else []
-    for command, what in next_actions(summary):
+    for command, what in next_actions(summary, views=views_of_features()):
         rows += [Text.assemble(("  next     ", "dim"), command, (f"   {what}", "dim"))]
     (console or out()).print(Text("\n").join(rows))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.live.feed import LONG_LOOP, PROGRESS
 from plansurvive.client.live.marks import ASKING as MARK
 from plansurvive.client.live.marks import MARKS
@@ -180,11 +181,11 @@ class Lines:
         """What was asked then: whole if it is still asked, or was asked last; of what came before, as events tell."""
         item, asked, more = self._asked.get(event.step_id), event.asked, []
         if item is None or (event.digest and item.digest != event.digest):  # decided, or it has asked again since
-            args, kind = step.args or {}, QUESTION if event.awaiting == "answer" else "approval"
+            args, kind = step.args or {}, QUESTION if ASKING.get(event.awaiting) else "approval"
             if asked is not None and (not step.digest or step.digest != event.digest):
                 args, kind = asked.args, asked.kind
                 more = [f"(cut: {asked.length or 0:,} characters in all)"] if asked.cut else []
-            item = Card(step_id=event.step_id, kind=kind, tool=step.tool, args=args)
+            item = Card.of(views_of_features(), step_id=event.step_id, kind=kind, tool=step.tool, args=args)
         call = [self._row(event, " ", row) for row in [*call_rows(self.compared.get(item.digest, item)), *more]]
         ways = self._row(event, " ", item.commands(self._plan))
         return [self._row(event, MARK[0], f"awaiting {item.wanted}:"), *call, ways]

@@ -14,6 +14,7 @@ from rich.text import Text
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.rpc import describe
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import BriefView
@@ -61,7 +62,7 @@ class NextSteps:
         if not is_served:
             self._found = next_actions(Summary(plan_id=self._plan, status=view.status), is_served=False)
         elif waits(view):
-            self._found = next_actions(await runs.summary(self._client, self._plan))
+            self._found = next_actions(await runs.summary(self._client, self._plan), views=views_of_features())
         self._about = view.seq, is_served
 
 
@@ -70,7 +71,7 @@ def waits(view: BriefView) -> bool:
     steps = [each for step in view.steps for each in (step, *step.instances)]
     asks_below = any(step.agent_asks or (step.child and step.child.pending) for step in steps)
     is_held = view.status in (PlanStatus.PAUSED, PlanStatus.REVIEW)
-    return is_held or bool(view.pending) or asks_below or any(step.awaiting == "event" for step in steps)
+    return is_held or bool(view.pending) or asks_below or any(step.awaiting for step in steps)
 
 
 def folded(texts: Sequence[str], width: int, indent: str = "") -> list[str]:

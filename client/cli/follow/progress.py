@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.client.verbs.runs import BriefView, EventView
-from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import DONE, PlanStatus, Status
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.models import BriefStep
@@ -28,14 +28,15 @@ class Progress:
         """Apply events to the view. False if a step may now await approval: its arguments are only in a new view."""
         known = True
         view, changed = self.view, _Changed(self.view)
+        asked_with = [each.asked_with for each in views_of_features().proposals.values() if each.asked_with]
         for event in events:
             changed.seq = event.seq
             if event.logs and not event.step_id:
                 changed.of_plan = PlanStatus(event.status)
             elif not event.logs and event.step_id in self._places:
                 known = changed.move(self._places[event.step_id], event) and known
-            elif any(entry.kind == LogKind.BUDGET for entry in event.logs or []):
-                known = False  # a running agent may have a person asked
+            elif any(entry.kind in asked_with for entry in event.logs or []):
+                known = False  # a running step may have a person asked
         self.view = changed.on(view)
         return known
 

@@ -33,7 +33,7 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     state, facts = run.steps[step.id], run.facts
     proposal = state.proposal or {}
     if proposal:
-        yield from (reason for kind, reason in run.views.reasons.items() if kind in proposal)
+        yield from (each.reason for kind, each in run.views.proposals.items() if kind in proposal)
         return
     if run.literal:
         yield "an agent's model chose this call"

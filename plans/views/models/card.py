@@ -9,28 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Self
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from plansurvive.plans.definition.questions import as_typed, on_timeout
+from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
+from plansurvive.plans.proposals import Part, named, whole
 from plansurvive.plans.text.safe_text import exact, exact_name, line, quoted, unusual
 
 CALLS = ("approval", "early", "")
 """Kinds of cards that are about a call of the step's tool; others are about a proposal, or ask a question."""
 QUESTION = "question"
 """Kind of a card that wants an answer; its `args` are the question with all that belongs to it."""
-_HEADINGS = {"recovery": "Approve a recovery?", "budget": "Exceed the budget?", QUESTION: "A question"}
-_WANTED = {"recovery": "approval of a recovery", "budget": "approval of a larger LLM budget"}
-
-
-class Part(NamedTuple):
-    """A value that is shown under a name, whole."""
-
-    name: str
-    value: Any
 
 
 class Card(Value):
@@ -66,6 +59,22 @@ class Card(Value):
     since: datetime | None = None
     deadline: datetime | None = None
     version: int = 1
+    _views: ViewSet = PrivateAttr(default=NO_VIEWS)
+
+    def model_post_init(self, context: Any) -> None:
+        """Take what features add to views from the context of validation, if it is that."""
+        if isinstance(context, ViewSet):
+            self._views = context
+
+    @classmethod
+    def of(cls, views: ViewSet, **fields: Any) -> Self:
+        """A card whose proposals features describe in words. Raises pydantic's ValidationError."""
+        return cls.model_validate(fields, context=views)
+
+    @property
+    def views(self) -> ViewSet:
+        """What features add to views: their words for what is proposed."""
+        return self._views
 
     @property
     def is_question(self) -> bool:
@@ -80,7 +89,10 @@ class Card(Value):
     @property
     def heading(self) -> str:
         """What is to be decided: `Approve delete_file?`."""
-        return _HEADINGS.get(self.kind, f"Approve {self.tool if self.is_call else self.kind}?")
+        if self.is_question:
+            return "A question"
+        proposal = self._views.proposals.get(self.kind)
+        return proposal.heading if proposal else f"Approve {self.tool if self.is_call else self.kind}?"
 
     @property
     def to(self) -> str:
@@ -90,7 +102,7 @@ class Card(Value):
     @property
     def wanted(self) -> str:
         """What the step awaits: `approval`, `an answer of ann`."""
-        return wanted(self.kind, self.to)
+        return wanted(self.kind, self.to, self._views)
 
     @property
     def warnings(self) -> list[str]:
@@ -111,19 +123,11 @@ class Card(Value):
         """What is decided about: the tool (its arguments are `call`), all of a proposal, or a question."""
         if self.call is not None:
             return [Part("tool", self.tool)]
-        proposed, rest = self.args[self.kind], {name: each for name, each in self.args.items() if name != self.kind}
         if self.is_question:
-            return [Part(QUESTION, proposed), *self._question(rest)]
-        failure = rest.pop("failure", "")
-        after = [Part("failure", failure)] if failure else []
-        if self.kind == "recovery" and isinstance(proposed, Mapping):
-            call = rest.pop("call", None)
-            return [*self._recovery(proposed, after, call), *(Part(*each) for each in rest.items())]
-        if self.kind == "budget":
-            approve = rest.pop("approve", "the budget is raised by half, and the LLM is asked again")
-            deny = rest.pop("deny", f"the LLM is not asked: step '{self.step_id}' fails")
-            after += [Part("if approved", approve), Part("if denied", deny)]
-        return [Part(self.kind, proposed), *after, *(Part(*each) for each in rest.items())]
+            rest = {name: each for name, each in self.args.items() if name != QUESTION}
+            return [Part(QUESTION, self.args[QUESTION]), *self._question(rest)]
+        proposal = self._views.proposals.get(self.kind)
+        return proposal.parts(self.step_id, self.tool, self.args) if proposal else whole(self.kind, self.args)
 
     @property
     def call(self) -> dict[str, Any] | None:
@@ -150,7 +154,7 @@ class Card(Value):
 
     @property
     def _undo_args(self) -> list[Part]:
-        return _named(self.undo.get("args"))
+        return named(self.undo.get("args"))
 
     @property
     def late(self) -> str:
@@ -201,30 +205,14 @@ class Card(Value):
         limit = [Part("time limit", f"{seconds} s{until}, then {self.late}")] if seconds is not None else []
         return [*(Part(name, each) for name, each in rest.items() if each is not None), *limit]
 
-    def _recovery(self, choice: Mapping[str, Any], failure: list[Part], call: Any) -> list[Part]:
-        """The LLM's choice about a failed step in words, and the calls that it leads to."""
-        action, given = choice.get("action"), {name: each for name, each in choice.items() if name != "action"}
-        inserted, args = given.pop("steps", None), given.pop("args", None)
-        steps = inserted if isinstance(inserted, list) else []
-        words = {
-            "retry": "call it again, with other arguments" if args is not None else "call it again, unchanged",
-            "skip": "skip it; steps that do not use its value continue",
-            "insert": f"insert {len(steps)} step{'s' * (len(steps) != 1)}, then call it again",
-        }
-        parts = [Part("recovery", f"of step '{self.step_id}': {words.get(str(action), action)}")]
-        parts += [Part("reason", given.pop("reason"))] if given.get("reason") else []
-        parts += [*failure, Part("tool", self.tool)]
-        parts += _named(call.get("args")) if isinstance(call, Mapping) else _named(args)
-        for number, step in enumerate(steps, 1):
-            parts += _inserted(f"{number}.", step)
-        return parts + [Part(name, each) for name, each in given.items() if each]
 
-
-def wanted(kind: str, to: str = "") -> str:
+def wanted(kind: str, to: str = "", views: ViewSet = NO_VIEWS) -> str:
     """What a step awaits that asks this kind of thing, after `awaiting`; `to`: who should answer."""
     if kind in (QUESTION, "answer"):
         return f"an answer of {exact(to)}" if to else "an answer"
-    return "approval" if kind in CALLS else _WANTED.get(kind, f"a decision: {exact(kind)}")
+    if kind in CALLS:
+        return "approval"
+    return views.proposals[kind].wanted if kind in views.proposals else f"a decision: {exact(kind)}"
 
 
 def command(plan: str, step_id: str, kind: str, digest: str = "") -> str:
@@ -263,24 +251,6 @@ def texts_in(value: Any) -> Iterable[str]:
             stack += [part for pair in item.items() for part in pair][::-1]
         elif isinstance(item, list):
             stack += item[::-1]
-
-
-def _inserted(number: str, step: Any) -> list[Part]:
-    """A step that is to be inserted: its id, its tool, every argument and every other field."""
-    if not isinstance(step, Mapping):
-        return [Part(number, step)]
-    rest = {name: each for name, each in step.items() if name not in ("id", "tool", "args")}
-    head = [Part(f"{number} step", step.get("id")), Part(f"{number} tool", step.get("tool"))]
-    args = [Part(f"{number} {name}", each) for name, each in _named(step.get("args"))]
-    return [
-        *head,
-        *args,
-        *(Part(f"{number} {name}", each) for name, each in rest.items() if each not in (None, "", [], {})),
-    ]
-
-
-def _named(args: Any) -> list[Part]:
-    return [Part(*each) for each in args.items()] if isinstance(args, Mapping) else []
 
 
 def _clock(time: datetime) -> str:

@@ -71,7 +71,7 @@ def card(run: Run, step: Step) -> Card:
     if kind == "approval" and (undo := undo_consent.undo_call(run, step)) is not None:
         found["undo"] = {"tool": undo.tool, "args": undo.args}
     since = (state.proposal or {}).get("since") or state.changes[-1].time
-    return Card(**found, kind=kind, digest=state.digest, since=since, deadline=state.deadline)
+    return Card.of(run.views, **found, kind=kind, digest=state.digest, since=since, deadline=state.deadline)
 
 
 def _json(card: Card) -> dict[str, Any]:

@@ -7,16 +7,24 @@ from typing import Any
 
 import pytest
 
+from plansurvive.plans.in_views import InViews, ViewSet
 from plansurvive.plans.large_value import LargeValue
+from plansurvive.plans.proposals import Part, Proposal
+from plansurvive.plans.views.models import BriefView
 from plansurvive.plans.views.models.card import Card, command, commands, wanted
 from plansurvive.plans.views.steps.call_text import call_rows
 
 UNTIL = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
 
+REPAIR = Proposal("it broke", "Mend it?", "approval of a repair", "repairs", "a repair of", lambda *_: [Part("how", 1)])
+VIEWS = ViewSet([InViews("repairing", proposals={"repair": REPAIR})])
+"""What a feature says of its proposals."""
+
+
 def call(**more: Any) -> Card:
     given = {"step_id": "wipe", "kind": "approval", "tool": "delete_file", "args": {"path": "a"}, "description": "Wipe"}
-    return Card.model_validate(given | more)
+    return Card.of(VIEWS, **given | more)
 
 
 def question(**args: Any) -> Card:
@@ -30,8 +38,7 @@ def question(**args: Any) -> Card:
     [
         ("approval", "Approve delete_file?", "approval"),
         ("early", "Approve delete_file?", "approval"),
-        ("recovery", "Approve a recovery?", "approval of a recovery"),
-        ("budget", "Exceed the budget?", "approval of a larger LLM budget"),
+        ("repair", "Mend it?", "approval of a repair"),
         ("question", "A question", "an answer of ann"),
         ("new\u200b", "Approve new\u200b?", "a decision: new\\u{200b}"),
     ],
@@ -46,8 +53,19 @@ def test_only_a_call_has_arguments_to_replace() -> None:
     assert call().call == {"path": "a"}
     assert not question().is_call
     assert question().call is None
-    budget = call(kind="budget", args={"budget": "2 of 2 are spent"})
-    assert (budget.is_call, budget.call) == (False, None)
+    repair = call(kind="repair", args={"repair": "with glue"})
+    assert (repair.is_call, repair.call) == (False, None)
+
+
+def test_a_proposal_is_shown_in_the_words_of_its_feature_and_whole_without_it() -> None:
+    args = {"repair": "with glue", "failure": "gone", "more": 1}
+    assert call(kind="repair", args=args).subject == [("how", 1)]
+    assert call(kind="repair", args=args).model_copy(update={"tool": "x"}).subject == [("how", 1)]
+    alone = Card(step_id="wipe", kind="repair", tool="delete_file", args=args)
+    assert alone.subject == [("repair", "with glue"), ("failure", "gone"), ("more", 1)]
+    assert (alone.heading, alone.wanted) == ("Approve repair?", "a decision: repair")
+    answer = {"id": "p", "status": "running", "pending": [alone.model_dump(mode="json", exclude_unset=True)]}
+    assert BriefView.read(answer, VIEWS).pending[0].subject == [("how", 1)]
 
 
 def test_a_call_is_made_somewhere_and_can_be_decided_until_its_time_limit() -> None:

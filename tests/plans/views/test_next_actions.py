@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from plansurvive.plans.in_views import InViews, ViewSet
+from plansurvive.plans.proposals import Proposal
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.summary import AskedStep, Denial, Failure, Outdated, Summary, summary_of
@@ -124,6 +126,14 @@ def test_no_status_is_forgotten() -> None:
 def test_a_denial_says_that_it_will_be_asked_again() -> None:
     (found,) = next_actions(Summary(plan_id="p", status=PlanStatus.PARTIAL, denied=DENIED))
     assert "asks again about what was denied" in found.sentence
+
+
+def test_what_is_proposed_is_said_in_the_words_of_its_feature() -> None:
+    repair = Proposal("it broke", "Mend it?", "approval of a repair", "repairs", "a repair of", lambda *_: [])
+    views = ViewSet([InViews("repairing", proposals={"repair": repair})])
+    asked = Summary(plan_id="p", status=PlanStatus.RUNNING, asks=[asks("repair")])
+    assert next_actions(asked, views=views)[1].sentence == "repairs deploy; `plan deny` with --comment WHY denies"
+    assert next_actions(asked)[1].sentence == "approves deploy; `plan deny` with --comment WHY denies"
 
 
 def test_what_a_step_is_called_cannot_become_a_command() -> None:
