@@ -16,6 +16,7 @@ from plansurvive.activities.attempt.heartbeat import BEAT_SECONDS, ERROR_BYTES
 from plansurvive.activities.beating import beating
 from plansurvive.activities.feature import InWorker, ToolCalls, Waits
 from plansurvive.activities.values.errors import bounded, one_line
+from plansurvive.features.express.carrying import Unseen
 from plansurvive.features.express.journal import FOLDER, Journal
 from plansurvive.features.express.journal import Segment as SegmentId
 from plansurvive.features.express.model import ExpressFact, ExpressNote, Failed, SegmentEnd, SegmentRequest
@@ -78,7 +79,10 @@ class Segments:
         schedule.rules = RuleSet([each for each in self.rules if each.name in request.run.facts.features])
         now = datetime.now(UTC)
         bounds = Bounds(request.seconds, request.steps)
-        segment = Segment(schedule, now, bounds, request.parallel, frozenset(request.barred))
+        segment = Segment(
+            schedule, now, bounds, request.parallel, frozenset(request.barred),
+            partial=request.partial, unseen=Unseen(request.unseen),
+        )  # fmt: skip
         calls = _Calls(self.calls, segment, request, again=info.attempt > 1)
         name = SegmentId(info.workflow_run_id or "", info.activity_id)
         running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt)

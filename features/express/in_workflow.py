@@ -19,9 +19,10 @@ from temporalio.common import RetryPolicy
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 from temporalio.workflow import ActivityCancellationType
 
+from plansurvive.features.express.carrying import carried
 from plansurvive.features.express.joining import bounds_of, reason_against
 from plansurvive.features.express.model import CallEnd, ExpressState, Failed, SegmentEnd, SegmentOrder
-from plansurvive.features.express.reach import carried, reach
+from plansurvive.features.express.reach import reach
 from plansurvive.features.express.segment import NO_BOUNDS, Made, Segment
 from plansurvive.plans.execution.next_action import Call
 from plansurvive.plans.log import LogKind
@@ -94,11 +95,13 @@ class Segments(InSteps):
         limit = run.options.max_parallel or run.plan.max_parallel or DEFAULT_PARALLEL
         self._names, self._parallel = ready, max(1, limit - self.schedule.running)
         state.barred = [name for name in state.barred if name in run.steps and run.steps[name].status not in DONE]
+        goes = carried(self.schedule, within, bounds.steps)
         order = SegmentOrder(
             number=state.segments, seconds=bounds.seconds, steps=bounds.steps, parallel=self._parallel,
             barred=list(state.barred), session=session_of_workflow(),
+            partial=goes.partial, unseen=goes.unseen,
         )  # fmt: skip
-        request = of_json(f'{order.model_dump_json()[:-1]},"run":{carried(self.schedule, within)}}}')
+        request = of_json(f'{order.model_dump_json()[:-1]},"run":{goes.run}}}')
         step = self.schedule.step(ready[0])
         summary = f"{len(within)} steps: {', '.join(within[:20])}"[:200]
 
@@ -211,6 +214,10 @@ class _Settling(Segment):
     """A segment that has ended, on the run itself."""
 
     execution: Execution
+
+    def is_full(self) -> bool:
+        """Never: what was made side by side was made so."""
+        return False
 
     def proceed(self, now: datetime) -> None:  # noqa: ARG002
         """Containers go further as without segments: some wait for their next round."""

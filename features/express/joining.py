@@ -37,6 +37,8 @@ def reason_against(run: Run, step: Step, call: Call) -> str:
         return f"{step.tool} is not a tool of the worker's own"
     if not (spec.repeatable if step.repeatable is None else step.repeatable):
         return "it must not be repeated"  # its only attempt would be that of the whole segment
+    if spec.sends:
+        return "it sends what it is given, and whether that asks follows from the whole plan"
     if run.queue_of(step) != run.plan.queue:
         return f"it is bound to the task queue {step.queue}"
     if call.filled.withheld:

@@ -49,12 +49,16 @@ class SegmentOrder(Value):
     parallel: int
     barred: list[str] = Field(default_factory=list)
     session: str = Field(description="What the idempotency keys of its calls begin with.")
+    partial: dict[str, int] = Field(
+        default_factory=dict, description="Loops of which only a window goes along, with the number of items behind it."
+    )
+    unseen: str = Field(default="", description="Digests of the names of files whose stamps stay, in base64.")
 
 
 class SegmentRequest(SegmentOrder):
     """Input of the activity `segment`."""
 
-    run: Run = Field(description="What the segment can come to of the run (`reach.carried`).")
+    run: Run = Field(description="What the segment can come to of the run (`carrying.carried`).")
 
 
 class Failed(Value):

@@ -10,11 +10,12 @@ Pure: the caller makes the calls, tells how they ended, and looks at the clock.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
+from plansurvive.features.express.carrying import Unseen
 from plansurvive.features.express.joining import reason_against
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution import next_action as actions
@@ -70,16 +71,21 @@ class Segment:
     """Steps whose calls were left by an earlier segment: they are made as activities of their own."""
     only: Collection[tuple[str, int]] | None = None
     """Calls, by step and number, that it makes; all others are left. None: all that it may."""
+    partial: Mapping[str, int] = field(default_factory=dict)
+    """Loops of which it has a window alone, with the number of items behind that. They go on in the workflow."""
+    unseen: Unseen = field(default_factory=Unseen)
     left: dict[str, str] = field(default_factory=dict)
     """By step, why it is left to the workflow."""
     in_flight: dict[str, None] = field(default_factory=dict)
     made: int = 0
     size: int = 0
     has_failed: bool = False
+    at_edge: bool = False
+    """A window is at its end: what the workflow would begin next is not here."""
 
     def is_over(self, now: datetime) -> bool:
         """Whether no further call begins; those in flight are waited for."""
-        late = self.has_failed or (now - self.began).total_seconds() >= self.bounds.seconds
+        late = self.has_failed or self.at_edge or (now - self.began).total_seconds() >= self.bounds.seconds
         return late or self.made >= self.bounds.steps or self.size >= self.bounds.bytes
 
     def begin(self, now: datetime) -> list[Made]:
@@ -110,12 +116,16 @@ class Segment:
         """Begin no further call."""
         self.has_failed = True
 
+    def is_full(self) -> bool:
+        """Whether no further call may be made beside those in flight."""
+        # What is left keeps its place: in the workflow it may be running.
+        return len(self.in_flight) + len(self.left) >= self.parallel
+
     def _begun(self, now: datetime) -> Iterator[Made]:
         schedule = self.schedule
         while schedule.run.status is PlanStatus.RUNNING:
             self.proceed(now)
-            # What is left keeps its place: in the workflow it may be running.
-            if self.is_over(now) or len(self.in_flight) + len(self.left) >= self.parallel:
+            if self.is_over(now) or self.is_full():
                 return
             step_id = next((name for name in schedule.ready if name not in self.left), None)
             if step_id is not None:
@@ -123,6 +133,8 @@ class Segment:
                     yield made
             elif not schedule.open_next(self.parallel, now):
                 return
+            else:
+                self.at_edge = any(behind and self._is_used_up(name) for name, behind in self.partial.items())
 
     def _act_on(self, step_id: str, now: datetime) -> Made | None:
         schedule, step = self.schedule, self.schedule.step(step_id)
@@ -137,6 +149,7 @@ class Segment:
                 schedule.open(step_id, opened, now)
             case actions.Call() as call:
                 why = reason_against(schedule.run, step, call) or self._other(step_id)
+                why = why or self.unseen.reason_against(schedule.run, step, call.filled)
                 if not why:
                     return self._make(step, call, now)
                 self.left[step_id] = why
@@ -145,6 +158,11 @@ class Segment:
             case other:
                 self.left[step_id] = _LEFT[type(other)]
         return None
+
+    def _is_used_up(self, loop: str) -> bool:
+        """Whether all items of a loop's window have begun."""
+        opened = self.schedule.run.opened.get(loop)
+        return opened is not None and opened.began >= len(opened.items or ())
 
     def _other(self, step_id: str) -> str:
         """Why a call that may be made is none of `only`."""
@@ -169,6 +187,9 @@ class Segment:
     def proceed(self, now: datetime) -> None:
         """Go further in the containers in which everything has ended."""
         while (step_id := self.schedule.next_ended()) is not None:
+            if step_id in self.partial:
+                self.at_edge = True
+                continue
             match self.schedule.next_move(step_id, now):
                 case Settle(outcome):
                     self.schedule.settle(step_id, outcome, now)

@@ -50,6 +50,12 @@ def known(run: Run, step: Step, filled: Filled) -> Known:
     return Known(stamps, [name for name in shown if name in above], left)
 
 
+def names_of_files(run: Run, step: Step, filled: Filled) -> list[str]:
+    """The names under which the run has stamps of the files among a call's arguments, if it has any."""
+    scope = _scope(run, step)
+    return [scope + path for path in _paths(run, step, filled)]
+
+
 def note_returned(run: Run, step: Step, returned: Return, now: datetime) -> None:
     """Record what a call did to files: in the step's state, and in the run's file stamps for later calls."""
     note_files(run, step.id, returned)

@@ -112,6 +112,11 @@ class Containers:
             del self._hungry[name]
             self._check(name)
 
+    @property
+    def hungry(self) -> list[str]:
+        """The loops of which further items may begin, in the order in which they are asked for one."""
+        return list(self._hungry)
+
     def next_hungry(self, limit: int | None) -> str | None:
         """A loop whose next item may begin; it goes to the end of the queue."""
         for name in self._hungry:

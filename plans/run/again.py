@@ -68,7 +68,7 @@ def following(run: Run, step_ids: Sequence[str], relisted: bool = False) -> Agai
         name = outline.inner_name(node.id)
         for other in dependents.get((node.parent, name), ()) if node.needs_siblings else ():
             if other.id not in found.names:
-                (found.within if _only_listed(other.step, name) else found.whole).add(other.id)
+                (found.within if is_only_listed(other.step, name) else found.whole).add(other.id)
                 to_visit.append(other.id)
         if node.parent is not None and node.parent not in found.names:
             again = outline.nodes[node.parent].kind == "repeat"  # a round follows from the one before it
@@ -145,7 +145,7 @@ def item_mark(node: Node) -> str | None:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _only_listed(step: Step, name: str) -> bool:
+def is_only_listed(step: Step, name: str) -> bool:
     """Whether a step uses another one only for the list of its items."""
     if step.for_each is None:
         return False

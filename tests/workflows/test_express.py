@@ -100,6 +100,18 @@ async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans) -> None:
     assert all(times == 1 for times in calls(plans).values())
 
 
+@pytest.mark.slow
+async def test_a_loop_of_10000_items_carries_little(plans: Plans) -> None:
+    loop = {"id": "s", "tool": "list_directory", "args": {"path": "."}, "forEach": {"items": list(range(10_000))}}
+    started = await plans.start([loop], express=True)
+    view = await started.ended()
+    assert (view["status"], noted(view), view["counts"]["completed"]) == ("completed", [], 10_001)
+    scheduled = [each for each in (await started.scheduled()).values() if each.activity_type.name == "segment"]
+    sizes = [sum(payload.ByteSize() for payload in each.input.payloads) for each in scheduled]
+    print(len(sizes), "segments,", len(await started.events()), "events,", max(sizes), sum(sizes), "bytes")
+    assert (len(sizes) >= 10_000 // 256, max(sizes) < 40_000) == (True, True)
+
+
 async def test_a_failed_attempt_is_followed_by_one_in_an_activity(plans: Plans) -> None:
     steps = [tick("a"), tick("b", "a", fails=1, retry={"attempts": 3, "delay": 0.01}), tick("c", "b")]
     started = await plans.start(steps, express=True)

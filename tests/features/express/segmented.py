@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from plansurvive.features.express.carrying import carried
 from plansurvive.features.express.model import ExpressFact
-from plansurvive.features.express.reach import carried, reach
+from plansurvive.features.express.reach import reach
 from plansurvive.features.express.segment import Bounds, Segment
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.execution.next_action import Call, next_action
@@ -36,6 +37,8 @@ class Segmented(Player):
         self.barred: dict[str, str] = {}
         self.segments: list[int] = []
         """Calls of each."""
+        self.sizes: list[int] = []
+        """Characters of what each is given."""
         self.really, self.alone = tool, list[str]()
         super().__init__(run, self._outcome, **more)
 
@@ -49,9 +52,11 @@ class Segmented(Player):
         within = reach(self.schedule, self.schedule.ready, self.bounds.steps)
         if not within:
             return
-        copy = Schedule(run_of(carried(self.schedule, within)))
+        goes = carried(self.schedule, within, self.bounds.steps)
+        self.sizes.append(len(goes.run) + len(goes.unseen))
+        copy = Schedule(run_of(goes.run))
         limit = (self.run.plan.max_parallel or 64) - self.schedule.running
-        segment = self.kind(copy, self.now, self.bounds, limit, frozenset(self.barred))
+        segment = self.kind(copy, self.now, self.bounds, limit, frozenset(self.barred), partial=goes.partial)
         while made := segment.begin(self.now):
             for call in made:
                 ended = self._made(call.step.id, call.filled.args, call.digest)

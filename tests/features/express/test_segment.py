@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from plansurvive.features.express.carrying import carried
 from plansurvive.features.express.model import ExpressFact
-from plansurvive.features.express.reach import carried, reach
+from plansurvive.features.express.reach import reach
 from plansurvive.features.express.segment import Bounds, Segment
 from plansurvive.plans.activity_io import Facts, Return
 from plansurvive.plans.execution.schedule import Schedule
@@ -237,7 +238,7 @@ def test_only_what_can_be_reached_goes_along_and_only_the_values_that_it_uses() 
     schedule = done(run, "canary-used", "canary-unused", "canary-other")
     within = reach(schedule, ["a"], 256)
     assert within == ["a", "b"]  # c waits for what nothing here can do
-    text = carried(schedule, within)
+    text = carried(schedule, within, 256).run
     assert ("canary-used" in text, "canary-unused" in text, "canary-other" in text) == (True, False, False)
     copy = Segment(Schedule(run_of(text)), NOW)
     assert [made.filled.args for made in copy.begin(NOW)] == [{"text": "canary-used"}]
@@ -246,7 +247,7 @@ def test_only_what_can_be_reached_goes_along_and_only_the_values_that_it_uses() 
 def test_what_goes_along_does_not_grow_with_the_plan() -> None:
     def length(steps: int) -> int:
         schedule = done(chain(steps + 3), *("x" * 1_000 for _ in range(steps)))
-        return len(carried(schedule, reach(schedule, schedule.ready, 256)))
+        return len(carried(schedule, reach(schedule, schedule.ready, 256), 256).run)
 
     assert length(2_000) < length(20) + 200
 
