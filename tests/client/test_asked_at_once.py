@@ -12,6 +12,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client import runs
 from plansurvive.client.ids import workflow_id
+from plansurvive.client.rpc import PATIENCE, ask
 from plansurvive.runtime.task_queues import listeners
 from tests.client.cli.command import plan, running, written
 from tests.kit.waiting import until
@@ -29,11 +30,11 @@ async def test_queries_that_the_server_refuses_for_the_moment_are_asked_again(
         await until(lambda: _waits(temporal_client, name), "the plan waits")
         worker.send_signal(signal.SIGSTOP)
         await temporal_client.get_workflow_handle(workflow_id(name)).signal("pause", {"by": "ann"})
-        asked = [asyncio.create_task(runs.show(temporal_client, name)) for _ in range(ASKING)]
+        asked = [asyncio.create_task(ask(temporal_client, name, "plan", patience=10 * PATIENCE)) for _ in range(ASKING)]
         await until(lambda: _is_refused(temporal_client, name), "the server refuses further queries")
         worker.send_signal(signal.SIGCONT)
         shown = await asyncio.gather(*asked)
-    assert {view.status for view in shown} == {"paused"}
+    assert {view["status"] for view in shown} == {"paused"}
 
 
 async def _waits(client: Client, name: str) -> bool:
