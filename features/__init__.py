@@ -49,6 +49,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 FEATURES: tuple[str, ...] = (
+    "policy",
     "waiting",
     "planning",
     "budget",

@@ -1,4 +1,4 @@
-"""Reads a TOML file of the operator: mcp.toml, secrets.toml, limits.toml, notify.toml."""
+"""Reads a TOML file of the operator: mcp.toml, secrets.toml, limits.toml, notify.toml, policy.toml."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ def refusal(setting: str, path: Path, problem: str) -> SettingError:
 def read_toml(
     path: Path, setting: str, *, is_named: bool, may_do: str | None, quotes: bool = True
 ) -> dict[str, Any] | None:
-    """The content; None if there is no file and none `is_named`. Raises SettingError about `setting`.
+    """The content; see `read_text`. `quotes`: an error of the syntax may quote the file."""
+    text = read_text(path, setting, is_named=is_named, may_do=may_do)
+    try:
+        return None if text is None else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: not TOML, a number of thousands of digits
+        raise refusal(setting, path, f"it is not TOML: {error}" if quotes else "it is not TOML") from None
+
+
+def read_text(path: Path, setting: str, *, is_named: bool, may_do: str | None) -> str | None:
+    """The text; None if there is no file and none `is_named`. Raises SettingError about `setting`.
 
     Only this user and root may be able to change the file; `may_do`: what others could do, None: nothing that matters.
-    `quotes`: an error of the syntax may quote the file.
     """
 
     def refused(problem: str) -> SettingError:
@@ -39,15 +47,15 @@ def read_toml(
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise refused(f"it is larger than {MAX_BYTES:,} bytes")
-        return tomllib.loads(data.decode("utf-8"))
+        return data.decode("utf-8")
     except FileNotFoundError:
         if not is_named:
             return None
         raise refused("it does not exist; create it, or name another") from None
     except OSError as error:
         raise refused(f"it cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:  # ValueError: not UTF-8, not TOML, a number of thousands of digits
-        raise refused(f"it is not TOML: {error}" if quotes else "it is not TOML") from None
+    except UnicodeDecodeError:
+        raise refused("it is not UTF-8") from None
 
 
 def _check_owner(path: Path, status: os.stat_result, may_do: str, refused: Refuse) -> None:

@@ -88,7 +88,21 @@ APART = {
     "clear-session": "each agent and child plan has a session of its own, and is named",
     "watch-files": "reports files to the plan that is named",
     **dict.fromkeys(
-        ("limits", "quotas", "notify", "web", "mcp", "up", "down", "doctor", "keys", "secrets", "codec", "worker"),
+        (
+            "limits",
+            "quotas",
+            "notify",
+            "web",
+            "mcp",
+            "up",
+            "down",
+            "doctor",
+            "keys",
+            "secrets",
+            "policy",
+            "codec",
+            "worker",
+        ),
         "about the machine, not about a plan",
     ),
 }

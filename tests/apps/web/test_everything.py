@@ -95,6 +95,8 @@ NOT_THERE = {
     "keys read": "as above; the page shows summaries itself",
     "secrets list": "secrets.toml is for whoever runs the machine",
     "secrets check": "as above",
+    "policy check": "policy.toml is for whoever runs the machine",
+    "policy test": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 

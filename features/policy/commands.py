@@ -1,0 +1,131 @@
+"""`plan policy`: the rules of policy.toml, checked and tried. Nothing is started, and no worker is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.terminal.options import AsJson, group
+from plansurvive.client.local_tools import known_tools
+from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
+from plansurvive.features.policy.policy_file import Mistake, file_of, policy_of, read, text_of
+from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
+from plansurvive.features.policy.rule import Policy
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import json_problem
+from plansurvive.plans.errors import PlanError
+from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.text.safe_text import line
+
+INVALID = 2
+"""Exit code if the file has a mistake."""
+
+app = group("Check policy.toml, and try calls against it.")
+
+
+@app.command("check")
+def check(as_json: AsJson = False) -> None:
+    """Report every mistake of policy.toml, with its line. Exit code 2 if there is one."""
+    settings = environment.settings()
+    path, text = file_of(settings), text_of(settings)
+    if text is None:
+        if as_json:
+            output.show_json(None)
+        else:
+            output.show(f"no policy; {path} would be one (docs/policy.md)")
+        return
+    found = read(text, datetime.now(UTC))
+    warnings = [*found.warnings, *(_doubts(found.policy, known_tools(settings)) if found.policy else ())]
+    if as_json:
+        output.show_json({
+            "file": str(path),
+            "hash": found.policy.hash if found.policy else None,
+            "rules": len(found.policy.rules) if found.policy else None,
+            "mistakes": [_row(each) for each in found.mistakes],
+            "warnings": [_row(each) for each in warnings],
+        })  # fmt: skip
+    else:
+        for each in found.mistakes:
+            output.show(line(str(each)))
+        for each in warnings:
+            output.show(f"warning: {line(str(each))}")
+        if found.policy:
+            output.show(f"{path}: {len(found.policy.rules)} rules, hash {found.policy.hash[:12]}")
+    if found.policy is None:
+        raise typer.Exit(INVALID)
+
+
+@app.command("test")
+def try_call(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that would be called.")],
+    args: Annotated[str, typer.Option("--args", metavar="JSON", help="Its arguments, an object.")] = "{}",
+    starter: Annotated[str, typer.Option("--as", metavar="NAME", help="Who has started the plan.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say what the policy makes of a call that a person's plan would make here, and which rules say so."""
+    settings = environment.settings()
+    policy, tools = policy_of(settings), known_tools(settings)
+    if tool not in tools:
+        raise PlanError(
+            f"there is no tool '{tool}'{Hints().question(tool, tools)}; `plan tools` lists them", "BAD_USAGE"
+        )
+    asker = Asker(starter=starter, is_proven=bool(starter), origin="person")
+    found = (
+        judge(policy, judged(tools[tool], _object(args), asker)) if policy else Verdict("", (), "there is no policy")
+    )
+    if as_json:
+        output.show_json({"decide": found.decide or None, "rules": list(found.rules), "by": [], "count": 1,
+                          "notAuthor": False, "expires": None, "reason": found.reason})  # fmt: skip
+    else:
+        output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
+
+
+def judged(spec: ToolSpec, args: Mapping[str, Any], asker: Asker) -> Judged:
+    """The call as a worker in the present directory would judge it."""
+    paths = {name: real_path(str(Path.cwd()), args[name]) for name in path_arguments(spec, args)}
+    return Judged(spec.name, args, command_of(spec), paths, asker=asker)
+
+
+def _object(text: str) -> dict[str, Any]:
+    import json
+
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise PlanError(f"--args: {json_problem(error)}", "BAD_USAGE") from None
+    if not isinstance(found, dict):
+        raise PlanError('--args: write an object, such as {"path": "docs/a.md"}', "BAD_USAGE")
+    return found
+
+
+def _doubts(policy: Policy, tools: Mapping[str, ToolSpec]) -> Iterator[Mistake]:
+    """Rules that fit no call of this machine's tools: a name that was misspelt must not pass for a rule."""
+    hints = Hints()
+    for index, each in enumerate(policy.rules):
+        place, fitting = f"rule '{each.rule.name}'", [
+            spec for name, spec in tools.items() if any(pattern.fits(name) for pattern in each.tool)
+        ]  # fmt: skip
+        at = policy.lines.of(("rule", index))
+        if not fitting:
+            meant = hints.question(each.rule.tool[0], list(tools))
+            yield Mistake(
+                at, place, f"no tool here has the name {', '.join(each.rule.tool)}{meant or '; `plan tools`'}"
+            )
+            continue
+        names = {name for spec in fitting for name in spec.args_schema.get("properties", {})}
+        for name in each.rule.args:
+            if name not in names and not any(spec.args_schema.get("additionalProperties") for spec in fitting):
+                yield Mistake(at, place, f"none of its tools has the argument '{name}'{hints.question(name, names)}")
+        if each.rule.command is not None and not any(map(command_of, fitting)):
+            yield Mistake(at, place, "`command` is for tools that take a shell command, such as run_command")
+        if each.rule.host is not None and "url" not in names:
+            yield Mistake(at, place, "`host` is for tools that take a `url`, such as http_request")
+
+
+def _row(each: Mistake) -> dict[str, Any]:
+    return {"line": each.line, "place": each.place, "problem": each.text}

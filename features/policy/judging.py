@@ -1,0 +1,261 @@
+"""What the policy says of one call. Pure: what it needs to know of the world comes along with the call.
+
+A rule fits, does not fit, or it is not known whether it does. Of those that fit, deny beats ask beats allow; if none
+does, nothing is said, and the call is as it would be without a policy. Where it is not known whether a rule fits that
+would ask or deny, the call asks, and so it does where it is not known of one that would allow and no other one does.
+
+An allow needs each simple command of a command to fit. A deny or an ask needs one of them: what is denied alone is not
+let through because something harmless stands beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+from urllib.parse import urlsplit
+
+from plansurvive.features.policy.patterns import Pattern
+from plansurvive.features.policy.rule import Compiled, Condition, Decide, Policy
+from plansurvive.features.policy.shell_words import Commands, Words, commands_of
+
+MISSING = object()
+"""Stands for an argument that is not given."""
+
+
+@dataclass(frozen=True)
+class Asker:
+    """On whose behalf a call is made."""
+
+    plan: Sequence[str] = ()
+    """What the plan is called: its title, its id."""
+    starter: str = ""
+    """Who started it, as they said."""
+    is_proven: bool = False
+    """It is proven that they did."""
+    origin: str = "person"
+    """Who chose the call: person, llm, agent."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A call as it is judged."""
+
+    tool: str
+    args: Mapping[str, Any]
+    """Resolved. MISSING or absent: not given; None where the worker has it in storage alone."""
+    command: str = ""
+    """Name of the argument that is a shell command; empty: there is none."""
+    paths: Mapping[str, str | None] = field(default_factory=dict)
+    """By argument, the path after links, relative to the workspace; None: it is outside, or cannot be a path."""
+    unknown: frozenset[str] = frozenset()
+    """Arguments whose values are not known here."""
+    asker: Asker | None = None
+    """None: not known."""
+
+    @cached_property
+    def commands(self) -> Commands:
+        """What its command runs."""
+        text = self.args.get(self.command)
+        if self.command in self.unknown or not isinstance(text, str):
+            return Commands((), (), "the command is not known here")
+        return commands_of(text)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the policy says. `decide` is empty if no rule fits."""
+
+    decide: Decide | str
+    rules: tuple[str, ...] = ()
+    """The names of the rules that decided it, in the order of the file."""
+    reason: str = ""
+    """A sentence."""
+
+
+class _Fit(StrEnum):
+    NO = "no"
+    YES = "yes"
+
+
+class _Hidden(str):
+    """Why it is not known: a program runs what its arguments say."""
+
+
+_Answer = _Fit | str
+"""NO, YES, or why it is not known."""
+
+
+def judge(policy: Policy, call: Judged) -> Verdict:
+    """What the rules say of a call together."""
+    found: dict[str, list[str]] = {"deny": [], "ask": [], "allow": [], "unknown": [], "hidden": [], "doubted": []}
+    doubts, is_written_out = dict[str, str](), False
+    for each in policy.rules:
+        if not _any(each.tool, call.tool):
+            continue
+        answer = _fits(policy, each, call)
+        name, decide = each.rule.name, each.rule.decide
+        if answer is _Fit.YES:
+            found[decide].append(name)
+            is_written_out = is_written_out or (decide == "allow" and each.rule.command is not None)
+        elif answer is not _Fit.NO:
+            otherwise = "hidden" if isinstance(answer, _Hidden) else "unknown"
+            found["doubted" if decide == "allow" else otherwise].append(name)
+            doubts[name] = f"it is not known whether rule '{name}' fits: {answer}"
+    if found["deny"]:
+        return Verdict("deny", tuple(found["deny"]), f"{_named(found['deny'])} of the policy denies it")
+    if found["ask"]:
+        return Verdict("ask", tuple(found["ask"]), f"{_named(found['ask'])} of the policy asks")
+    # An operator who has written a command out, with the program that it runs, has looked into it.
+    unknown = found["unknown"] + ([] if is_written_out else found["hidden"])
+    if unknown:
+        return Verdict("ask", tuple(unknown), doubts[unknown[0]])
+    if found["allow"]:
+        return Verdict("allow", tuple(found["allow"]), f"{_named(found['allow'])} of the policy allows it")
+    if found["doubted"]:
+        return Verdict("ask", tuple(found["doubted"]), doubts[found["doubted"][0]])
+    return Verdict("", (), "no rule of the policy fits: it is as without one")
+
+
+def host_of(url: object) -> str | None:
+    """The host that http_request connects to; None for what it refuses, or where two parsers read different hosts."""
+    import httpx  # lazily: `plan policy check` needs none
+
+    if not isinstance(url, str):
+        return None
+    try:
+        found, plain = httpx.URL(url), urlsplit(url).hostname or ""
+    except (httpx.InvalidURL, ValueError):
+        return None
+    host = found.host.rstrip(".").lower()
+    if found.scheme not in ("http", "https") or not host or found.userinfo or not found.raw_host.isascii():
+        return None
+    other = plain.rstrip(".").lower()
+    return host if other in (host, found.raw_host.decode().rstrip(".").lower()) and url.isprintable() else None
+
+
+def _fits(policy: Policy, each: Compiled, call: Judged) -> _Answer:
+    """Whether a rule fits a call of one of its tools. What does not fit is no longer unknown."""
+    unknown = ""
+    for answer in _answers(policy, each, call):
+        if answer is _Fit.NO:
+            return _Fit.NO
+        if answer is not _Fit.YES:
+            unknown = unknown or answer
+    return unknown or _Fit.YES
+
+
+def _answers(policy: Policy, each: Compiled, call: Judged) -> Iterator[_Answer]:
+    rule = each.rule
+    if rule.plan is not None or rule.starter is not None or rule.origin is not None:
+        yield from _of_asker(policy, each, call.asker)
+    for name, condition in each.args.items():
+        yield _argument(condition, name, call, may_allow=rule.decide == "allow")
+    if rule.host is not None:
+        yield _host(each.host, call)
+    if rule.command is not None:
+        yield _command(each, call)
+
+
+def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_Answer]:
+    rule = each.rule
+    if asker is None:
+        yield "the plan was begun before its worker had the policy, so its title, starter and origin are not known"
+        return
+    if rule.plan is not None:
+        yield _yes(any(_any(each.plan, name) for name in asker.plan))
+    if rule.origin is not None:
+        yield _yes(asker.origin in rule.origin)
+    if rule.starter is not None:
+        named = {policy.person(name) for name in policy.members(rule.starter)}
+        fits = bool(asker.starter) and policy.person(asker.starter) in named
+        # Whoever starts a plan may say any name: that is no reason to let something through.
+        if fits and rule.decide == "allow" and not asker.is_proven:
+            yield f"nobody has proven that {asker.starter} started the plan"
+        elif not fits and rule.decide != "allow" and not asker.is_proven:
+            yield "nobody has proven who started the plan"
+        else:
+            yield _yes(fits)
+
+
+def _argument(condition: Condition, name: str, call: Judged, *, may_allow: bool) -> _Answer:
+    if name in call.unknown:
+        return f"the value of `{name}` is not known here"
+    value = call.args.get(name, MISSING)
+    if value is MISSING or value is None:
+        return _Fit.NO
+    if condition.most is not None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return f"`{name}` is not a number"
+        return _yes(value <= condition.most)
+    texts = _texts(value)
+    if not condition.is_path:
+        return _yes(all(_any(condition.patterns, text) for text in texts) if may_allow else
+                    any(_any(condition.patterns, text) for text in texts))  # fmt: skip
+    if name in call.paths:
+        real = call.paths[name]
+        if real is None:
+            return f"`{name}` does not lead to a place in the workspace"
+        written = [text.removeprefix("./") for text in texts]
+        return _yes(
+            _any(condition.patterns, real) or (not may_allow and any(_any(condition.patterns, w) for w in written))
+        )
+    if any(part == ".." for text in texts for part in text.replace("\\", "/").split("/")):
+        return f"`{name}` has a `..`, so it may lead elsewhere"
+    fits = [_any(condition.patterns, text) for text in texts]
+    return _yes(all(fits) if may_allow else any(fits))
+
+
+def _texts(value: Any) -> list[str]:
+    """What patterns are compared with: a text as it is, of a list each one, anything else as JSON."""
+    if isinstance(value, list) and value:
+        return [text for each in value for text in _texts(each)]
+    return [value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)]
+
+
+def _host(hosts: Sequence[Pattern], call: Judged) -> _Answer:
+    if "url" in call.unknown:
+        return "the URL is not known here"
+    if call.args.get("url") is None:
+        return _Fit.NO
+    host = host_of(call.args["url"])
+    return "the URL has no host that can be told" if host is None else _yes(_any(hosts, host))
+
+
+def _command(each: Compiled, call: Judged) -> _Answer:
+    if not call.command or (call.args.get(call.command) is None and call.command not in call.unknown):
+        return _Fit.NO
+    commands = call.commands
+    if each.rule.decide != "allow":
+        if any(_any(each.command, text) for words in commands.seen for text in words.variants):
+            return _Fit.YES
+        hidden = next((words for words in commands.simple if words.runs_others), None)
+        return commands.why or (_hides(hidden) if hidden else _Fit.NO)
+    unknown: _Answer = commands.why
+    for words in commands.simple:
+        if not _any(each.command, words.text):
+            return _Fit.NO
+        if words.runs_others and words.text not in each.exact:
+            unknown = unknown or _hides(words)
+    return unknown or _Fit.YES
+
+
+def _hides(words: Words) -> _Hidden:
+    return _Hidden(f"`{words.words[0][:100]}` runs what its arguments say")
+
+
+def _any(patterns: Sequence[Pattern], text: str) -> bool:
+    return any(each.fits(text) for each in patterns)
+
+
+def _yes(fits: bool) -> _Fit:
+    return _Fit.YES if fits else _Fit.NO
+
+
+def _named(names: Sequence[str]) -> str:
+    return " and ".join(f"rule '{name}'" for name in names[:3]) + (
+        f" and {len(names) - 3} more" if len(names) > 3 else ""
+    )

@@ -1,0 +1,363 @@
+"""Reads `policy.toml`, and says every mistake in it at once: where it is, what is wrong, and what to write instead.
+
+There is one file, the operator's: in the state directory, or where PLANS_POLICY says. A file with a mistake is no
+policy at all; a warning only says that a rule may not mean what it seems to.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from plansurvive.features.policy import patterns
+from plansurvive.features.policy.rule import (
+    GROUP,
+    Compiled,
+    Condition,
+    Decide,
+    Delegation,
+    Expression,
+    Most,
+    Person,
+    Policy,
+    Rule,
+    Written,
+    as_people,
+)
+from plansurvive.features.policy.settings import PolicySettings
+from plansurvive.features.policy.toml_lines import Lines
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.toml_file import read_text, refusal
+
+FILE = "policy.toml"
+"""Name of the file in the state directory, unless PLANS_POLICY names another."""
+SETTING = "PLANS_POLICY"
+MAY_DO = "let calls be made that nobody decided about"
+"""What others could do who may change the file."""
+KEY = "ed25519:"
+_AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
+_NOT_YET = ("by", "count", "not_author", "expires", "override", "judge")
+"""Terms of a rule that this version reads and does not keep to: a file that relies on them is refused."""
+_MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
+_ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
+              "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
+              "arguments": "args", "timeout": "expires"}  # fmt: skip
+"""Names that other programs have for the keys."""
+
+
+@dataclass(frozen=True, order=True)
+class Mistake:
+    """What is wrong in a line."""
+
+    line: int
+    place: str
+    """The key, with the rule's name."""
+    text: str
+    """What is wrong, and what to write."""
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.place}: {self.text}" if self.place else f"line {self.line}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A policy.toml as it was read."""
+
+    policy: Policy | None
+    """None if there is a mistake."""
+    mistakes: Sequence[Mistake] = ()
+    warnings: Sequence[Mistake] = ()
+
+
+def read(text: str, now: datetime) -> Reading:
+    """The policy in a text, or what is wrong with it. `now`: to warn of delegations that have expired."""
+    try:
+        data = as_people(tomllib.loads(text))
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        at = _AT.search(str(error))
+        line = int(at[1]) if at and at[1] else text.count("\n") + 1
+        plain = _AT.sub("", str(error)).strip()
+        return Reading(None, [Mistake(line, "", f"it is not TOML: {plain}; mend the line first")])
+    lines = Lines(text)
+    names = [each.get("name") if isinstance(each, dict) else None for each in _list(data.get("rule"))]
+
+    def mistake(path: Sequence[str | int], problem: str) -> Mistake:
+        return Mistake(lines.of(path), _place(path, names), problem)
+
+    try:
+        written = Written.model_validate(data)
+    except ValidationError as error:
+        hints = Hints()
+        found = {mistake(_path(each["loc"], data), _wrong(each, hints)) for each in error.errors()}
+        return Reading(None, sorted(found))
+    compiled, wrong = list[Compiled](), list[Mistake]()
+    for index, rule in enumerate(written.rule):
+        problems = list[tuple[tuple[str | int, ...], str]]()
+        compiled.append(_compiled(rule, problems))
+        wrong += [mistake(("rule", index, *path), problem) for path, problem in problems]
+    wrong += [mistake(path, problem) for path, problem in _problems(written)]
+    warnings = sorted(mistake(path, problem) for path, problem in _doubts(written, now))
+    if wrong:
+        return Reading(None, sorted(set(wrong)), warnings)
+    return Reading(Policy(tuple(compiled), written, hashlib.sha256(text.encode()).hexdigest(), lines), (), warnings)
+
+
+def in_one_line(mistakes: Sequence[Mistake]) -> str:
+    """The first ten, for an error; `plan policy check` shows all."""
+    more = len(mistakes) - 10
+    return "; ".join(map(str, mistakes[:10])) + (f"; and {more} more: `plan policy check`" if more > 0 else "")
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the policy is."""
+    return settings.of(PolicySettings).policy or settings.state_dir / FILE
+
+
+def text_of(settings: Settings) -> str | None:
+    """The text; None if there is no file and none is named. Raises SettingError, also if others may write it."""
+    is_named = settings.of(PolicySettings).policy is not None
+    return read_text(file_of(settings), SETTING, is_named=is_named, may_do=MAY_DO)
+
+
+def policy_of(settings: Settings) -> Policy | None:
+    """The policy; None if there is no file and none is named. Raises SettingError with what is wrong with it."""
+    text = text_of(settings)
+    if text is None:
+        return None
+    reading = read(text, datetime.now(UTC))
+    if reading.policy is None:
+        raise refusal(SETTING, file_of(settings), in_one_line(reading.mistakes))
+    return reading.policy
+
+
+def _compiled(rule: Rule, problems: list[tuple[tuple[str | int, ...], str]]) -> Compiled:
+    def made(key: tuple[str | int, ...], make: Any, texts: Sequence[str] | None) -> tuple[patterns.Pattern, ...]:
+        found = list[patterns.Pattern]()
+        for text in texts or ():
+            try:
+                found.append(make(text))
+            except patterns.BadPattern as error:
+                problems.append((key, f"{text!r}: {error}"))
+        return tuple(found)
+
+    args = dict[str, Condition]()
+    for name, given in rule.args.items():
+        if isinstance(given, Most):
+            args[name] = Condition(most=given.max)
+        elif isinstance(given, Expression):
+            args[name] = Condition(made(("args", name), patterns.of_expression, [given.regex]))
+        else:
+            args[name] = Condition(made(("args", name), patterns.of_values, given), is_path=True)
+    return Compiled(
+        rule,
+        tool=made(("tool",), patterns.of_names, rule.tool),
+        command=made(("command",), patterns.of_commands, rule.command),
+        exact=frozenset(each for each in rule.command or () if not re.search(r"[*?\[]", each)),
+        args=args,
+        host=made(("host",), _of_hosts, rule.host),
+        plan=made(("plan",), patterns.of_names, rule.plan),
+    )
+
+
+def _of_hosts(pattern: str) -> patterns.Pattern:
+    if "/" in pattern or ":" in pattern:
+        raise patterns.BadPattern("write a host alone, such as `api.example.org` or `*.example.org`, not a URL or port")
+    return patterns.of_names(pattern.removesuffix("."), ignores_case=True)
+
+
+def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    hints, people, groups = Hints(), list(written.people), list(written.groups)
+
+    def unknown(name: str) -> str:
+        if name.startswith(GROUP):
+            group = name.removeprefix(GROUP)
+            return (
+                ""
+                if group in groups
+                else f"there is no group '{group}'{hints.question(group, groups) or _add('groups', group)}"
+            )
+        return (
+            ""
+            if name in people
+            else f"there is nobody called '{name}'{hints.question(name, people) or _add('people', name)}"
+        )
+
+    names = dict[str, int]()
+    for index, rule in enumerate(written.rule):
+        at = ("rule", index)
+        if rule.name in names:
+            yield (
+                (*at, "name"),
+                f"rule {names[rule.name] + 1} has that name already; records name rules, so choose another",
+            )
+        names.setdefault(rule.name, index)
+        for key in ("by", "override", "starter"):
+            for name in getattr(rule, key) or ():
+                if (key != "starter" or name.startswith(GROUP)) and (problem := unknown(name)):
+                    yield (*at, key), problem
+        if rule.by is not None and not any(unknown(each) for each in rule.by):
+            members = {m for n in rule.by for m in (written.groups.get(n[6:], ()) if n.startswith(GROUP) else (n,))}
+            if rule.count > len(members):
+                yield (*at, "count"), f"`by` names {len(members)} people; name more, or ask for fewer"
+        given = [key for key in _NOT_YET if key in rule.model_fields_set]
+        for key in given:
+            if rule.decide != "ask":
+                yield (
+                    (*at, key),
+                    'it says how a person decides, and the rule does not ask; write `decide = "ask"` or remove it',
+                )
+            else:
+                yield (*at, key), "this version does not keep to it yet; remove it, and anybody who may approve decides"
+    for group, members_of in written.groups.items():
+        for name in members_of:
+            if name not in people:
+                yield ("groups", group), unknown(name) or f"'{name}' is a group; list its people"
+    yield from _people(written)
+    yield from _delegations(written, unknown)
+
+
+def _people(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    keys, logins = dict[str, str](), dict[str, str]()
+    for name, person in written.people.items():
+        if name.startswith(GROUP):
+            yield ("people", name), f"the name of a person does not begin with {GROUP}"
+        if not person.key and not person.logins:
+            yield ("people", name), "give a `key`, or the `logins` of a page"
+        if person.key and (problem := key_problem(person.key)):
+            yield ("people", name), problem
+        elif person.key and (other := keys.setdefault(person.key, name)) != name:
+            yield ("people", name), f"{other} has the same key; two names would count as two people"
+        for login in person.logins:
+            if (other := logins.setdefault(login.casefold(), name)) != name:
+                yield ("people", name), f"{other} has the login {login} as well; two names would count as two people"
+    for name, key in written.pages.items():
+        if problem := key_problem(key):
+            yield ("pages", name), problem
+
+
+def _delegations(written: Written, unknown: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    to = dict[str, set[str]]()
+    for each in written.delegation:
+        to.setdefault(each.from_, set()).add(each.to)
+    for index, each in enumerate(written.delegation):
+        for key, name in (("from", each.from_), ("to", each.to)):
+            if name.startswith(GROUP):
+                yield ("delegation", index, key), "a person delegates to a person; name one"
+            elif problem := unknown(name):
+                yield ("delegation", index, key), problem
+        if each.until.tzinfo is None:
+            yield ("delegation", index, "until"), "give the time with its zone, as in 2026-12-24T00:00:00Z"
+        reached, left = set[str](), [each.to]
+        while left:
+            name = left.pop()
+            if name not in reached:
+                reached.add(name)
+                left += to.get(name, ())
+        if each.from_ in reached:
+            yield ("delegation", index), f"it leads back to {each.from_}; remove one of the delegations in the circle"
+
+
+def _doubts(written: Written, now: datetime) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    for index, rule in enumerate(written.rule):
+        for pattern in rule.command or ():
+            if re.search(r"[^ ]\*", pattern) or pattern.startswith("*"):
+                other = re.sub(r"([^ *])\*", r"\1 *", pattern) if pattern != "*" else "git status *"
+                text = (
+                    f"{pattern!r}: a `*` that is not after a space fits more than one program or word; write {other!r}"
+                )
+                yield ("rule", index, "command"), text + " if that is not meant"
+        if rule.decide == "allow" and rule.tool == ("*",) and _has_no_condition(rule):
+            yield ("rule", index), "it allows every call; name a tool, or delete what it would let through"
+    for index, each in enumerate(written.delegation):
+        if each.until.tzinfo is not None and each.until <= now:
+            yield ("delegation", index, "until"), "the time is over; the delegation does nothing, remove it"
+
+
+def _has_no_condition(rule: Rule) -> bool:
+    return not (rule.command or rule.args or rule.host or rule.plan or rule.starter or rule.origin)
+
+
+def key_problem(key: str) -> str:
+    """Why a text is no public key of a person or page; empty if it is."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+    form = f'a key is written as "{KEY}" and the base64 of its SubjectPublicKeyInfo'
+    if not key.startswith(KEY):
+        return form
+    try:
+        found = load_der_public_key(base64.b64decode(key.removeprefix(KEY), validate=True))
+    except (binascii.Error, ValueError, UnsupportedAlgorithm):
+        return f"the key cannot be read; {form}"
+    return "" if isinstance(found, Ed25519PublicKey) else f"the key is not of the kind Ed25519; {form}"
+
+
+def _add(table: str, name: str) -> str:
+    return f"; add it to [{table}]" if re.fullmatch(r"[\w.-]+", name) else ""
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _path(loc: Sequence[str | int], data: Any) -> tuple[str | int, ...]:
+    """The place in the file: pydantic also names the alternatives of a type."""
+    path = list[str | int]()
+    for key in loc[:4] if loc[:1] == ("rule",) else loc:  # an argument is said once, whatever it could have been
+        inside = data.get(key) if isinstance(data, dict) else _at(data, key)
+        if key in ("[key]",) or (inside is None and not (isinstance(data, dict) and _may_be(key, path))):
+            continue
+        path.append(key)
+        data = inside
+    return tuple(path)
+
+
+def _may_be(key: str | int, path: Sequence[str | int]) -> bool:
+    """Whether a missing key is one that should be there."""
+    model = _MODELS.get(str(path[0])) if len(path) == 2 else None
+    fields = () if model is None else [field.alias or name for name, field in model.model_fields.items()]
+    return key in fields
+
+
+def _at(data: Any, key: str | int) -> Any:
+    return data[key] if isinstance(data, list) and isinstance(key, int) and key < len(data) else None
+
+
+def _place(path: Sequence[str | int], names: Sequence[Any]) -> str:
+    if path[:1] == ("rule",) and len(path) > 1 and isinstance(path[1], int):
+        name = names[path[1]] if path[1] < len(names) else None
+        rule = f"rule '{name}'" if isinstance(name, str) and name else f"rule {path[1] + 1}"
+        return ": ".join([rule, ".".join(map(str, path[2:]))]) if len(path) > 2 else rule
+    return ".".join(str(key + 1) if isinstance(key, int) else key for key in path)
+
+
+def _wrong(error: Any, hints: Hints) -> str:
+    """What is wrong there, in plain words; of a key that means nothing, which one may have been meant."""
+    place, kind = error["loc"], error["type"]
+    if kind == "missing":
+        if place[-1] == "decide":
+            return f"it is missing; write one of {', '.join(get_args(Decide))}"
+        return "it is missing; every rule has a name" if place[-1] == "name" else "it is missing"
+    if place[0] == "rule" and place[2:3] == ("args",) and len(place) > 3:
+        return 'an argument is a glob, a list of globs, {regex = "..."} or {max = 10}'
+    if kind != "extra_forbidden":
+        return in_plain_words(str(error["msg"])).replace("a valid tuple", "a list")
+    model = Written if len(place) == 1 else _MODELS.get(str(place[0]), Rule)
+    known = [field.alias or name for name, field in model.model_fields.items()]
+    key = str(place[-1])
+    meant = _ELSEWHERE.get(key, "")
+    near = f"; did you mean '{meant}'?" if meant in known else hints.question(key, known)
+    return f"there is no such key{near or '; there are ' + ', '.join(known)}"

@@ -1,0 +1,161 @@
+"""The policy as it is written: rules, people, groups, delegations. Values; `policy_file` reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from plansurvive.features.policy.patterns import Pattern
+from plansurvive.features.policy.toml_lines import Lines
+from plansurvive.plans.model.identities import identity
+
+Decide = Literal["allow", "ask", "deny"]
+ORIGINS = ("person", "llm", "agent")
+GROUP = "group:"
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_SPAN = re.compile(r"([0-9]{1,6})([smhd])")
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _seconds(value: object) -> object:
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    if found is None or not int(found[1]):
+        raise ValueError('write how long a decision counts, such as "30m", "4h" or "2d"')
+    return int(found[1]) * _UNITS[found[2]]
+
+
+Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1_000)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed), Field(min_length=1, max_length=200)]
+Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Expression(_Written):
+    """A regular expression that the whole value of an argument must fit."""
+
+    regex: Text
+
+
+class Most(_Written):
+    """The largest number that an argument may be."""
+
+    max: Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class Rule(_Written):
+    """One rule. What is omitted matches every call."""
+
+    name: Name
+    decide: Decide
+    tool: Texts = ("*",)
+    command: Texts | None = None
+    args: dict[Name, Texts | Expression | Most] = Field(default_factory=dict, max_length=50)
+    host: Texts | None = None
+    plan: Texts | None = None
+    starter: Texts | None = None
+    origin: Annotated[tuple[Literal["person", "llm", "agent"], ...], BeforeValidator(_listed)] | None = None
+    by: Texts | None = None
+    count: Annotated[int, Field(strict=True, ge=1, le=20)] = 1
+    not_author: Annotated[bool, Field(strict=True)] = False
+    expires: Annotated[int, BeforeValidator(_seconds)] | None = None
+    override: Texts | None = None
+    judge: Text | None = None
+
+
+class Person(_Written):
+    """Somebody who decides, by the login of a page or by a key of their own."""
+
+    key: str = ""
+    logins: Annotated[tuple[Text, ...], Field(max_length=20)] = ()
+
+
+class Delegation(_Written):
+    """Somebody decides for another one until a time."""
+
+    from_: Name = Field(alias="from")
+    to: Name
+    until: datetime
+
+
+class Written(_Written):
+    """The content of a policy.toml."""
+
+    rule: Annotated[tuple[Rule, ...], Field(max_length=1_000)] = ()
+    people: dict[Name, Person] = Field(default_factory=dict, max_length=1_000)
+    pages: dict[Name, str] = Field(default_factory=dict, max_length=100)
+    groups: dict[Name, tuple[Name, ...]] = Field(default_factory=dict, max_length=200)
+    delegation: Annotated[tuple[Delegation, ...], Field(max_length=200)] = ()
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What an argument must be: one of some patterns, or at most a number."""
+
+    patterns: tuple[Pattern, ...] = ()
+    is_path: bool = False
+    """The patterns are globs, in which `/` separates."""
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A rule, ready to be compared with calls."""
+
+    rule: Rule
+    tool: tuple[Pattern, ...] = ()
+    command: tuple[Pattern, ...] = ()
+    exact: frozenset[str] = frozenset()
+    """The commands among `command` that have no wildcard."""
+    args: Mapping[str, Condition] = field(default_factory=dict)
+    host: tuple[Pattern, ...] = ()
+    plan: tuple[Pattern, ...] = ()
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The rules that count now."""
+
+    rules: tuple[Compiled, ...] = ()
+    written: Written = field(default_factory=Written)
+    hash: str = ""
+    """SHA-256 of the file, in hexadecimal digits: what decisions name."""
+
+    lines: Lines = field(default_factory=lambda: Lines(""))
+    """Where its keys are."""
+
+    def person(self, name: str) -> str:
+        """The person whose name or login this is; the name itself if it is nobody's."""
+        mine = identity(name)
+        return next(
+            (each for each, person in self.written.people.items() if mine in map(identity, (each, *person.logins))),
+            name,
+        )
+
+    def members(self, names: tuple[str, ...]) -> frozenset[str]:
+        """The people that names and `group:NAME` stand for."""
+        groups = self.written.groups
+        return frozenset(
+            person
+            for name in names
+            for person in (groups.get(name.removeprefix(GROUP), ()) if name.startswith(GROUP) else (name,))
+        )
+
+
+def as_people(data: Any) -> Any:
+    """The tables with each person's short form, a key alone, written out."""
+    people = data.get("people")
+    if isinstance(people, dict):
+        whole = {name: {"key": each} if isinstance(each, str) else each for name, each in people.items()}
+        return {**data, "people": whole}
+    return data
