@@ -81,6 +81,11 @@ def problems_of(plan: Plan, settings: Settings) -> list[Problem]:
     return [problem for side in sides("check") for problem in side.problems(plan, settings)]
 
 
+def hints_of(plan: Plan, tools: Mapping[str, ToolSpec]) -> list[Problem]:
+    """What `plan check` suggests, as the features say: warnings about a plan that may run as it is."""
+    return [problem for side in sides("hints") for problem in side.hints(plan, tools)]
+
+
 class Content(NamedTuple):
     """What a plan names and a step reads when it starts, as this machine has it now."""
 

@@ -11,6 +11,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `in_admission`: `ADMISSION`, a subclass of `workflows.admission.Admission`: who may start and decide
 - `settings`: `SETTINGS`, a subclass of `runtime.feature_settings.FeatureSettings`
 - `check`: `problems(plan, settings)`, what of a plan does not fit the settings of this machine
+- `hints`: `hints(plan, tools)`, what `plan check` suggests; tools by name
 - `content`: `content(plan, tools, workspace, state_dir)`, a `client.feature.Content` of the files that a plan names
 - `tool_specs`: `described(settings)`, a function that returns the spec of a tool with what the feature says of it
 - `in_worker`: `IN_WORKER`, a subclass of `activities.feature.InWorker`

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from plansurvive.client.cli.terminal import environment, output, signals
 from plansurvive.client.cli.terminal.options import AsJson, File, Refresh
-from plansurvive.client.feature import content_of, problems_of, refresh_tools
+from plansurvive.client.feature import content_of, hints_of, problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
 from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
@@ -44,7 +44,7 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     tools = known_tools(settings)
     plan, wrong = check(found.data, tools)
     if plan is not None:
-        wrong += problems_of(plan, settings)
+        wrong += problems_of(plan, settings) + hints_of(plan, tools)
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:

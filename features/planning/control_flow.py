@@ -18,6 +18,8 @@ A step may also have these fields. Use them only where they are needed.
   of values, in order. Never write the same steps once for each file: use "forEach".
 - "repeat": {"until": "state == 'done'", "limit": 10, "delay": 30}: runs the step again until the condition over its own
   value holds.
+- "express": true, of a loop or a block with dozens of steps that only read, search, write or edit files: they run many
+  at a time, in milliseconds each. Not where a person should see each of them, or where steps take seconds.
 - "catch": [{"codes": ["HTTP_STATUS"], "steps": [...]}]: steps that run instead when it has failed with one of these
   codes (none given: any); "{{error.code}}" and "{{error.message}}" say what happened.
 Instead of a tool and args a step may have

@@ -223,7 +223,7 @@ class Step(Value):
         description="True, or `{reads, outside}`: the result of an earlier run (docs/cache.md) is taken if tool, "
         "arguments and files are the same; false: the tool is called.",
     )
-    express: Annotated[bool | Express | None, Use(On.EDIT | On.DETAILS, Llm.NEVER)] = Field(
+    express: Annotated[bool | Express | None, Use(On.EDIT | On.DETAILS, Llm.MAY)] = Field(
         default=None,
         description="Of a block or loop: true, or bounds `{seconds, steps}`: its quick steps run several in one "
         "activity (docs/express.md); false: each in its own.",

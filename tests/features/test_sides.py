@@ -84,6 +84,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "in_admission": {"ADMISSION": subclass(Admission, named=False)},
     "settings": {"SETTINGS": subclass(FeatureSettings)},
     "check": {"problems": function("plan", settings="settings")},
+    "hints": {"hints": function("plan", "tools")},
     "content": {"content": function("plan", "tools", "workspace", "state_dir")},
     "tool_specs": {"described": function("settings")},
     "in_worker": {"IN_WORKER": subclass(InWorker)},
