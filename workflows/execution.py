@@ -242,19 +242,19 @@ class Execution:
         """Whether a step that awaits a person's approval has it, or was denied."""
         return step_id in self.run.decisions and self.in_steps.of_awaited(self.run.steps[step_id].awaiting) is None
 
-    def proceed(self) -> bool:
-        """Go further in the containers in which everything has ended. Whether there were any."""
+    def proceed(self, at: datetime | None = None) -> bool:
+        """Go further in the containers in which everything has ended, now or `at` a time. Whether there were any."""
         any_ended = False
         while (name := self.schedule.next_ended()) is not None:
             if name in self._handles:  # it waits for its next round
                 continue
             any_ended = True
-            self._go_further(name)
+            self._go_further(name, at=at)
         return any_ended
 
-    def _go_further(self, step_id: str, rested: bool = False) -> None:
+    def _go_further(self, step_id: str, rested: bool = False, at: datetime | None = None) -> None:
         """Begin what follows in a container, or settle it. `rested`: the delay before the next round is over."""
-        now, state = workflow.now(), self.run.steps[step_id]
+        now, state = at or workflow.now(), self.run.steps[step_id]
         match self.schedule.next_move(step_id, now):
             case Settle(outcome):
                 self.schedule.settle(step_id, lasted(outcome, state, now), now)

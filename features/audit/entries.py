@@ -7,14 +7,13 @@ that a tool was called with, `message` of everything that a person sent.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
 from plansurvive.plans.model import Value
+from plansurvive.plans.run.step_call import digest_of_data
 
 NAME = 200
 """Characters of names that others chose."""
@@ -66,10 +65,7 @@ class Entry(Act):
     hash: str = Field(pattern=r"^[0-9a-f]{64}$", description="SHA-256 of all the rest.")
 
 
-def digest_of(data: Any) -> str:
-    """SHA-256 of JSON data in its one form: keys sorted, ASCII."""
-    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
+digest_of = digest_of_data
 
 
 def short(text: Any, limit: int = NAME) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload, Payloads
 from temporalio.api.enums.v1 import ContinueAsNewInitiator, WorkflowTaskFailedCause
 from temporalio.api.failure.v1 import Failure
@@ -21,6 +22,7 @@ from plansurvive.features.audit.entries import SILENT, Act, digest_of, short
 from plansurvive.features.audit.messages import of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
 from plansurvive.features.audit.signals import RECORDED, Signals
+from plansurvive.features.express.model import SEGMENT, CallEnd, SegmentEnd
 from plansurvive.features.signing.model import NONCE, nonce_after
 from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.flow.ids import of_call
@@ -93,7 +95,7 @@ class Reader:
     async def acts(self, event: HistoryEvent) -> list[Act]:
         """The entries that an event makes: one or none; others say what became of signals."""
         time = event.event_time.ToDatetime(tzinfo=UTC)
-        found = await self._of_signals(event, time)
+        found = [*await self._of_signals(event, time), *await self._inside(event, time)]
         if (fields := await self._fields(event)) is not None:
             found.append(Act(time=time, **{key: each for key, each in fields.items() if each}))
         if self._is_copy:
@@ -130,6 +132,23 @@ class Reader:
         if not isinstance(about, dict) or about.get("activity_type") != RECORDED:
             return []
         return self.signals.at_record(await self._only(found.details["result"]), time)
+
+    async def _inside(self, event: HistoryEvent, time: datetime) -> list[Act]:
+        """The calls of steps that an activity has made in their place, as activities of their own would be."""
+        if event.WhichOneof("attributes") != "activity_task_completed_event_attributes":
+            return []
+        found = event.activity_task_completed_event_attributes
+        if self._calls.get(found.scheduled_event_id, {}).get("tool") != SEGMENT:
+            return []
+        worker, acts = self._attempts.get(found.scheduled_event_id, (0, ""))[1], list[Act]()
+        for call in _calls_of(await self._only(found.result)):
+            about: dict[str, Any] = {"tool": short(call.tool), "step_id": call.step_id[:1_000], "args": call.args}
+            acts.append(Act(time=min(call.began or time, time), action="step started", **about))
+            code = short(call.failed.attempt.code) if call.failed is not None else ""
+            outcome = "failed" if call.failed is not None else "completed"
+            end = about | {"outcome": outcome, "code": code, "attempt": 1, "client": worker}
+            acts.append(Act(time=min(call.ended or time, time), action="step ended", **end))
+        return acts
 
     async def _fields(self, event: HistoryEvent) -> dict[str, Any] | None:
         name = event.WhichOneof("attributes") or ""
@@ -280,6 +299,14 @@ class Reader:
             return list(await self._client.data_converter.decode(payloads))
         except Exception:  # decoding alone: whatever a parser, a codec or a storage raises
             return [digest_of(each.data.hex()) for each in payloads]
+
+
+def _calls_of(end: Any) -> list[CallEnd]:
+    """The calls that a segment has made; what it has left is made by an activity of its own."""
+    try:
+        return [call for call in SegmentEnd.model_validate(end).calls if not call.left]
+    except ValidationError:  # completed by hand, or unreadable here
+        return []
 
 
 def code_of(failure: Failure) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from temporalio import activity
 
 from plansurvive.activities.attempt.heartbeat import BEAT_SECONDS, ERROR_BYTES
+from plansurvive.activities.attempt.inner import INNER
 from plansurvive.activities.beating import beating
 from plansurvive.activities.feature import InWorker, ToolCalls, Waits
 from plansurvive.activities.values.errors import bounded, one_line
@@ -26,6 +27,7 @@ from plansurvive.features.express.settings import ExpressSettings
 from plansurvive.plans.activity_io import Attempt, CheckRequest, Return
 from plansurvive.plans.execution.calling import call_for, terms_of
 from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.flow.ids import call_name
 from plansurvive.plans.model import Retry
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run.feature import Rules, RuleSet
@@ -118,7 +120,16 @@ class _Calls:
     again: bool
 
     async def make(self, made: Made) -> Return | Failed | Left:
-        """Make a call. Raises CancelledError."""
+        """Make a call, observed as an activity of its own is. Raises CancelledError."""
+        with INNER.get()(made.step.tool, call_name(made.step.id, made.number), made.step.id) as told:
+            found = await self._make(made)
+            if isinstance(found, Return):
+                told("completed", "")
+            elif isinstance(found, Failed):
+                told("failed" if found.attempt.delay is None else "again", found.attempt.code or "")
+            return found
+
+    async def _make(self, made: Made) -> Return | Failed | Left:
         run, step = self.segment.schedule.run, made.step
         tool = self.calls.tools.get(step.tool)
         if tool is None:

@@ -9,8 +9,8 @@ otherwise: the log says SEGMENT_DIFFERS, and the run continues without segments.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
@@ -52,6 +52,7 @@ class Segments(InSteps):
         self._names = list[str]()
         self._parallel = 1
         self._flying: asyncio.Future[Any] | None = None
+        self._began = datetime.min.replace(tzinfo=UTC)
 
     def postpones(self, step: Step, call: Call) -> bool:
         """Gather it for a segment, if it may be in one."""
@@ -119,6 +120,7 @@ class Segments(InSteps):
                 cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             )
 
+        self._began = workflow.now()
         self._flying = self.execution.place.call(step, SEGMENT, start)
 
     def settle(self) -> None:
@@ -153,18 +155,25 @@ class Segments(InSteps):
             self.settle()
 
     def _settle_all(self, calls: Sequence[CallEnd]) -> None:
-        now, made = workflow.now(), dict[str, Made]()
+        made, at = dict[str, Made](), self._began
         barred = frozenset(self.run.part(ExpressState).barred)
-        known = frozenset((each.step_id, each.number) for each in calls)
-        settling = _Settling(self.schedule, now, NO_BOUNDS, self._parallel, barred, known)
-        settling.execution = self.execution
+        known = {(each.step_id, each.number): self._time(each.began, at) for each in calls}
+        settling = _Settling(self.schedule, at, NO_BOUNDS, self._parallel, barred, known)
+        settling.execution, settling.began_at = self.execution, known
         for end in calls:
-            made.update((each.step.id, each) for each in settling.begin(now))
+            made.update((each.step.id, each) for each in settling.begin(at))
             call = made.pop(end.step_id, None)
             if call is None or (call.number, call.digest) != (end.number, end.digest):
                 self._differs(end, call, made)
                 return
-            self._take(settling, call, end, now)
+            at = self._time(end.ended, at)
+            self._take(settling, call, end, at)
+        settling.proceed(at)
+
+    def _time(self, said: datetime | None, earliest: datetime) -> datetime:
+        """A time by a worker's clock, within those of the workflow."""
+        now = workflow.now()
+        return now if said is None else min(max(said, earliest), now)
 
     def _take(self, settling: Segment, call: Made, end: CallEnd, now: datetime) -> None:
         """Settle the call that has ended as the workflow would make it."""
@@ -214,14 +223,18 @@ class _Settling(Segment):
     """A segment that has ended, on the run itself."""
 
     execution: Execution
+    began_at: Mapping[tuple[str, int], datetime]
 
     def is_full(self) -> bool:
         """Never: what was made side by side was made so."""
         return False
 
-    def proceed(self, now: datetime) -> None:  # noqa: ARG002
+    def proceed(self, now: datetime) -> None:
         """Containers go further as without segments: some wait for their next round."""
-        self.execution.proceed()
+        self.execution.proceed(now)
+
+    def _make(self, step: Step, call: Call, now: datetime) -> Made:
+        return super()._make(step, call, self.began_at.get((step.id, self.schedule.run.steps[step.id].calls + 1), now))
 
     def skip(self, step_id: str, reason: str, now: datetime, opens: bool, code: str | None) -> None:
         """Settle a step that is skipped."""

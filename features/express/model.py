@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.activity_io import Attempt, Return
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Run
+
+SEGMENT = "segment"
+"""Type of the activity."""
 
 
 class ExpressFact(Part):
@@ -75,6 +78,10 @@ class CallEnd(Value):
     step_id: str
     number: int = Field(ge=1, description="Number of the step's call.")
     digest: str = Field(description="Of the call; it is settled for this one alone (`plans.run.step_call`).")
+    tool: str = Field(default="", max_length=200)
+    args: str = Field(default="", description="SHA-256 of the arguments, as the audit record of an activity has it.")
+    began: AwareDatetime | None = Field(default=None, description="By the worker's clock, as the end is.")
+    ended: AwareDatetime | None = None
     returned: Return | None = None
     failed: Failed | None = None
     left: str = Field(default="", description="Why it is left to an activity, if it neither returned nor failed.")

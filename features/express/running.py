@@ -20,6 +20,7 @@ from plansurvive.features.express.model import CallEnd, Failed, SegmentEnd
 from plansurvive.features.express.segment import Made, Segment
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.flow.ids import call_name
+from plansurvive.plans.run.step_call import digest_of_data
 
 Make = Callable[[Made], Awaitable["Return | Failed | Left"]]
 """Makes one attempt of a call. What it raises ends the attempt of the segment."""
@@ -29,6 +30,13 @@ class Left(NamedTuple):
     """The call is not made here."""
 
     why: str
+
+
+class Begun(NamedTuple):
+    """A call in flight."""
+
+    made: Made
+    at: datetime
 
 
 @dataclass
@@ -51,7 +59,7 @@ class Running:
         Raises Superseded if another attempt has begun, and what the journal raises; calls in flight are cancelled then.
         """
         self.known = self.journal.begin(self.id, self.attempt)
-        in_flight = dict[asyncio.Task[Return | Failed | Left], Made]()
+        in_flight = dict[asyncio.Task[Return | Failed | Left], Begun]()
         try:
             while self._begin(in_flight):
                 await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
@@ -63,15 +71,15 @@ class Running:
             await asyncio.gather(*in_flight, return_exceptions=True)
         return SegmentEnd(calls=self.calls)
 
-    def _begin(self, in_flight: dict[asyncio.Task[Return | Failed | Left], Made]) -> bool:
+    def _begin(self, in_flight: dict[asyncio.Task[Return | Failed | Left], Begun]) -> bool:
         """Begin what can begin now. Whether anything is in flight."""
-        while begun := self.segment.begin(self.clock()):
+        while begun := self.segment.begin(now := self.clock()):
             kept = [(made, self._kept(made)) for made in begun]
             for made, end in kept:
                 if end is not None:
                     self._settle(end, len(self.known[_name(made)]))
                 else:
-                    in_flight[asyncio.ensure_future(self.make(made))] = made
+                    in_flight[asyncio.ensure_future(self.make(made))] = Begun(made, now)
             if all(end is None for _, end in kept):
                 break
         return bool(in_flight)
@@ -84,16 +92,17 @@ class Running:
             return None
         return end if end.digest == made.digest else None
 
-    def _take(self, made: Made, task: asyncio.Task[Return | Failed | Left]) -> None:
+    def _take(self, begun: Begun, task: asyncio.Task[Return | Failed | Left]) -> None:
+        made = begun.made
         match task.result():
             case Left(why):
                 self.segment.leave(made.step.id, why)
-                self.calls.append(_end(made, left=why))
+                self.calls.append(self._end(begun, left=why))
             case Failed() as failed:
                 self.segment.failed(made.step.id)
-                self.calls.append(_end(made, failed=failed))
+                self.calls.append(self._end(begun, failed=failed))
             case Return() as returned:
-                end = _end(made, returned=returned)
+                end = self._end(begun, returned=returned)
                 text = end.model_dump_json(exclude_defaults=True)
                 self.journal.keep(self.id, self.attempt, _name(made), text)
                 self._settle(end, len(text))
@@ -103,10 +112,13 @@ class Running:
         if end.returned is not None:
             self.segment.completed(end.step_id, end.returned, size, self.clock())
 
+    def _end(self, begun: Begun, **how: Any) -> CallEnd:
+        made, args = begun.made, digest_of_data(begun.made.filled.args)
+        return CallEnd(
+            step_id=made.step.id, number=made.number, digest=made.digest, tool=made.step.tool, args=args,
+            began=begun.at, ended=self.clock(), **how,
+        )  # fmt: skip
+
 
 def _name(made: Made) -> str:
     return call_name(made.step.id, made.number)
-
-
-def _end(made: Made, **how: Any) -> CallEnd:
-    return CallEnd(step_id=made.step.id, number=made.number, digest=made.digest, **how)

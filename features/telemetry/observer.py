@@ -12,8 +12,9 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,9 +24,10 @@ from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from plansurvive.activities.attempt.compact import returned
+from plansurvive.activities.attempt.inner import INNER, Told
 from plansurvive.activities.tools.outgoing import OUTGOING
 from plansurvive.features.agents.model.history import AgentEvent
-from plansurvive.features.telemetry.attempt_spans import Ended, spans_of, usage_of
+from plansurvive.features.telemetry.attempt_spans import Ended, Outcome, spans_of, usage_of
 from plansurvive.features.telemetry.current_attempt import CURRENT, Attempted, outgoing
 from plansurvive.features.telemetry.json_logs import EVENT, OWN, plan_of
 from plansurvive.features.telemetry.propagation import carried_in
@@ -83,9 +85,9 @@ class _Observed(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:
         """Run the activity; then tell what became of it."""
         seen = _Seen.of(input)
-        token, going = CURRENT.set(seen.attempted), OUTGOING.set(outgoing(seen.attempted))
+        inner = INNER.set(partial(self._within, seen))
         try:
-            with _span_of(seen.attempted.trace if self._observer.spans else None):
+            with self._current(seen):
                 result = await self.next.execute_activity(input)
         except BaseException as error:
             await self._tell(seen, None, error)
@@ -94,8 +96,35 @@ class _Observed(ActivityInboundInterceptor):
             await self._tell(seen, returned(result), None)
             return result
         finally:
+            INNER.reset(inner)
+
+    @contextmanager
+    def _current(self, seen: _Seen) -> Iterator[None]:
+        """Log lines, requests and spans of the tool's own belong to the attempt."""
+        token, going = CURRENT.set(seen.attempted), OUTGOING.set(outgoing(seen.attempted))
+        try:
+            with _span_of(seen.attempted.trace if self._observer.spans else None):
+                yield
+        finally:
             CURRENT.reset(token)
             OUTGOING.reset(going)
+
+    @contextmanager
+    def _within(self, around: _Seen, tool: str, call: str, step_id: str) -> Iterator[Told]:
+        """An attempt that the activity makes itself, told of as if it had one of its own."""
+        info = replace(
+            around.info, activity_type=tool, activity_id=call, attempt=1, started_time=datetime.now(UTC)
+        )  # fmt: skip
+        seen = _Seen.of_step(info, None, around.carried, step_id)
+
+        def told(outcome: Outcome, code: str) -> None:
+            try:
+                _Report(self._observer, seen).call(Ended(outcome, code))
+            except Exception:  # whatever it is, it is not the step's fault
+                _LOG.warning("telemetry of %s was lost", tool, exc_info=True)
+
+        with self._current(seen):
+            yield told
 
     async def _tell(self, seen: _Seen, result: Any, error: BaseException | None) -> None:
         try:
@@ -120,7 +149,13 @@ class _Seen:
         info, carried = activity.info(), carried_in(input.headers)
         argument = input.args[0] if input.args else None
         is_call = isinstance(argument, Call | list)  # a list: those of tool servers get their arguments undecoded
-        step_id = of_call(info.activity_id)[0] if is_call else ""
+        if isinstance(argument, Call) and argument.earlier:  # attempts that another activity has made count as well
+            info = replace(info, attempt=info.attempt + len(argument.earlier))
+        return cls.of_step(info, argument, carried, of_call(info.activity_id)[0] if is_call else "")
+
+    @classmethod
+    def of_step(cls, info: activity.Info, argument: Any, carried: Carried | None, step_id: str) -> _Seen:
+        """An attempt of a step; of none, if that has no id."""
         above = carried and carried.own
         if above is not None and step_id and info.workflow_type == "PlanWorkflow":
             above = of_step(above, step_id)
@@ -140,7 +175,7 @@ class _Report:
         """Tell traces, metrics and logs what became of it."""
         argument = self._seen.argument
         if self._seen.attempted.step_id:
-            self._call(Ended.of(result, error))
+            self.call(Ended.of(result, error))
         elif isinstance(argument, LlmRequest):
             self._request(Ended.of(result, error), result, error)
         elif error is None and isinstance(argument, AgentEvent) and argument.kind in _AGENT_ENDS:
@@ -148,7 +183,8 @@ class _Report:
         elif error is None and self._info.activity_type == "record_end" and isinstance(argument, RawValue):
             await self._plan(argument)
 
-    def _call(self, ended: Ended) -> None:
+    def call(self, ended: Ended) -> None:
+        """Tell what became of an attempt of a step."""
         tool, seconds = self._info.activity_type, self._seconds()
         attributes: dict[str, Attribute] = {
             "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": cut(tool), "gen_ai.tool.type": "function",

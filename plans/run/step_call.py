@@ -82,7 +82,12 @@ def digest_of(call: StepCall, proposal: Mapping[str, Any] | None = None) -> str:
     whole: list[Any] = [_DOMAIN, call.tool, call.args, call.queue, call.workspace, call.network, call.values, proposal]
     if call.directory is not None:  # what stays the same over a restart of the machine
         whole += [call.directory.inode, call.directory.born]
-    text = json.dumps(whole, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
+    return digest_of_data(whole)
+
+
+def digest_of_data(data: Any) -> str:
+    """SHA-256 of JSON data in its one form: keys sorted, ASCII."""
+    text = json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

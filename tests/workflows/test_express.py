@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.worker import Worker
 
 from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.audit.entries import Act
+from plansurvive.features.audit.events import Reader
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
@@ -76,6 +80,29 @@ async def test_each_step_is_shown_as_ever_with_a_mark(plans: Plans) -> None:
     found = step(view, "s1")["result"]
     assert (found["attempt"], found["ok"], found["express"]) == (1, True, {"segment": 1})
     assert found["duration"] > 0
+
+
+async def test_the_audit_record_has_each_call_as_of_activities(plans: Plans, temporal_client: Client) -> None:
+    async def calls_of(express: Any) -> list[tuple[str, ...]]:
+        started = await plans.start([*chain(3), tick("x", fails=9, retryable=False)], express=express)
+        await started.ended()
+        reader, found = Reader(temporal_client, started.handle.id), list[Act]()
+        for history in await started.histories():
+            reader.of_next_run(history.run_id)
+            found += [act for event in history.events for act in await reader.acts(event)]
+        told = [act for act in found if act.tool == "tick"]
+        assert all(
+            first.time <= last.time for first, last in itertools.pairwise(act for act in told if act.step_id == "s1")
+        )
+        return sorted((act.step_id, act.action, act.args, act.outcome, act.code, str(act.attempt)) for act in told)
+
+    assert await calls_of(ROOMY) == await calls_of(False)
+
+
+async def test_each_step_has_times_of_its_own(plans: Plans) -> None:
+    view = await plans.run(chain(3, seconds=0.1), express=ROOMY)
+    ends = [datetime.fromisoformat(step(view, name)["result"]["timestamp"]) for name in ("s0", "s1", "s2")]
+    assert all((last - first).total_seconds() >= 0.1 for first, last in itertools.pairwise(ends))
 
 
 async def test_a_block_asks_for_itself_alone(plans: Plans) -> None:

@@ -56,11 +56,8 @@ def test_a_plan_that_has_decided_gets_no_hint(said: bool) -> None:
 
 @pytest.mark.parametrize("said", [True, {"seconds": 2}])
 def test_a_step_alone_may_not_ask_for_it(said: Any) -> None:
-    [problem] = [
-        found
-        for check in language().checks
-        for found in check(Step.model_validate({"id": "s", **READ, "express": said}), {})
-    ]
+    step = Step.model_validate({"id": "s", **READ, "express": said})
+    [problem] = [found for check in language().checks for found in check(step, {})]
     assert (problem.code, problem.step_id, problem.field, problem.severity) == ("BAD_EXPRESS", "s", "express", "error")
     assert "say `express` of the plan" in problem.message
 

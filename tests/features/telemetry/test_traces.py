@@ -33,6 +33,7 @@ from tests.nightly import only_nightly, only_sampled
 from tests.workflows.agents import call, says
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+QUICK_TOOLS = str(Path(__file__).parents[2] / "workflows/quick_tools.py")
 SECRET = "canary-4f6d7a81"
 
 Traced = Callable[..., AbstractAsyncContextManager[Plans]]
@@ -57,7 +58,7 @@ def traced(temporal_client: Client, settings: Settings, workspace: Path, sink: C
         observed = Client(
             **client.config() | {"interceptors": [*client.config()["interceptors"], Observer(chosen, export)]}
         )
-        worker: Worker = build(observed, chosen, load_tools([LEDGER_TOOLS]), indexed=True, cached=cached)
+        worker: Worker = build(observed, chosen, load_tools([LEDGER_TOOLS, QUICK_TOOLS]), indexed=True, cached=cached)
         async with worker:
             yield Plans(client, settings.task_queue, workspace, {"historyLimit": 10})
         export.close()
@@ -108,6 +109,38 @@ async def test_a_plan_with_retries_and_continue_as_new_is_one_tree(
     assert "        execute_tool work each[0].inner 1" in tree
     assert {span.schema_url for span in sink.spans} == {SCHEMA_URL}
     assert {span.service for span in sink.spans} == {"plans"}
+
+
+@pytest.mark.uses("express")
+async def test_steps_of_a_segment_have_the_spans_of_activities(traced: Traced, sink: Collector) -> None:
+    def tick(name: str, *needs: str, **args: Any) -> dict[str, Any]:
+        more = {"retry": {"attempts": 3, "delay": 0.01}} if "fails" in args else {}
+        return {"id": name, "tool": "tick", "args": {"name": name, **args}, "dependsOn": list(needs), **more}
+
+    inner = {"id": "each", "forEach": {"items": ["a", "b"]}, "steps": [tick("inner")], "dependsOn": ["second"]}
+    steps = [tick("first", seconds=0.05), tick("second", "first"), inner, tick("again", "each", fails=1)]
+    async with traced() as plans:
+        await (await plans.start(steps, express={"seconds": 10})).ended()
+    assert sorted(line.strip() for line in lines(sink.spans)) == sorted([
+        "plan",
+        "step tick first",
+        "execute_tool tick first 1",
+        "step tick second",
+        "execute_tool tick second 1",
+        "step block each",
+        "step block each[0]",
+        "step tick each[0].inner",
+        "execute_tool tick each[0].inner 1",
+        "step block each[1]",
+        "step tick each[1].inner",
+        "execute_tool tick each[1].inner 1",
+        "step tick again",
+        "execute_tool tick again 1 !BUSY",
+        "execute_tool tick again 2",
+    ])  # fmt: skip
+    first, second = sink.named("step tick")[:2]
+    assert first.ended - first.began >= 0.05e9
+    assert first.ended <= second.began
 
 
 @pytest.mark.slow
