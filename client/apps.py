@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import NamedTuple
 
+from plansurvive.runtime.base.extras import NAME, install_line
+
 _APPS = "plansurvive.apps"
-_DISTRIBUTION = "plansurvive"
 
 
 class Command(NamedTuple):
@@ -23,7 +24,7 @@ class Command(NamedTuple):
     """`module:function`; instead of a function, a `typer.Typer` is a group of commands."""
     sentence: str
     """The first sentence of the function's docstring, or of the group's help."""
-    extra: str = _DISTRIBUTION
+    extra: str = NAME
     """What to install for it, as for pip: `plansurvive[web]`."""
     needs: tuple[str, ...] = ()
     """The modules without which it cannot run, by import name."""
@@ -31,7 +32,7 @@ class Command(NamedTuple):
     @property
     def missing(self) -> str:
         """What to type so that it can run; empty: it can."""
-        return "" if all(map(_exists, self.needs)) else f"pip install '{self.extra}'"
+        return "" if all(map(_exists, self.needs)) else install_line(self.extra)
 
 
 def commands_of_apps() -> dict[str, Command]:
@@ -56,7 +57,7 @@ def part(app: str, module: str) -> ModuleType:
     if command.missing:
         from plansurvive.client.errors import AppMissing  # `plan --help` does without errors
 
-        raise AppMissing(f"the app '{app}' is not installed; run: {command.missing}")
+        raise AppMissing(f"'{app}' is not installed; run: {command.missing}")
     return import_module(command.target)
 
 
@@ -75,7 +76,7 @@ def sides(side: str) -> list[ModuleType]:
 def _command(place: str, text: str) -> Command:
     app = place.partition(".")[0]
     extra, libraries = import_module(_APPS).EXTRAS[app]
-    extra = f"{_DISTRIBUTION}[{extra}]" if extra else _DISTRIBUTION
+    extra = f"{NAME}[{extra}]" if extra else NAME
     return Command(f"{_APPS}.{place}", text, extra, (f"{_APPS}.{app}", *libraries))
 
 

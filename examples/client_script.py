@@ -14,12 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-from plansurvive.client import runs
-from plansurvive.client.runs import Choice, Summary
-from plansurvive.plans.run import Options
-from plansurvive.runtime.background_worker import ensure_worker
-from plansurvive.runtime.connect import reach
-from plansurvive.runtime.settings import Settings
+from plansurvive import Options, connect, runs
 
 PLAN = {
     "title": "Write, read and remove a note",
@@ -31,22 +26,20 @@ PLAN = {
 }
 
 
-async def run(workspace: Path) -> Summary:
+async def run(workspace: Path) -> runs.Summary:
     """Run the plan in a directory and return its summary."""
-    settings = Settings.read(os.environ)
-    connection = await reach(settings, print)  # starts the embedded server if no other one is configured
-    await ensure_worker(settings, connection)  # starts a background worker if none polls the task queue
-    client = connection.client
+    here = await connect(say=print)  # starts the embedded server and a background worker if there are none
+    client = here.client
 
     options = Options(workspace=str(workspace.resolve()), by="the script")
-    started = await runs.start(client, PLAN, options=options, queue=settings.task_queue)
-    print(f"Started {started.plan_id}; the Temporal UI shows it at {connection.workflow_link(started.workflow_id)}")
+    started = await runs.start(client, PLAN, options=options, queue=here.settings.task_queue)
+    print(f"Started {started.plan_id}; the Temporal UI shows it at {here.link(started.workflow_id)}")
 
     async for event in runs.watch(client, started.plan_id):
         print(f"  {event.step_id or 'plan':8} {event.logs[0].text if event.logs else event.status}")
         # Any moment will do: a step can be approved before it awaits approval.
         if event.step_id == "read" and event.status == "completed":
-            print("  " + await runs.approve(client, started.plan_id, Choice(step_id="remove", by="the script")))
+            print("  " + await runs.approve(client, started.plan_id, runs.Choice(step_id="remove", by="the script")))
 
     view = await runs.show(client, started.plan_id)
     read = view.step("read")

@@ -23,6 +23,7 @@ from temporalio.converter import (
     StorageDriverStoreContext,
 )
 
+from plansurvive.runtime.base.extras import install_line
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 from plansurvive.runtime.storage import StorageError
 
@@ -164,7 +165,7 @@ def s3_driver(bucket: str, sealing: Sealing = UNSEALED) -> StorageDriver:
     try:
         import boto3
     except ImportError as error:
-        text = "PLANS_STORAGE: S3 needs one more package; install plansurvive[s3]"
+        text = "PLANS_STORAGE: S3 needs one more package; run: " + install_line("plansurvive[s3]")
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
     return Bucket(S3StorageDriver(Boto(boto3.client("s3")), bucket, max_payload_size=MAX_BYTES), bucket, sealing)
 
@@ -175,7 +176,7 @@ def gcs_driver(bucket: str, sealing: Sealing = UNSEALED, seconds: float = GCS_SE
         from google.auth.exceptions import DefaultCredentialsError
         from google.cloud import storage
     except ImportError as error:
-        text = "PLANS_STORAGE: Google Cloud Storage needs one more package; install plansurvive[gcs]"
+        text = "PLANS_STORAGE: Google Cloud Storage needs more packages; run: " + install_line("plansurvive[gcs]")
         raise StorageError(text, "BAD_SETTING:PLANS_STORAGE") from error
     try:
         client = GoogleClient(storage.Client(), seconds)

@@ -62,7 +62,7 @@ async def charge(order: str) -> str:
 from datetime import timedelta
 from temporalio import workflow
 import activities.payment as payment
-from plansurvive.client.embedding.children import run_plan
+from plansurvive import run_plan
 
 @workflow.defn
 class Order:
@@ -81,8 +81,7 @@ from temporalio.client import Client
 from temporalio.worker import Worker
 import workflows.order as orders
 import plansurvive
-from plansurvive.client.embedding.plugin import PlansPlugin
-from plansurvive.runtime.settings import Settings
+from plansurvive import PlansPlugin, Settings
 
 async def main():
     settings, name = Settings.read(os.environ), uuid.uuid4().hex

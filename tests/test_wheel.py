@@ -23,17 +23,14 @@ import asyncio
 import os
 import sys
 
-from plansurvive.client import runs
-from plansurvive.plans.run import Options
-from plansurvive.runtime.connect import reach
-from plansurvive.runtime.settings import Settings
+from plansurvive import Options, connect, runs
 
 
 async def main() -> None:
-    settings = Settings.read(os.environ)
-    client = (await reach(settings, print)).client
+    here = await connect(say=print)
+    client = here.client
     step = {"id": "write", "tool": "write_file", "args": {"path": "a.txt", "content": "from a wheel"}}
-    started = await runs.start(client, {"steps": [step]}, options=Options(), queue=settings.task_queue)
+    started = await runs.start(client, {"steps": [step]}, options=Options(), queue=here.settings.task_queue)
     plan: str = started.plan_id
     summary = await runs.wait(client, plan)
     print(summary.status.value)
@@ -45,7 +42,7 @@ os._exit(0)
 """
 """What a user's script does; it has every type that mypy asks for."""
 TOOL = """
-from plansurvive.activities.tools.tool import tool
+from plansurvive import tool
 
 
 @tool
@@ -131,10 +128,14 @@ async def test_a_worker_a_script_and_the_commands_run_from_a_wheel_without_extra
     missing = f"import importlib.util as u; print([name for name in {EXTRA} if u.find_spec(name)])"
     assert _run(python, "-I", "-c", missing) == "[]\n"
     bare = {name: value for name, value in environ.items() if name != "PYTHONPATH"} | {"PLANS_AUTO_WORKER": "off"}
+    bare["PATH"] = f"{python.parent}:{os.environ['PATH']}"
     (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "mcp.toml").write_text('[servers.time]\ncommand = "cat"\n')
+    pipe = asyncio.subprocess.PIPE
     worker = await asyncio.create_subprocess_exec(
-        *(str(python), "-m", "plansurvive.worker"), env=bare, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
-    )
+        *(str(python), "-m", "plansurvive.worker"), cwd=tmp_path, stdout=pipe, stderr=asyncio.subprocess.STDOUT,
+        env=bare | {"PLANS_MCP": str(tmp_path / "mcp.toml")},
+    )  # fmt: skip
     try:
         script = await asyncio.create_subprocess_exec(
             *(str(python), "script.py"), env=bare, cwd=tmp_path, stdout=asyncio.subprocess.PIPE
@@ -143,7 +144,9 @@ async def test_a_worker_a_script_and_the_commands_run_from_a_wheel_without_extra
         assert out.decode().splitlines()[-1:] == ["completed"]
         assert (workspace / "a.txt").read_text() == "from a wheel"
         worker.send_signal(signal.SIGTERM)
-        assert await worker.wait() == 0
+        told, _ = await worker.communicate()
+        assert worker.returncode == 0
+        assert "No module named 'mcp'; run: pip install 'plansurvive[mcp]', and start the worker" in told.decode()
     finally:
         if worker.returncode is None:
             worker.kill()

@@ -34,7 +34,7 @@ from plansurvive.activities.outputs.recorder import Outputs, Recorder
 from plansurvive.activities.sandbox.sandbox import Sandbox
 from plansurvive.activities.tools.tool_schema import bad_tool, describe
 from plansurvive.activities.values.errors import bounded, one_line
-from plansurvive.activities.workspace.contents import stamp_at
+from plansurvive.activities.workspace.contents import read_text, stamp_at
 from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visible
 from plansurvive.activities.workspace.workspace import Place, Workspace
@@ -119,6 +119,13 @@ class ToolContext:
         stamp = stamp or self._stamp(path)
         if stamp is not None:
             self.files_read[self._relative(path)] = stamp
+
+    def read_text(self, path: str) -> str:
+        """The content of a text file, which is recorded as read. Raises ToolError, for example BINARY_FILE."""
+        with self.workspace.file(path) as place:
+            text = read_text(place)
+        self.read(path)
+        return text
 
     @contextmanager
     def reading(self, path: str) -> Iterator[Place]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from plansurvive.client.errors import AppMissing
 from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.base.extras import install_line
 from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def login_of(settings: Settings, environ: Mapping[str, str]) -> Login | None:
         from plansurvive.client.access.choose import access_for
         from plansurvive.client.access.login import OidcAccess
     except ModuleNotFoundError as error:
-        text = f"logins need the library {error.name}; run: pip install 'plansurvive[web]'"
+        text = f"logins need the library {error.name}; run: {install_line('plansurvive[web]')}"
         raise AppMissing(text) from None
 
     access = access_for(settings, environ, "", "127.0.0.1:0")

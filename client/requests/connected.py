@@ -5,12 +5,14 @@ What starts a plan makes sure of a worker first, as everything does that needs a
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from temporalio.client import Client
 
 from plansurvive.client.page.served_page import served
-from plansurvive.runtime.connect import Connection
+from plansurvive.runtime.connect import Connection, reach
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import serves_this_machine
 
@@ -56,3 +58,13 @@ async def with_worker(
 
         running = await ensure_worker(settings, connection, as_set=starts)
     return Connected(settings, connection, running is not None)
+
+
+async def connect(settings: Settings | None = None, say: Callable[[str], None] = lambda _: None) -> Connected:
+    """Connect a script to the server of its settings, by default those of the environment.
+
+    As a command does: without a server the embedded one is started, and a background worker if none polls the queue.
+    `say` announces what takes long. Raises SettingError, NotConnected and WorkerFailed.
+    """
+    chosen = settings or Settings.read(os.environ)
+    return await with_worker(chosen, await reach(chosen, say, revives=True), starts=True)

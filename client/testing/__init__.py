@@ -3,7 +3,8 @@
 `PlanTester` runs plans; `client.testing.fixtures` has it as a fixture of pytest. May import everything but worker.py.
 """
 
+from plansurvive.client.testing.contexts import tool_context
 from plansurvive.client.testing.fakes import fake
 from plansurvive.client.testing.tester import Outcome, PlanTester
 
-__all__ = ["Outcome", "PlanTester", "fake"]
+__all__ = ["Outcome", "PlanTester", "fake", "tool_context"]

@@ -10,8 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plansurvive.activities.tools.tool import ToolContext, tool
-from plansurvive.activities.workspace.contents import read_text
+from plansurvive import ToolContext, tool
 
 
 @tool(effect="pure")
@@ -27,7 +26,5 @@ def word_count(
     Returns:
         {words, mostCommon}; mostCommon is a list of [word, count].
     """
-    with context.workspace.file(path) as place:
-        words = read_text(place).lower().split()
-    context.read(path)
+    words = context.read_text(path).lower().split()
     return {"words": len(words), "mostCommon": [list(pair) for pair in Counter(words).most_common(most_common)]}

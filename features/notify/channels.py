@@ -14,8 +14,9 @@ from typing import Any
 
 from plansurvive.features.notify.failures import NotDelivered
 from plansurvive.features.notify.messages import Markup
+from plansurvive.runtime.base.extras import install_line
 
-EXTRA = "pip install 'plansurvive[notify]'"
+EXTRA = "plansurvive[notify]"
 HEADER = "X-Plans-Delivery"
 TITLE_ROOM = 200
 _PREFERRED: tuple[Markup, ...] = ("html", "markdown", "text")
@@ -36,7 +37,9 @@ class Channel:
         try:
             import apprise
         except ImportError:
-            raise NotDelivered(f"apprise is not installed on the worker: {EXTRA}", wait=600.0) from None
+            raise NotDelivered(
+                f"apprise is not installed on the worker; run: {install_line(EXTRA)}", wait=600.0
+            ) from None
         self._url = url
         self._apprise: Any = apprise
         plugin = apprise.Apprise.instantiate(url, asset=apprise.AppriseAsset(app_id="plans", async_mode=False))

@@ -16,6 +16,7 @@ from plansurvive.features.notify.targets import Target, Targets, each, file_of, 
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.notify import Event, NotifyRule
+from plansurvive.runtime.base.extras import install_line
 from plansurvive.runtime.settings import SettingError, Settings
 
 TEST = "this is a test; no plan needs anything"
@@ -74,7 +75,7 @@ def _checked(target: Target, settings: Settings) -> str:
             key_bytes(secret_of(key, directory))
         return "webhook"
     if not is_installed():
-        raise NotDelivered(f"apprise is not installed here: {EXTRA}")
+        raise NotDelivered(f"apprise is not installed here; run: {install_line(EXTRA)}")
     urls = [secret_of(url, directory) for url in each(target.apprise)]
     for url in urls:
         Channel(url)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from plansurvive.features.telemetry.settings import TelemetrySettings
+from plansurvive.runtime.base.extras import install_line
 from plansurvive.runtime.settings import SettingError, Settings
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ def exporter() -> SpanExport:
     try:
         from plansurvive.features.telemetry.span_export import SpanExport
     except ImportError as error:
-        install = "pip install plansurvive[telemetry]"
-        text = f"the library is not installed ({error.name}); install the extra: {install}"
+        text = f"the library is not installed ({error.name}); run: {install_line('plansurvive[telemetry]')}"
         raise SettingError({"PLANS_OTEL": text}) from None
     try:
         return SpanExport(_version())

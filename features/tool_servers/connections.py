@@ -28,6 +28,7 @@ from plansurvive.features.tool_servers.program import Site, hint_of, start, unav
 from plansurvive.features.tool_servers.server_connection import ANSWER_SECONDS, Connection, Wire
 from plansurvive.features.tool_servers.tool_server import ToolServer
 from plansurvive.plans.errors import PlanError, ToolError
+from plansurvive.runtime.base.extras import install_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,6 +246,8 @@ class ToolServers:
         words = connection.last_words()
         last = f"; the last it printed was: {words}" if words else ""
         said = error.message if isinstance(error, PlanError) else str(error) or type(error).__name__
+        if isinstance(error, ModuleNotFoundError):  # the library of the extra
+            hint = f"; run: {install_line('plansurvive[mcp]')}, and start the worker again"
         text = f"it cannot be used: {bounded(one_line(said), 1_000)}{last}{hint}"
         return unavailable(name, self._secrets.out_of(text), retryable=True)
 

@@ -5,7 +5,9 @@ Each app is left out in turn, in a copy of the tree.
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +60,8 @@ async def test_the_base_works_without_an_app(
     left_out: str, copied: Path, environ: dict[str, str], worker: Worker, workspace: Path, tmp_path: Path
 ) -> None:
     del worker
-    environ = environ | {"PYTHONPATH": str(copied), "PLANS_AUTO_WORKER": "off", "COLUMNS": "100"}
+    activated = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environ = environ | {"PYTHONPATH": str(copied), "PLANS_AUTO_WORKER": "off", "COLUMNS": "100", "PATH": activated}
     (tmp_path / "plan.yaml").write_text(PLAN)
     ran = await plan_process(environ, "run", str(tmp_path / "plan.yaml"), cwd=tmp_path)
     assert ran.code == 0, ran.err
@@ -74,9 +77,8 @@ async def test_the_base_works_without_an_app(
 
 
 def test_a_command_without_its_libraries_says_which_extra_to_install() -> None:
-    assert Command("a:b", "A.", "plansurvive[web]", ("json", "no_such_library")).missing == (
-        "pip install 'plansurvive[web]'"
-    )
+    missing = Command("a:b", "A.", "plansurvive[web]", ("json", "no_such_library")).missing
+    assert missing.endswith("pip install 'plansurvive[web]'")
     assert not Command("a:b", "A.", "plansurvive[web]", ("json",)).missing
 
 
@@ -94,7 +96,7 @@ def test_a_part_of_an_app_is_asked_for_by_name() -> None:
 
 def test_a_part_of_an_app_that_is_not_there_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EXTRAS, "importers", ("more", ("no_such_library",)))
-    with pytest.raises(AppMissing, match=r"'importers' is not installed; run: pip install 'plansurvive\[more\]'"):
+    with pytest.raises(AppMissing, match=r"'importers' is not installed; run: .*pip install 'plansurvive\[more\]'"):
         part("importers", "document")
 
 

@@ -1,0 +1,64 @@
+"""What to type so that this installation gets an extra: a line for the program that installed it.
+
+Beside pipx or uv, pip would refuse, or install for another interpreter. Those two replace the environment of a tool
+by what their line names, so it names the extras that are there as well. At first this imports of the standard library
+only what is there already: `plan --help` asks.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+NAME = "plansurvive"
+_OF_AN_EXTRA = re.compile(r"([\w.-]+).*;.*\bextra == ['\"]([\w-]+)['\"]")
+_SUMS = {"all", "dev"}
+
+
+def install_line(wanted: str, environment: Path | None = None) -> str:
+    """The command that adds a requirement, such as `plansurvive[web]`, to an environment, by default to ours.
+
+    What `uvx` has run is installed by it for good: a later `uvx` takes the installed one.
+    """
+    folder = environment or Path(sys.prefix)
+    is_ours = wanted.partition("[")[0] == NAME
+    named = shlex.quote(wanted)
+    # 1. An environment that belongs to pipx or uv.
+    if (folder / "pipx_metadata.json").exists():
+        return f"pipx install --force {_with_present(wanted)}" if is_ours else f"pipx inject {NAME} {named}"
+    if (folder / "uv-receipt.toml").exists() or folder.parent.name.startswith("archive-v"):  # the latter by `uvx`
+        return f"uv tool install {_with_present(wanted) if is_ours else f'{_with_present(NAME)} --with {named}'}"
+    # 2. One that uv made: it has no pip.
+    python = folder / "bin" / "python"
+    if environment is None and find_spec("pip") is None and shutil.which("uv"):
+        return f"uv pip install --python {shlex.quote(str(python))} {named}"
+    # 3. Any other; `pip` may be that of another one.
+    pip = shutil.which("pip")
+    if pip is None or Path(pip).parent.resolve() == python.parent.resolve():
+        return f"pip install {named}"
+    return f"{shlex.quote(str(python))} -m pip install {named}"
+
+
+def _with_present(wanted: str) -> str:
+    """A requirement of ours, with the extras whose libraries are installed."""
+    from importlib.metadata import PackageNotFoundError, distribution, requires
+
+    libraries: dict[str, set[str]] = {}
+    for row in requires(NAME) or []:
+        if (found := _OF_AN_EXTRA.match(row)) and found[2] not in _SUMS:
+            libraries.setdefault(found[2], set()).add(found[1])
+
+    def is_there(name: str) -> bool:
+        try:
+            distribution(name)
+        except PackageNotFoundError:
+            return False
+        return True
+
+    extras = {name for name, needed in libraries.items() if all(map(is_there, needed))}
+    extras |= set(filter(None, wanted.removeprefix(NAME).strip("[]").split(",")))
+    return shlex.quote(f"{NAME}[{','.join(sorted(extras))}]") if extras else NAME
