@@ -43,17 +43,18 @@ _LINK = os.path.join(_HERE, "plans")
 if os.path.islink(_LINK) and os.readlink(_LINK) == "../plans":
     __path__.insert(0, os.path.dirname(_HERE))
 
+if not TYPE_CHECKING:  # a type checker would take it to have any name
 
-def __getattr__(name: str) -> object:
-    """A public name, once it is asked for."""
-    if name == "runs":
-        found: object = import_module(f"{__name__}.client.runs")
-    elif name in _PLACE_OF:
-        found = getattr(import_module(_PLACE_OF[name]), name)
-    else:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> object:
+        """A public name, once it is asked for."""
+        if name == "runs":
+            found: object = import_module(f"{__name__}.client.runs")
+        elif name in _PLACE_OF:
+            found = getattr(import_module(_PLACE_OF[name]), name)
+        else:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
