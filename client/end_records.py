@@ -20,12 +20,12 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryReverseRequest
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus
 
-from plansurvive.client.feature import language, views_of_features
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import workflow_id
 from plansurvive.plans.activity_io import END_RECORD, EndRecord
 from plansurvive.plans.execution.messages import Shown, read
 from plansurvive.plans.large_value import LargeValue
-from plansurvive.plans.run import Run, run_of
+from plansurvive.plans.run import Run
 from plansurvive.plans.views import queries
 from plansurvive.runtime.storage import StorageError
 from plansurvive.runtime.value_store import ValueStore
@@ -169,6 +169,5 @@ async def _run(client: Client, ended: Ended) -> Run | None:
     with suppress(Exception):  # as above
         if ended.run is None:
             text = stored if isinstance(stored, str) else await _stored(client, stored)
-            ended.run = run_of(text, views_of_features())
-            ended.run.language = language()
+            ended.run = read_run(text)
     return ended.run

@@ -62,12 +62,13 @@ def views_of_features() -> ViewSet:
 
 
 def read_run(state: Any) -> Run:
-    """The Run of JSON data, with what features add to its views. Raises pydantic's ValidationError."""
-    from plansurvive.plans.run import Run
+    """The Run of JSON data or text, as all features extend its language and its views.
 
-    run = Run.model_validate(state)
-    run.views = views_of_features()
-    return run
+    Clients read every Run with this one, to show it as a worker does. Raises pydantic's ValidationError.
+    """
+    from plansurvive.plans.run import run_of
+
+    return run_of(state, language(), views_of_features())
 
 
 def choices_of(given: Mapping[str, Any]) -> list[Choice]:
@@ -114,6 +115,7 @@ def library() -> Library:
     return found
 
 
+@cache
 def language() -> Language:
     """The language of plans, as all features extend it."""
     from plansurvive.plans.definition.language import Language

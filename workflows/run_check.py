@@ -132,8 +132,7 @@ def odd_values(value: Any) -> Iterator[str]:
 def tried_out(run: Run, now: datetime) -> str | None:
     """What goes wrong when a copy of the Run is begun, shown and written."""
     try:
-        copy = run_of(text_of(run))
-        copy.views = run.views
+        copy = run_of(text_of(run), run.language, run.views)
         schedule = Schedule(copy)
         if copy.status is PlanStatus.DRAFT:
             schedule.begin(now)

@@ -71,7 +71,7 @@ def offered(
             composers=features.composers,
         ).ask_llm,
         SnapshotTaker(llm.secrets, site, settings.state_dir, features.library).snapshot_workspace,
-        EndRecorder(summaries, values, features.views).record_end,
+        EndRecorder(summaries, values, features.language, features.views).record_end,
         summaries.write_summary,
         FileComparer(site).compare_files,
         PlanOutputs(values).plan_outputs,

@@ -18,6 +18,7 @@ from temporalio import activity
 from temporalio.common import RawValue
 
 from plansurvive.plans.activity_io import EndRecord, SummaryFile
+from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import run_of
@@ -64,8 +65,9 @@ class EndRecorder:
 
     summaries: SummaryWriter
     values: ValueStore
+    language: Language = PLAIN
     views: ViewSet = NO_VIEWS
-    """What features add to the text."""
+    """What features add to the Run that is summarised."""
 
     @activity.defn(name="record_end")
     async def record_end(self, run: RawValue) -> EndRecord:
@@ -75,7 +77,7 @@ class EndRecorder:
         retries OSError, such as a full disk.
         """
         written = run.payload.data.decode()
-        record, file = await asyncio.to_thread(lambda: ended(run_of(written, self.views)))
+        record, file = await asyncio.to_thread(lambda: ended(run_of(written, self.language, self.views)))
         record = record.model_copy(update={"run": await self.values.kept(written) or written})
         # Side by side: each waits for the disk. The file is not synced, as `plan summary` prints it from the record.
         writing = asyncio.to_thread(self.summaries.write, file, durable=False)

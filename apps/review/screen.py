@@ -7,11 +7,12 @@ from plansurvive.apps.review.around import Around
 from plansurvive.client import runs
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.local_tools import known_tools, tools_of
 from plansurvive.client.requests.llm import require_llm_of
 from plansurvive.client.rpc import ask, describe
-from plansurvive.plans.run import ENDED, Run
+from plansurvive.plans.run import ENDED
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.models.card import Card
 
@@ -47,7 +48,7 @@ async def _around(here: Connected, plan: str, view: PlanView, before: Around) ->
         state = await ask(here.client, plan, "state")
         if "order" in state:
             return Around(found)  # an agent chooses its calls as it works
-        run = Run.model_validate(state)
+        run = read_run(state)
         tools = known_tools(here.settings) | run.facts.tools
         asking = {each.step_id: each.reason for each in asking_of(run, tools, here.settings)}
     return Around(found, asking)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from temporalio.client import Client
 
-from plansurvive.client.feature import language, rules_of_features
+from plansurvive.client.feature import language, rules_of_features, views_of_features
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.plan_request import Request
 from plansurvive.client.requests.workspaces import asking_in
@@ -66,7 +66,7 @@ def _walked(request: Request, settings: Settings, by: str, chosen: Mapping[str, 
     inputs = input_values(request.plan, request.inputs)[0]
     # What asks is found out from the plan; here every approval counts as given.
     run = Run.of(request.plan, options.model_copy(update={"approve_all": True, "review": False}), facts, inputs)
-    run.language = language()
+    run.language, run.views = language(), views_of_features()
     walk = Walk(run, Machine(settings, place), datetime.now(UTC), rules_of_features())
     walk.steps()
     return walk

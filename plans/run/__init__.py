@@ -318,11 +318,12 @@ def text_of(run: Run) -> str:
     return run.model_dump_json(exclude_defaults=True)
 
 
-def run_of(text: str | bytes, views: ViewSet = NO_VIEWS) -> Run:
-    """Parse a Run from its JSON, to be shown with what features add. Raises pydantic's ValidationError."""
+def run_of(state: Any, language: Language = PLAIN, views: ViewSet = NO_VIEWS) -> Run:
+    """Parse a Run from its JSON text or data, with what features add. Raises pydantic's ValidationError."""
     with gc_disabled():
-        run = Run.model_validate_json(text)
-    run.views = views
+        is_text = isinstance(state, str | bytes)
+        run = Run.model_validate_json(state) if is_text else Run.model_validate(state)
+    run.language, run.views = language, views
     return run
 
 

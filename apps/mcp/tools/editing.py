@@ -24,6 +24,7 @@ from plansurvive.apps.mcp.tools.adding import Kind, add
 from plansurvive.apps.mcp.tools.sources import refuse_other_queues
 from plansurvive.apps.mcp.tools.views import PlanId
 from plansurvive.client import runs
+from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id as id_of
 from plansurvive.client.local_tools import tools_of
 from plansurvive.client.requests.connected import Connected
@@ -33,7 +34,6 @@ from plansurvive.plans.llm.own_fields import Tools, own_fields
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.model.plan import OfPlan, plan_aliases, plan_names
 from plansurvive.plans.model.step_fields import Llm, aliases, names
-from plansurvive.plans.run import Run
 
 _LLM_EDITS = OfPlan.EDIT | OfPlan.LLM
 OF_THE_PLAN = frozenset((*plan_aliases(_LLM_EDITS), *plan_names(_LLM_EDITS)))
@@ -100,7 +100,7 @@ def refuse_beyond_llm(edits: Sequence[Edit], tools: Tools) -> None:
 async def _refuse_others(here: Connected, plan: str) -> None:
     """Raise Forbidden for a plan that a person started."""
     state = await ask(here.client, plan, "state")
-    if "order" not in state and Run.model_validate(state).options.waivers:
+    if "order" not in state and read_run(state).options.waivers:
         name = id_of(plan)
         text = f"a person started plan '{name}', so only people may edit it"
         raise Forbidden(f"{text}: plan edit {name} --set STEP.FIELD=VALUE, or plan review {name}")

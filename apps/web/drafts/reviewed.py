@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from temporalio.client import Client
 
+from plansurvive.client.feature import read_run
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.requests.asking import asking_of
 from plansurvive.client.rpc import ask
@@ -69,7 +70,7 @@ async def reviewed(client: Client, plan: str, settings: Settings) -> Reviewed:
     state = await ask(client, plan, "state")
     if "order" in state:
         raise Refused("an agent has no plan to edit; its page shows what it does", "NOT_A_PLAN")
-    run = Run.model_validate(state)
+    run = read_run(state)
     tools = known_tools(settings) | run.facts.tools
     asking = asking_of(run, tools, settings) if run.status not in ENDED and run.plan.steps else []
     return Reviewed(run, PlanView.read(view(run, [])), tools, asking)
