@@ -222,7 +222,7 @@ class Return(Parted, Value):
     )
 
 
-class CheckRequest(Value):
+class CheckRequest(Parted, Value):
     """Input of `check_plan`: a plan for the worker to validate before it runs there."""
 
     plan: Plan | None = Field(default=None, description="A well-formed plan to validate; None only asks for the tools.")
@@ -240,7 +240,6 @@ class CheckRequest(Value):
         default=None, description="The workspace as an earlier run or the parent knows it; none: whatever is there."
     )
     inputs: dict[str, Any] = Field(default_factory=dict)
-    signature: str = Field(default="", description="Id of the signature of the start, which counts once.")
     all_tools: bool = Field(
         default=False, description="Return all tools, for a plan that may be edited or is yet to be drafted."
     )

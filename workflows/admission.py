@@ -23,7 +23,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Decision, PlanStatus, Run
-from plansurvive.plans.signature import Signature, one_object, signature_of
+from plansurvive.plans.signature import one_object, signature_of
 from plansurvive.workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
@@ -56,12 +56,13 @@ class Opening:
 class Admission:
     """Where something must be signed, this one admits nothing."""
 
-    signature: Signature | None = None
-    """Of the start, if there is one."""
-
     def __init__(self, opening: Opening, arguments: Sequence[Any] = ()) -> None:  # noqa: ARG002
         """`arguments`: of the start, as sent; none of one that turns out to need signatures, and has none itself."""
         self.run, self.opening = opening.run, opening
+
+    def for_check(self) -> Part | None:
+        """What the workers are told of the start when they are asked for facts."""
+        return None
 
     def judge(self) -> None:
         """Apply the rule to a run whose facts have just become known."""

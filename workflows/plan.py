@@ -142,8 +142,8 @@ class PlanWorkflow(MessageHandlers):
         """Validate the plan against its workers' tools and store their facts; then review or begin."""
         run = self._started().run
         own = own_steps(run)  # what an earlier run edited inside its blocks and loops may use other tools
-        all_tools, signature = run.options.review or bool(own), self._admission.signature
-        facts = await facts_about(run, run.plan, all_tools=all_tools, signature=signature)
+        all_tools, part = run.options.review or bool(own), self._admission.for_check()
+        facts = await facts_about(run, run.plan, all_tools=all_tools, part=part)
         problems = [*facts.problems, *self.features.unfit(run, facts)]
         if own:
             problems += tool_problems(own, facts.tools)
@@ -180,7 +180,7 @@ class PlanWorkflow(MessageHandlers):
         """Have a feature write the plan. It then goes into review, unless it is valid and no review was asked for."""
         execution = self._started()
         run = execution.run
-        facts = await facts_about(run, None, all_tools=True, signature=self._admission.signature)
+        facts = await facts_about(run, None, all_tools=True, part=self._admission.for_check())
         if errors(facts.problems):
             raise await self._refused(facts, facts.problems)
         run.facts = await self.features.placed(run, facts)

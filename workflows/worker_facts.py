@@ -16,24 +16,24 @@ from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.scopes import outermost, queues
 from plansurvive.plans.errors import InvalidPlan, PlanError, Refused
 from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.model.tool_spec import joined
 from plansurvive.plans.run import Run, own_steps
-from plansurvive.plans.signature import Signature
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import of_json
 
 
 async def facts_about(
-    run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True, signature: Signature | None = None
+    run: Run, plan: Plan | None, *, all_tools: bool, first: bool = True, part: Part | None = None
 ) -> Facts:
     """Facts about the workers, and all problems of the plan; without a plan (not yet drafted), about the workers only.
 
     `first`: activities get readable ids. Later checks may run concurrently, so they get ids from the SDK.
-    `signature`: that of the workflow's start.
+    `part`: what a feature tells its side in the worker.
     """
     request = _request(run, plan, all_tools=all_tools)
-    if signature is not None:
-        request = request.model_copy(update={"signature": signature.id})
+    if part is not None:
+        request.parts[part.feature] = part
     own = run.plan.queue
     facts = await _ask_queue(request, own, first)
     all_problems = list(facts.problems)

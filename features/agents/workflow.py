@@ -93,7 +93,7 @@ class AgentWorkflow(MessageHandlers):
     async def _begin(self) -> None:
         """Fetch the worker's tools, on resume compare files, and record the start in the agent history."""
         agent, execution = self._agent, self._started()
-        facts = await facts_about(agent.run, None, all_tools=True, signature=self._admission.signature)
+        facts = await facts_about(agent.run, None, all_tools=True, part=self._admission.for_check())
         facts = await self.features.placed(agent.run, facts)
         if errors(facts.problems):
             agent_run.conclude(agent, "failed", why_refused(errors(facts.problems)), workflow.now())

@@ -25,11 +25,13 @@ from plansurvive.features.signing.model import (
     SCHEDULE,
     START,
     Honoured,
+    SignedStart,
     SigningFacts,
     schedule_of,
     signed_bytes,
 )
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import DONE, Status
 from plansurvive.plans.signature import SEED_OF_START, Signature, one_object, signature_of
 from plansurvive.workflows import admission
@@ -45,7 +47,7 @@ class Admission(admission.Admission):
     def __init__(self, opening: Opening, arguments: Sequence[Any] = ()) -> None:
         """Made when the run is opened, or later: see `workflows.admission`."""
         super().__init__(opening, arguments)
-        self.signature, self._content = _proof_of(arguments)
+        self._signature, self._content = _proof_of(arguments)
         if not is_carried():
             # Whoever wrote it: its nonce may be known to have been signed for.
             self.run.parts.pop(Honoured.feature, None)
@@ -61,9 +63,8 @@ class Admission(admission.Admission):
 
     @property
     def _facts(self) -> SigningFacts:
-        """Those of the run; not as `part`, which would leave an unused one in what is stored."""
-        facts = self.run.facts
-        return facts.part(SigningFacts) if SigningFacts.feature in facts.parts else SigningFacts()
+        """Those of the run."""
+        return self.run.facts.known_part(SigningFacts) or SigningFacts()
 
     @property
     def _key(self) -> str:
@@ -84,6 +85,10 @@ class Admission(admission.Admission):
             self._honoured.begin(self._nonce, reset=True)
         self._was_reset.set()
 
+    def for_check(self) -> Part | None:
+        """Which signature the start has: it counts once."""
+        return None if self._signature is None else SignedStart(id=self._signature.id)
+
     def judge(self) -> None:
         """Apply the rule to a run whose facts have just become known."""
         run, facts, info = self.run, self._facts, workflow.info()
@@ -97,10 +102,10 @@ class Admission(admission.Admission):
             why = "that of its plan is not signed" if run.unsigned else ""
         elif schedule_of(info.workflow_id):
             why = verification.schedule_problem(
-                facts.key, self.signature, self._content, info.workflow_id, info.start_time, facts.since
+                facts.key, self._signature, self._content, info.workflow_id, info.start_time, facts.since
             )
         else:
-            why = verification.start_problem(facts.key, self.signature, self._content, info.start_time, facts.since)
+            why = verification.start_problem(facts.key, self._signature, self._content, info.start_time, facts.since)
         return self.settle(why)
 
     async def watch(self) -> None:

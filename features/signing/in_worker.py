@@ -9,7 +9,7 @@ from temporalio.client import Client
 
 from plansurvive.activities.feature import InWorker
 from plansurvive.features.signing import schedule_book
-from plansurvive.features.signing.model import START, USED, SigningFacts, content_of, schedule_of
+from plansurvive.features.signing.model import START, USED, SignedStart, SigningFacts, content_of, schedule_of
 from plansurvive.features.signing.verification import start_problem
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.signature import Signature
@@ -29,7 +29,7 @@ class Worker(InWorker):
 
     def facts(self, request: CheckRequest) -> SigningFacts | None:
         """With what a plan verifies signatures; None if they are not asked for."""
-        return SigningFacts(key=self._key, since=self._since(request.signature)) if self._key else None
+        return SigningFacts(key=self._key, since=self._since(request.part(SignedStart).id)) if self._key else None
 
     def _since(self, signature: str) -> int | None:
         """From when on signatures of the plan's schedule count; None if the plan's start was used before."""

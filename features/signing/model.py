@@ -77,6 +77,14 @@ class SigningFacts(Part):
     )
 
 
+class SignedStart(Part):
+    """Part of what the workers are asked before a plan begins: which signature its start has."""
+
+    feature: ClassVar[str] = "signing"
+
+    id: str = Field(default="", description="It counts once.")
+
+
 class Honoured(Part):
     """Part of a run: the signatures that it has honoured, bounded; carried by continue-as-new."""
 

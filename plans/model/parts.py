@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
 __all__ = ["Part", "Parted", "united"]
@@ -48,6 +48,24 @@ class Parted(BaseModel):
         exclude_if=_none_used,
         description="What features keep, by the name of the feature.",
     )
+
+    core_parts: ClassVar[tuple[type[Part], ...]] = ()
+    """Those that the core reads as well: they are parsed with the value, and a damaged one is refused with it."""
+
+    @field_validator("parts")
+    @classmethod
+    def _parsed(cls, parts: dict[str, Any]) -> dict[str, Any]:
+        known = {kind.feature: kind for kind in cls.core_parts if kind.feature in parts}
+        return {**parts, **{name: kind.model_validate(parts[name]) for name, kind in known.items()}} if known else parts
+
+    def keep(self, part: Part) -> None:
+        """Put a part in the place of the one before; one that has only its defaults is none."""
+        others = {name: each for name, each in self.parts.items() if name != part.feature}
+        self.parts = others if part == type(part)() else {**others, part.feature: part}
+
+    def known_part(self, kind: type[P]) -> P | None:
+        """The part of a feature if there is one, for those who only look. Raises as `part`."""
+        return self.part(kind) if kind.feature in self.parts else None
 
     def part(self, kind: type[P]) -> P:
         """The part of a feature; changes to it are kept. Raises pydantic's ValidationError for one that is damaged."""
