@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.opaque import STEPS
+from plansurvive.plans.model.parts import Part
 
 MAX_NESTING = 8
 """Deepest child plan below the plan that a person started: one that runs itself ends here (NESTED_TOO_DEEP)."""
@@ -57,6 +58,17 @@ class ChildPlan(Value):
     report: ChildReport | None = Field(default=None, description="As last reported.")
     value: Any = Field(default=None, description="Of a batch in which items failed: the values of all of them.")
     large: LargeValue | None = Field(default=None, description="The same, if it is stored outside history.")
+
+
+class AtWork(Part):
+    """Part of a step: what its plan knows of the agent or child plan that works on it."""
+
+    feature: ClassVar[str] = "children"
+
+    child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
+    tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
+    done: int = Field(default=0, ge=0, description="How many of them are done, counted from the first.")
+    asks: list[str] = Field(default_factory=list, description="Calls of its agent that await approval, there.")
 
 
 class ParentLink(Value):

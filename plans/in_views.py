@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from plansurvive.plans.child_state import Asked
 from plansurvive.plans.model import Step
 from plansurvive.plans.proposals import Proposal
 from plansurvive.plans.step_state import StepState
@@ -25,6 +26,17 @@ class Member(NamedTuple):
     """Its plan id; of an agent, the id of its workflow."""
     prefix: str
     """What its steps' ids have in front in the plan that began it: `deploy/` of a plan, `research.` of an agent."""
+
+
+class Below(NamedTuple):
+    """Decisions that the agent or child plan of a step awaits, or a plan or agent further below."""
+
+    plan_id: str
+    """The agent or child plan of the step."""
+    asked: Sequence[Asked]
+    """With paths as the agent or child plan names them: `upload`, `review/call_1`."""
+    more: int = 0
+    """How many more there are."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,8 @@ class InViews:
     """How far the step is, on its line in Temporal's UI. Example: `1/3 Write the tests`."""
     member: Callable[[str, Step, StepState, int], Member | None] | None = None
     """The workflow that the call of this number began; None: it began none that the feature knows."""
+    below: Callable[[str, Step, StepState], Below | None] | None = None
+    """What people are asked by the workflow that works on a running step, and below it; None: nothing."""
     event: Callable[[str, Step, StepState], str | None] | None = None
     """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
@@ -66,6 +80,7 @@ class ViewSet:
         self._details = [each.details for each in views if each.details]
         self._standing = [each.standing for each in views if each.standing]
         self._member = [each.member for each in views if each.member]
+        self._below = [each.below for each in views if each.below]
         self._event = [each.event for each in views if each.event]
         self.proposals = {kind: proposal for each in views for kind, proposal in each.proposals.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
@@ -97,6 +112,10 @@ class ViewSet:
     def standing(self, plan_id: str, step: Step, state: StepState) -> list[str]:
         """See `InViews.standing`."""
         return [text for seam in self._standing if (text := seam(plan_id, step, state))]
+
+    def below(self, plan_id: str, step: Step, state: StepState) -> list[Below]:
+        """See `InViews.below`."""
+        return [found for seam in self._below if (found := seam(plan_id, step, state)) is not None]
 
     def event(self, plan_id: str, step: Step, state: StepState) -> str | None:
         """See `InViews.event`: what the first of them says."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from plansurvive.plans.activity_io import Logs, PastCall
-from plansurvive.plans.child_state import ChildPlan
+from plansurvive.plans.child_state import AtWork, ChildPlan
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
-from plansurvive.plans.model.parts import Parted
+from plansurvive.plans.model.parts import Part, Parted
 
 DENIED = "DENIED"
 """Code of a step that was denied."""
@@ -150,7 +150,7 @@ ASKING: Mapping[str | None, bool] = {"approval": False, "answer": True}
 """What of a step's `awaiting` is pending for a person; whether that is a value of theirs."""
 
 
-class StepState(State):
+class StepState(Parted, State):
     """The state of one step."""
 
     status: Status = Status.PENDING
@@ -188,11 +188,19 @@ class StepState(State):
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
     notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
-    tasks: list[str] = Field(default_factory=list, description="The task list of its agent, in order.")
-    tasks_done: int = Field(default=0, description="How many of them are done, counted from the first.")
-    agent_asks: list[str] = Field(default_factory=list, description="Calls of its agent that await approval, there.")
-    child: ChildPlan | None = Field(default=None, description="The plan that it runs, of a step with the tool `plan`.")
     closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
+
+    core_parts: ClassVar[tuple[type[Part], ...]] = (AtWork,)
+
+    @property
+    def child(self) -> ChildPlan | None:
+        """The plan that it runs, of a step with the tool `plan`."""
+        work = self.known_part(AtWork)
+        return None if work is None else work.child
+
+    @child.setter
+    def child(self, child: ChildPlan | None) -> None:
+        self.keep((self.known_part(AtWork) or AtWork()).model_copy(update={"child": child}))
 
     @property
     def wants_answer(self) -> bool:

@@ -108,9 +108,9 @@ def _step_problems(run: Run, state: StepState, statuses: frozenset[Status]) -> I
         state.result is None or state.result.ok is not (status is Status.COMPLETED)
     ):
         yield f"result: does not agree with the status {status}"
-    counts = (state.calls, state.recoveries, state.tasks_done, state.more_files, state.more_past, run.retried)
+    counts = (state.calls, state.recoveries, state.more_files, state.more_past, run.retried)
     if min(counts) < 0 or max(state.calls, state.more_past) > MAX_SEQ:
-        yield "calls, recoveries, tasksDone, moreFiles, morePast: counts are not negative"
+        yield "calls, recoveries, moreFiles, morePast: counts are not negative"
 
 
 def odd_values(value: Any) -> Iterator[str]:

@@ -39,7 +39,7 @@ async def unfinished(client: Client, run: Run) -> dict[str, dict[str, Any]]:
             continue
         if run.steps[step_id].child is not None:
             child = await undone_since(client, read_run(found))
-            child.agents |= await unfinished(client, child)
+            child.agents = child.agents | await unfinished(client, child)
             found = child.model_dump(mode="json", exclude_defaults=True)
         states[step_id] = found
     return states

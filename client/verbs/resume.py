@@ -169,7 +169,7 @@ async def _next_of_plan(
 ) -> NextRun:
     run, rules = await undone_since(client, read_run(state)), rules_of_features()
     if how.by is not None:
-        run.agents |= await unfinished(client, run)
+        run.agents = run.agents | await unfinished(client, run)
 
     async def begin(client: Client, new_id: str, now: datetime, queue: str) -> Started:
         new = how.begun(make(caught_up(run, rules, now), new_id, now))

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from plansurvive.features.agents.model.as_plan import TOOL
 from plansurvive.features.agents.model.order import agent_of_step
-from plansurvive.plans.in_views import InViews, Member
+from plansurvive.plans.child_state import Asked, AtWork
+from plansurvive.plans.in_views import Below, InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.step_state import Status, StepState
 from plansurvive.plans.text.safe_text import line
@@ -22,12 +23,15 @@ MARKS = {"done": "✓", "current": ">", "open": " "}
 
 def tasks_of(state: StepState) -> list[TaskView]:
     """The step's task list with the status of each task; empty if it has none."""
-    current = state.tasks_done if state.status is Status.RUNNING else -1
+    work = state.known_part(AtWork)
+    if work is None:
+        return []
+    done, current = work.done, work.done if state.status is Status.RUNNING else -1
 
     def status(index: int) -> Literal["done", "current", "open"]:
-        return "done" if index < state.tasks_done else "current" if index == current else "open"
+        return "done" if index < done else "current" if index == current else "open"
 
-    return [TaskView(objective=text, status=status(index)) for index, text in enumerate(state.tasks)]
+    return [TaskView(objective=text, status=status(index)) for index, text in enumerate(work.tasks)]
 
 
 def position(tasks: Sequence[TaskView]) -> str:
@@ -40,13 +44,25 @@ def position(tasks: Sequence[TaskView]) -> str:
 def _fields(plan_id: str, step: Step, state: StepState) -> dict[str, Any]:
     """`tasks`; and `agentAsks` (an AgentAsksView), if the agent awaits decisions."""
     found: dict[str, Any] = {}
-    if state.tasks:
-        found["tasks"] = [task.model_dump(mode="json") for task in tasks_of(state)]
-    if state.agent_asks and state.status is Status.RUNNING:
-        found["agentAsks"] = {
-            "agentId": agent_of_step(plan_id, step.id, state.calls), "stepIds": list(state.agent_asks),
-        }  # fmt: skip
+    if tasks := tasks_of(state):
+        found["tasks"] = [task.model_dump(mode="json") for task in tasks]
+    if asks := _asks(state):
+        found["agentAsks"] = {"agentId": agent_of_step(plan_id, step.id, state.calls), "stepIds": asks}
     return found
+
+
+def _asks(state: StepState) -> list[str]:
+    """The agent's calls that await approval."""
+    work = state.known_part(AtWork) if state.status is Status.RUNNING else None
+    return [] if work is None else list(work.asks)
+
+
+def _below(plan_id: str, step: Step, state: StepState) -> Below | None:
+    """What the agent asks people."""
+    if not (asks := _asks(state)):
+        return None
+    agent = agent_of_step(plan_id, step.id, state.calls)
+    return Below(agent, [Asked(plan_id=agent, step_id=call, path=call) for call in asks])
 
 
 def _rows(_: str, __: Step, state: StepState) -> Iterator[str]:
@@ -60,7 +76,7 @@ def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
 
 
 def _standing(_: str, __: Step, state: StepState) -> str:
-    return position(tasks_of(state)) if state.tasks else ""
+    return position(tasks_of(state))
 
 
 def _member(plan_id: str, step: Step, _: StepState, call: int) -> Member | None:
@@ -74,5 +90,6 @@ IN_VIEWS = InViews(
     details=_details,
     standing=_standing,
     member=_member,
+    below=_below,
     delegated=(TOOL,),
 )

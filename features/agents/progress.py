@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plansurvive.features.agents.model.tasks import TaskList
+from plansurvive.plans.child_state import AtWork
 from plansurvive.plans.run import StepState
 
 OBJECTIVE_BYTES = 140
@@ -35,7 +36,8 @@ def progress_of(tasks: TaskList | None, is_new: bool) -> dict[str, Any]:
 
 def note_end(state: StepState, agent: Mapping[str, Any]) -> None:
     """Set the notes of a step whose agent has ended. `agent`: its view (AgentView)."""
-    state.agent_asks = []
+    if (work := state.known_part(AtWork)) is not None:
+        state.keep(work.model_copy(update={"asks": []}))
     answer = str(agent.get("answer") or "")
     said = "" if answer.lstrip()[:1] in ("{", "[") else _beginning(answer)  # of JSON, the value is shown
     state.notes = notes_text([*(task.get("summary", "") for task in agent.get("tasks", [])), said]) or state.notes

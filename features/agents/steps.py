@@ -24,7 +24,7 @@ from plansurvive.features.children.child_run import directories_for
 from plansurvive.features.children.handles import cancel
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
-from plansurvive.plans.child_state import ParentLink
+from plansurvive.plans.child_state import AtWork, ParentLink
 from plansurvive.plans.execution import accounts
 from plansurvive.plans.execution.file_tracking import stamps_for
 from plansurvive.plans.execution.schedule import Schedule
@@ -80,7 +80,7 @@ class ChildAgents(InSteps):
             self._index(agent),
             f"{step.id} · {agent.run.plan.title}",
         )
-        self._run.agents.pop(step.id, None)  # not before: if this agent never begins, the next run resumes that one
+        self._run.forget_child(step.id)  # not before: if this agent never begins, the next run resumes that one
         self._handles.caught_up(step.id, self._run)
         return await asyncio.shield(child)  # so that a cancelled step can wait for its agent's last report
 
@@ -149,7 +149,9 @@ class ChildAgents(InSteps):
     def _note_tasks(self, step: Step, result: dict[str, Any]) -> None:
         state = self._run.steps[step.id]
         note_end(state, result["agent"])
-        state.tasks_done = min(len(state.tasks), sum(task["status"] == "done" for task in result["agent"]["tasks"]))
+        if (work := state.known_part(AtWork)) is not None:
+            done = sum(task["status"] == "done" for task in result["agent"]["tasks"])
+            state.keep(work.model_copy(update={"done": min(len(work.tasks), done)}))
 
     @property
     def _run(self) -> Run:

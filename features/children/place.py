@@ -26,11 +26,10 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from plansurvive.features.children.handles import Handles
 from plansurvive.features.children.messages import PlaceNews, PlaceReport
-from plansurvive.features.hosts.model import arrived
+from plansurvive.features.hosts.model import arrived, left_behind
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.hosts.host import UNSUPPORTED, Checkpoint
 from plansurvive.plans.hosts.host import elsewhere as unsupported_workspace
-from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
 from plansurvive.workflows.execution import Execution

@@ -243,7 +243,7 @@ class ChildPlans:
             self._index(child),
             f"{step.id} · {self._state(step).title}",
         )
-        self._run.agents.pop(step.id, None)  # not before: if this child never begins, the next run resumes that one
+        self._run.forget_child(step.id)  # not before: if this child never begins, the next run resumes that one
         self._handles.caught_up(step.id, self._run)
         return await asyncio.shield(handle)
 

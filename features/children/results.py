@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from plansurvive.features.children.reports import report_of
+from plansurvive.features.hosts.model import left_behind
 from plansurvive.plans.execution.outputs import BAD_OUTPUT
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run
-from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.run import PlanStatus, Run, Status
 
 KEY = "child"

@@ -98,17 +98,18 @@ def carried(schedule: Schedule, names: Collection[str], items: int) -> Carried:
             "kept": _kept(run, whole, inside),
             "decisions": {name: each for name, each in run.decisions.items() if name in inside.states},
             "edited": {name: each for name, each in run.edited.items() if _is_in(whole, name)},
-            "batch": run.batch and run.batch.model_copy(update={"items": [], "keys": []} if inside.opened else {}),
             "notes": [each.model_copy(update={"text": None, "large": None}) for each in run.notes],
             "log": [],
             "revisions": [],
             "problems": [],
             "draft": "",
-            "agents": {},
             "receipts": Receipts(),
             "value": None,
         }
     )
+    if small.batch is not None and inside.opened:
+        small.batch = small.batch.model_copy(update={"items": [], "keys": []})
+    small.agents = {}
     small.files = FileTracker(notes_seen=run.files.notes_seen)
     unseen = ""
     if len(run.files.stamps) <= FEW_STAMPS:

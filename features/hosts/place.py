@@ -20,11 +20,10 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, TimeoutError, TimeoutType, is_cancelled_exception
 from temporalio.workflow import ActivityHandle
 
-from plansurvive.features.hosts.model import arrived
+from plansurvive.features.hosts.model import arrived, newest
 from plansurvive.plans.activity_io import Facts
 from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.hosts.host import MOVED, Checkpoint, Host, HostRequest, LeftFiles
-from plansurvive.plans.hosts.moving import newest
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Retry, Step
 from plansurvive.plans.model.parts import Parted

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from plansurvive.plans.child_state import MAX_ASKED, Asked
-from plansurvive.plans.children.family import present
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.run import Run, Status
 
@@ -37,16 +36,9 @@ def asked_below(run: Run, running: Iterable[str]) -> Iterator[AskedBelow]:
         state = run.steps[name]
         if state.status is not Status.RUNNING:
             continue
-        report = state.child.report if state.child is not None else None
-        if not state.agent_asks and (report is None or not (report.pending or report.more)):
-            continue
-        worker = present(run, run.outline.step(name), state) or ""
-        if state.agent_asks:
-            calls = [Asked(plan_id=worker, step_id=call, path=_path(name, call)) for call in state.agent_asks]
-            yield AskedBelow(name, worker, calls)
-        if report is not None and (report.pending or report.more):
-            asked = [each.model_copy(update={"path": _path(name, each.path)}) for each in report.pending]
-            yield AskedBelow(name, worker, asked, report.more)
+        for found in run.views.below(run.plan.id or "", run.outline.step(name), state):
+            asked = [each.model_copy(update={"path": _path(name, each.path)}) for each in found.asked]
+            yield AskedBelow(name, found.plan_id, asked, found.more)
 
 
 def below(standing: ReadinessIndex) -> list[AskedBelow]:

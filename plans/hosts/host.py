@@ -79,6 +79,14 @@ class Host(Value):
         return self.model_copy(update={"guest": True, "left": False})
 
 
+class Placed(Part):
+    """Part of a run: where its files are, if workers have a workspace each."""
+
+    feature: ClassVar[str] = "hosts"
+
+    host: Host | None = Field(default=None, description="None: the workers of a queue share a workspace.")
+
+
 class HostRequest(Value):
     """Input of the activity `take_host`."""
 

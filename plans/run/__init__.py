@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, PrivateAttr
 
@@ -23,15 +23,15 @@ from plansurvive.plans.child_state import ParentLink
 from plansurvive.plans.definition.language import PLAIN, Language
 from plansurvive.plans.directory import DirectoryIdentity
 from plansurvive.plans.file_stamps import FileTracker
-from plansurvive.plans.flow.batch_part import Batch
+from plansurvive.plans.flow.batch_part import Batch, Family
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.opened import Kept, Opened
 from plansurvive.plans.flow.outline import Drawn, Outline
-from plansurvive.plans.hosts.host import Host
+from plansurvive.plans.hosts.host import Host, Placed
 from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.log import Entry, LogKind
 from plansurvive.plans.model import Plan, Problem, Step, Value
-from plansurvive.plans.model.parts import Parted
+from plansurvive.plans.model.parts import Part, Parted
 from plansurvive.plans.model.shares import Fairness, Priority
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.receipts import Receipts
@@ -167,12 +167,9 @@ class Run(Parted, State):
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
-    agents: dict[str, dict[str, Any]] = Field(default_factory=dict, description="By step, the child's run to resume.")
-    parent: ParentLink | None = Field(default=None, description="The plan that it runs for, as a step of it.")
-    batch: Batch | None = Field(default=None, description="The part of its parent's loop that it runs.")
     value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
-    host: Host | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
     moving: bool = Field(default=False, exclude=True, description="The host is lost; another is about to take over.")
+    core_parts: ClassVar[tuple[type[Part], ...]] = (Family, Placed)
     _drawn: Drawn = PrivateAttr(default_factory=Drawn)
     _language: Language = PrivateAttr(default=PLAIN)
     _views: ViewSet = PrivateAttr(default_factory=lambda: NO_VIEWS)
@@ -186,7 +183,7 @@ class Run(Parted, State):
 
     @property
     def language(self) -> Language:
-        """The language of plans with what the features that the run asks add to it; a workflow sets it."""
+        """The language of plans with what features add: in a workflow those that the run asks, else all there are."""
         return self._language
 
     @language.setter
@@ -195,12 +192,58 @@ class Run(Parted, State):
 
     @property
     def views(self) -> ViewSet:
-        """What features add to its views; a workflow sets it, and a client that draws them itself."""
+        """What features add to its views; whoever reads a run to draw them itself sets it (`run_of`)."""
         return self._views
 
     @views.setter
     def views(self, views: ViewSet) -> None:
         self._views = views
+
+    @property
+    def parent(self) -> ParentLink | None:
+        """The plan that it runs for, as a step of it."""
+        return self._family.parent
+
+    @parent.setter
+    def parent(self, parent: ParentLink | None) -> None:
+        self.keep(self._family.model_copy(update={"parent": parent}))
+
+    @property
+    def batch(self) -> Batch | None:
+        """The part of its parent's loop that it runs."""
+        return self._family.batch
+
+    @batch.setter
+    def batch(self, batch: Batch | None) -> None:
+        self.keep(self._family.model_copy(update={"batch": batch}))
+
+    @property
+    def agents(self) -> dict[str, dict[str, Any]]:
+        """By step, the run of its child that the step resumes; to be set as a whole."""
+        return self._family.agents
+
+    @agents.setter
+    def agents(self, agents: dict[str, dict[str, Any]]) -> None:
+        self.keep(self._family.model_copy(update={"agents": agents}))
+
+    def forget_child(self, step_id: str) -> None:
+        """The child that a step was to resume has been resumed, and needs no record here."""
+        if step_id in self.agents:
+            self.agents = {name: each for name, each in self.agents.items() if name != step_id}
+
+    @property
+    def _family(self) -> Family:
+        return self.known_part(Family) or Family()
+
+    @property
+    def host(self) -> Host | None:
+        """Where its files are, if workers have a workspace each."""
+        placed = self.known_part(Placed)
+        return None if placed is None else placed.host
+
+    @host.setter
+    def host(self, host: Host | None) -> None:
+        self.keep(Placed(host=host))
 
     @property
     def outline(self) -> Outline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from plansurvive.features import FEATURES, packages
 from plansurvive.features.worker_features import features_of_worker
 from plansurvive.features.workflow_types import WORKFLOWS, PlanWorkflow, features_of
 from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.child_state import ChildPlan, ParentLink
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Retry
 from plansurvive.plans.model.parts import Part
@@ -109,6 +111,32 @@ def test_a_part_of_a_feature_that_is_not_here_passes_through() -> None:
     run = made_of(step("a"))
     run.part(Count).number = 3
     assert Run.model_validate_json(text_of(run_of(text_of(run)))).part(Count).number == 3
+
+
+def test_a_part_that_the_core_reads_is_refused_with_its_run_if_it_is_damaged() -> None:
+    run = made_of(step("a"))
+    empty = text_of(run)
+    run.parent = ParentLink(plan_id="above", step_id="s")
+    run.steps["a"].child = ChildPlan(kind="inline", plan_id="below")
+    data = json.loads(text_of(run))
+    assert data["parts"]["children"] == {"parent": {"planId": "above", "stepId": "s"}}
+    assert run_of(data) == run
+    for damaged in ({"parts": {"children": {"parent": 1}}}, {"parts": {"hosts": {"host": 1}}}):
+        with pytest.raises(ValidationError):
+            run_of(data | damaged)
+    data["steps"]["a"]["parts"] = {"children": {"done": -1}}
+    with pytest.raises(ValidationError):
+        run_of(data)
+    run.parent = run.steps["a"].child = None
+    assert text_of(run) == empty
+
+
+def test_a_part_that_is_set_in_a_copy_leaves_the_run_that_was_copied() -> None:
+    run = made_of(step("a"))
+    run.parent = ParentLink(plan_id="above", step_id="s")
+    copy = run.model_copy()
+    copy.agents, copy.parent = {"a": {}}, None
+    assert (run.agents, run.parent) == ({}, ParentLink(plan_id="above", step_id="s"))
 
 
 def test_a_seam_that_nobody_fills_is_not_asked() -> None:

@@ -39,8 +39,9 @@ def resumed(agent: AgentRun, new_id: str, now: datetime, by: str = "") -> AgentR
     run.plan = run.plan.model_copy(update={"id": new_id})
     run.options = run.options.model_copy(update={"directories": {**run.options.directories, **run.facts.directories}})
     schedule.reset_to_draft(run)
-    run.resumes, run.interrupted, run.remembered, run.parent = old, False, {}, None
-    run.parts = {}  # whatever features kept was about the run before
+    run.resumes, run.interrupted, run.remembered = old, False, {}
+    host, run.parts = run.host, {}  # whatever else features kept was about the run before
+    run.host = host
     run.edited = dict.fromkeys(run.edited, RULE)  # nobody was asked about other calls in this run
     new.end, new.nudges, new.usage = None, 0, AgentUsage()
     _lose_running(run, now)

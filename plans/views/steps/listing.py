@@ -108,7 +108,7 @@ def kind_view(step: Any) -> dict[str, str]:
 
 
 def _awaiting(census: Census, run: Run) -> Iterator[str]:
-    waits = (name for name, state in run.steps.items() if state.awaiting or state.child or state.agent_asks)
+    waits = (name for name, state in run.steps.items() if state.awaiting or state.child or state.parts)
     return (name for name in waits if census.is_inside(name) and (run.steps[name].awaiting or _asks_below(run, name)))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from plansurvive.features.agents.in_views import IN_VIEWS
 from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.child_state import AtWork
 from plansurvive.plans.children.family import members
 from plansurvive.plans.execution.messages import InsideAsked
 from plansurvive.plans.execution.schedule import Schedule
@@ -29,7 +30,7 @@ def working() -> Schedule:
     schedule.begin(NOW)
     schedule.start("research", NOW)
     state = run.steps["research"]
-    state.calls, state.tasks, state.tasks_done, state.agent_asks = 1, ["Find it", "Write it"], 1, ["call_2"]
+    state.calls, state.parts = 1, {"children": AtWork(tasks=["Find it", "Write it"], done=1, asks=["call_2"])}
     return schedule
 
 

@@ -10,6 +10,7 @@ from plansurvive.features.agents.in_views import position, tasks_of
 from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.features.agents.progress import NOTES_CHARACTERS, note_end, notes_text, progress_of
 from plansurvive.features.children.progress import note_progress
+from plansurvive.plans.child_state import AtWork
 from plansurvive.plans.execution.messages import MAX_BYTES, AgentProgress, read
 from plansurvive.plans.run import Status, StepState
 from plansurvive.plans.views import text as views_text
@@ -51,7 +52,7 @@ def test_more_than_all_is_all_and_a_step_that_is_gone_is_nothing() -> None:
     run = run_of(step("a"))
     note_progress(run, AgentProgress(step_id="a", line="", tasks=["one"], done=7), NOW)
     note_progress(run, AgentProgress(step_id="gone", line="", tasks=["one"]), NOW)
-    assert (run.steps["a"].tasks_done, list(run.steps)) == (1, ["a"])
+    assert (run.steps["a"].part(AtWork).done, list(run.steps)) == (1, ["a"])
     assert position([]) == ""
 
 

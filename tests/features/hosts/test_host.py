@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plansurvive.features.hosts.model import left_behind, newest
 from plansurvive.plans.hosts.host import Checkpoint, Host
-from plansurvive.plans.hosts.moving import left_behind, newest
 
 HOST = Host(name="a", queue="plans@a", workspace="/w/plan-x~1", token="1")
 
@@ -30,15 +30,16 @@ def test_a_checkpoint_of_a_directory_that_the_plan_has_left_counts_for_nothing()
 
 
 def test_the_newest_checkpoint_may_be_that_of_a_child_of_a_child() -> None:
-    def run(number: int, token: str = "1", **more: Any) -> dict[str, Any]:
+    def run(number: int, token: str = "1", **below: Any) -> dict[str, Any]:
         checkpoint = {"claim": {}, "number": number, "token": token}
-        return {"host": {**HOST.model_dump(mode="json"), "guest": True, "checkpoint": checkpoint}, **more}
+        host = HOST.model_dump(mode="json") | {"guest": True, "checkpoint": checkpoint}
+        return {"parts": {"hosts": {"host": host}, "children": {"agents": below}}}
 
     children = {
-        "plan": run(3, agents={"agent": {"run": run(5)}}),
+        "plan": run(3, agent={"run": run(5)}),
         "elsewhere": run(9, token="2"),
         "bound": {"run": {}},
-        "unreadable": {"host": {"name": 1}, "agents": {"x": run(4)}},
+        "unreadable": {"parts": {"hosts": {"host": {"name": 1}}, "children": {"agents": {"x": run(4)}}}},
     }
     found = newest(HOST, children).checkpoint
     assert found is not None

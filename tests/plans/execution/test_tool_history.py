@@ -91,7 +91,7 @@ def test_a_resumed_agents_step_keeps_the_calls_of_the_agent_before() -> None:
     state = run.steps["a"]
     state.past = [PastCall(tool="read_file", args={}, result="x", time=NOW, agent="agent-1", number=201)]
     state.more_past, state.earlier = 200, {"read_file": 200}
-    run.agents["a"] = {}
+    run.agents = {"a": {}}
     assert "read_file (201 calls)" in text(run)
     assert "earlier attempts" not in text(run)
     again = resumed(run, "p-r2", NOW)

@@ -11,9 +11,9 @@ from collections import Counter
 from typing import Any
 
 from plansurvive.features.agents.model.run import AgentRun, asked_args, number_of, outcome_of, ran_args
+from plansurvive.features.hosts.model import left_behind
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.execution.tool_history import MAX_PAST, add_files, cut, files_of_run, short
-from plansurvive.plans.hosts.moving import left_behind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Status, StepState
 from plansurvive.plans.usage import Spent
