@@ -15,6 +15,7 @@ from benchmarks import (
     alternatives,
     caching,
     document,
+    express,
     idle_plans,
     latency,
     loops,
@@ -43,6 +44,7 @@ from benchmarks.tables import Table
 MEASUREMENTS = {
     "speed": speed.measure,
     "to-bare": to_bare.measure,
+    "express": express.measure,
     "step-cost": step_cost.measure,
     "server-settings": server_settings.measure,
     "skew": skew.measure,

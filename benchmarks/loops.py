@@ -81,12 +81,13 @@ async def _waiting(bench: Bench, stand: Stand) -> Table:
     return table
 
 
-async def run(stand: Stand, way: Way, tool: str, name: str, items: list[Any]) -> float:
-    """Seconds of one loop from its start to its result."""
+async def run(stand: Stand, way: Way, tool: str, name: str, items: list[Any], **fields: Any) -> float:
+    """Seconds of one loop from its start to its result. `fields`: of a plan."""
     began = time.perf_counter()
     if way.kind == "plan":
         rule = {"items": items, "maxParallel": IN_FLIGHT}
-        handle = await stand.start("plan", [{"id": "each", "tool": tool, "forEach": rule, "args": {name: "$item"}}])
+        each = {"id": "each", "tool": tool, "forEach": rule, "args": {name: "$item"}}
+        handle = await stand.start("plan", [each], **fields)
         await handle.result()
     else:
         loop = Loop(workspace=str(stand.workspace), tool=tool, name=name, items=items, waves=way.waves)

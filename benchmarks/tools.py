@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from plansurvive.activities.tools.tool import ToolContext, tool
 
 
-@tool(effect="pure")
+@tool(effect="pure", quick=True)
 async def noop(number: int) -> int:
     """Return a number.
 
@@ -21,6 +22,20 @@ async def noop(number: int) -> int:
         The same number.
     """
     return number
+
+
+@tool(effect="pure", quick=True)
+async def mix(name: str, of: list[str]) -> str:
+    """Mix a name and other values.
+
+    Args:
+        name: The name.
+        of: The values.
+
+    Returns:
+        A digest of all of them.
+    """
+    return hashlib.sha256("\n".join([name, *of]).encode()).hexdigest()[:16]
 
 
 @tool(effect="pure")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import graphs, latency, payloads, speed, telemetry, to_bare
+from benchmarks import express, graphs, latency, payloads, speed, telemetry, to_bare
 from benchmarks.bench import Bench
 from benchmarks.stand import Stand
 from benchmarks.tables import PASS, SHORT, Table
@@ -29,7 +29,9 @@ async def test_a_plan_and_the_workflow_by_hand_do_the_same_steps(tmp_path: Path,
     assert view["counts"] == {"total": 20, "completed": 20}
 
 
-@pytest.mark.parametrize("module", [only_nightly(each) for each in (latency, speed, to_bare, payloads, telemetry)])
+@pytest.mark.parametrize(
+    "module", [only_nightly(each) for each in (latency, speed, to_bare, express, payloads, telemetry)]
+)
 async def test_a_measurement_fills_its_table(module: object, bench: Bench, temporal_binary: Path) -> None:
     tables = await module.measure(bench)  # type: ignore[attr-defined]
     assert tables
@@ -45,6 +47,16 @@ def test_a_ratio_falls_short_of_its_bar_against_bare_as_it_comes_alone() -> None
     to_bare.add(table, row, 10.6, 10.0, 20.0)
     assert [each.verdict for each in table.rows] == [PASS, SHORT]
     assert table.rows[0].cells == ["chain", "10.50", "10.00", "5.00", "1.05", "1.05", "2.10"]
+
+
+def test_the_rows_of_express_are_those_that_have_a_bar() -> None:
+    assert [(row.name, row.bar) for row in express.rows(quick=False)] == [
+        ("chain 200", 0.10),
+        ("fan-out and join 200", 0.35),
+        ("layered 1000", 0.25),
+        ("50 plans of 20", 0.60),
+        ("loop of 10000 empty items", 0.20),
+    ]
 
 
 def test_every_workload_has_the_bar_it_is_held_to() -> None:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from temporalio.api.common.v1 import Payloads
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
+from plansurvive.features.express.model import SEGMENT, SegmentEnd
 from tests.kit.driving import Plans, Started, View, step
 from tests.kit.waiting import until
 
@@ -88,16 +90,26 @@ class Play:
         return (step(view, step_id).get("result") or {}).get("value")
 
     async def order(self) -> list[str]:
-        """The activities of steps as they began (`+id`) and completed (`-id`)."""
+        """The calls of steps as they began (`+id`) and completed (`-id`), those of segments as these report them."""
         names: dict[int, str] = {}
         found: list[str] = []
         for event in await self.started.events():
             if event.event_type == SCHEDULED:
-                names[event.event_id] = event.activity_task_scheduled_event_attributes.activity_id
-                found.append(f"+{names[event.event_id]}")
+                scheduled = event.activity_task_scheduled_event_attributes
+                names[event.event_id] = scheduled.activity_id
+                if scheduled.activity_type.name != SEGMENT:
+                    found.append(f"+{names[event.event_id]}")
             elif event.event_type == COMPLETED:
-                found.append(f"-{names[event.activity_task_completed_event_attributes.scheduled_event_id]}")
+                completed = event.activity_task_completed_event_attributes
+                name = names[completed.scheduled_event_id]
+                found += await self._inside(completed.result) if name.startswith("~") else [f"-{name}"]
         return found
+
+    async def _inside(self, result: Payloads) -> list[str]:
+        [data] = await self.client.data_converter.decode(result.payloads)
+        calls = [call for call in SegmentEnd.model_validate(data).calls if call.returned is not None]
+        ends = [(call.ended, 0, f"-{call.step_id}") for call in calls]
+        return [each for *_, each in sorted([*((call.began, 1, f"+{call.step_id}") for call in calls), *ends])]
 
 
 def never_together(order: list[str]) -> bool:

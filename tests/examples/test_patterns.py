@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from temporalio.client import Client
@@ -67,15 +68,28 @@ def test_the_plan_of_a_pattern_has_no_problem(name: str) -> None:
     assert [each.code for each in found] == (["RUNS_ITSELF"] if name == "22-recursion" else [])
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, 3))
-async def test_the_plan_of_a_pattern_ends_as_it_should(
-    name: str, temporal_client: Client, worker: Worker, queue: str, workspace: Path
-) -> None:
+async def ends_as_it_should(name: str, client: Client, queue: str, workspace: Path, **fields: Any) -> None:
+    """`fields`: of the plan, besides its own."""
     shutil.copy(PATTERNS / f"{name}.yaml", workspace)
-    play = await Play.begin(temporal_client, queue, workspace, load(str(workspace / f"{name}.yaml")).data)
+    play = await Play.begin(client, queue, workspace, load(str(workspace / f"{name}.yaml")).data | fields)
     ending = await PLAYS[name](play)
     assert (ending.view["status"], play.left_over(ending.view)) == (ending.status, ending.not_completed), ending.view[
         "log"
     ]
     assert play.files() == sorted([f"{name}.yaml", *ending.files])
     assert ending.values == {step: play.value(ending.view, step) for step in ending.values}
+
+
+@pytest.mark.parametrize("name", sampled(NAMES, 3))
+async def test_the_plan_of_a_pattern_ends_as_it_should(
+    name: str, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    await ends_as_it_should(name, temporal_client, queue, workspace)
+
+
+@pytest.mark.uses("express")
+@pytest.mark.parametrize("name", sampled(NAMES, 2))
+async def test_it_ends_the_same_with_express(
+    name: str, temporal_client: Client, worker: Worker, queue: str, workspace: Path
+) -> None:
+    await ends_as_it_should(name, temporal_client, queue, workspace, express=True)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 from plansurvive.activities.tools.tool import ToolContext, tool
 from plansurvive.plans.errors import ToolError
 
-CALLS = "calls"
+CALLS, TIMES = "calls", "times"
+"""Files in the workspace: the names of the calls, and when each began, in seconds since 1970."""
 
 
 def _noted(path: Path, name: str) -> int:
     with path.open("a") as calls:
         calls.write(f"{name}\n")
+    with path.with_name(TIMES).open("a") as times:
+        times.write(f"{time.time()}\n")
     return path.read_text().split().count(name)
 
 

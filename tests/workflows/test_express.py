@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -22,8 +23,9 @@ from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans, Started, View, statuses, step
+from tests.nightly import only_nightly
 from tests.workflows.conftest import Mode
-from tests.workflows.quick_tools import CALLS
+from tests.workflows.quick_tools import CALLS, TIMES
 
 pytestmark = pytest.mark.uses("express")
 ROOMY = {"seconds": 10, "steps": 256}
@@ -123,7 +125,12 @@ async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans) -> None:
     view = await started.ended()
     assert (view["status"], noted(view)) == ("completed", [])
     assert step(view, "s")["result"]["value"] == [str(index) for index in range(600)]
-    assert set(await activities(started)) == {"segment"}
+    segments = await activities(started)
+    assert set(segments) == {"segment"}
+    alone = await plans.start(chain(1), express=False)
+    await alone.ended()
+    # Of the one activity there are six: scheduled, started, completed, and a workflow task that takes it.
+    assert len(await started.events()) <= len(await alone.events()) + 6 * (len(segments) - 1)
     assert all(times == 1 for times in calls(plans).values())
 
 
@@ -135,7 +142,6 @@ async def test_a_loop_of_10000_items_carries_little(plans: Plans) -> None:
     assert (view["status"], noted(view), view["counts"]["completed"]) == ("completed", [], 10_001)
     scheduled = [each for each in (await started.scheduled()).values() if each.activity_type.name == "segment"]
     sizes = [sum(payload.ByteSize() for payload in each.input.payloads) for each in scheduled]
-    print(len(sizes), "segments,", len(await started.events()), "events,", max(sizes), sum(sizes), "bytes")
     assert (len(sizes) >= 10_000 // 256, max(sizes) < 40_000) == (True, True)
 
 
@@ -213,6 +219,82 @@ async def test_an_edit_counts_once_the_segment_has_ended(plans: Plans) -> None:
     await late
     view = await started.ended()
     assert (step(view, "s299")["result"]["value"], noted(view)) == ("edited", [])
+
+
+SECONDS = 1.5
+"""No step begins later than so long after a message."""
+TRIES = [1, *(only_nightly(number) for number in range(2, 21))]
+
+
+def late(plans: Plans, sent: float) -> float:
+    """How long after that time the last step began."""
+    return max(float(each) for each in (plans.workspace / TIMES).read_text().split()) - sent
+
+
+async def under_way(plans: Plans, number: int) -> Started:
+    """A chain with steps of 10 ms, some of which have run."""
+    started = await plans.start(chain(600, seconds=0.01), express=True)
+    await started.until(lambda _: len(calls(plans)) >= 7 * number, "steps have run")
+    return started
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", TRIES)
+@pytest.mark.parametrize("what", ["pause", "cancel"])
+async def test_no_step_begins_long_after_a_pause_or_a_cancellation(plans: Plans, what: str, number: int) -> None:
+    started = await under_way(plans, number)
+    sent = time.time()
+    if what == "pause":
+        await started.signal("pause", {"by": "ann"})
+        await started.until(lambda view: view["status"] == "paused", "it is paused")
+        await started.handle.cancel()
+    else:
+        await started.handle.cancel()
+    await started.ended()
+    assert late(plans, sent) <= SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", TRIES)
+@pytest.mark.parametrize("what", ["args.value", "requiresApproval"])
+async def test_an_edit_of_a_step_further_on_counts_soon(plans: Plans, what: str, number: int) -> None:
+    started = await under_way(plans, number)
+    sent = time.time()
+    edit = {"op": "set", "stepId": "s590", "path": what, "value": True}
+    await started.handle.execute_update("edit", {"edits": [edit]})
+    assert time.time() - sent <= SECONDS, "until then, steps were begun that knew nothing of it"
+    if what == "requiresApproval":
+        await started.until_asked("s590")
+        assert "s590" not in calls(plans)
+        await started.approve("s590")
+    view = await started.ended()
+    assert (view["status"], noted(view), set(calls(plans).values())) == ("completed", [], {1})
+    assert step(view, "s590")["result"]["value"] == (True if what == "args.value" else "s590")
+
+
+async def test_results_of_earlier_runs_are_taken_in_a_segment(plans: Plans) -> None:
+    (plans.workspace / "a.txt").write_text("text")
+    steps = [{"id": "r", "tool": "read_file", "args": {"path": "a.txt"}}, tick("t", value="{{r.content}}")]
+    first = await plans.start(steps, express=ROOMY, cache=True)
+    value = step(await first.ended(), "r")["result"]["value"]
+    again = await plans.start(steps, express=ROOMY, cache=True)
+    view = await again.ended()
+    assert await activities(again) == ["segment"]
+    assert step(view, "r")["result"]["takenFrom"] == f"{first.id.removeprefix('plan-')}/r"
+    assert step(view, "r")["result"]["value"] == value
+
+
+async def test_files_of_a_segment_are_recorded_and_rolled_back(plans: Plans) -> None:
+    undo = {"tool": "delete_file", "args": {"path": "new.txt"}, "requiresApproval": False}
+    write = {"id": "w", "tool": "write_file", "args": {"path": "new.txt", "content": "new"}, "undo": undo}
+    edit = {"id": "e", "tool": "edit_file", "args": {"path": "new.txt", "oldText": "new", "newText": "newer"}}
+    steps = [write, edit | {"dependsOn": ["w"]}, tick("x", "e", fails=9, retryable=False) | {"critical": True}]
+    started = await plans.start(steps, express=ROOMY, rollback=True)
+    view = await started.ended()
+    assert (view["status"], statuses(view)["w.undo"]) == ("failed", "completed")
+    assert (view["step_files"]["0"], view["step_files"]["1"]) == (["new.txt"], ["new.txt"])
+    assert not (plans.workspace / "new.txt").exists()
+    assert (await activities(started))[0] == "segment"
 
 
 async def test_an_unusable_journal_makes_each_step_an_activity(plans: Plans, settings: Settings) -> None:

@@ -1,0 +1,77 @@
+"""Plans whose steps run several in one activity, beside the same plans without and the bare yardstick, data on disk.
+
+The bars are for steps that change nothing: an activity each is what `bare` has.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, NamedTuple
+
+from benchmarks import loops, speed
+from benchmarks.bench import Bench
+from benchmarks.graphs import Steps
+from benchmarks.loops import Way
+from benchmarks.stand import Kind, Stand
+from benchmarks.tables import Table
+
+BARS = {"chain": 0.10, "fan-out": 0.35, "layered": 0.25, "plans": 0.60, "loop": 0.20}
+"""Wall time relative to bare."""
+SIDES = ("express", "plan", "bare")
+
+
+class Row(NamedTuple):
+    """What is measured: graphs that run concurrently, or a loop of some empty items."""
+
+    name: str
+    bar: float
+    graphs: list[Steps]
+    items: int = 0
+
+
+def rows(quick: bool) -> list[Row]:
+    """The rows, in the order of the table."""
+    found = [
+        Row(name, bar, steps)
+        for name, steps in speed.workloads(quick).items()
+        for kind, bar in BARS.items()
+        if kind in name
+    ]
+    items = 1_000 if quick else 10_000
+    return [*found, Row(f"loop of {items} empty items", BARS["loop"], [], items)]
+
+
+async def measure(bench: Bench) -> list[Table]:
+    """Run each row on all sides, alternating after a warm-up round."""
+    table = Table(
+        title="Express",
+        columns=["workload", "express s", "plan s", "bare s", "to bare", "bar", "to plan"],
+        note="Wall time, data on disk, steps that do nothing.",
+    )
+    async with bench.stand(durable=True, kinds=("plan", "bare")) as stand:
+        for row in rows(bench.quick):
+            bench.say(row.name)
+            found: dict[str, list[float]] = {side: [] for side in SIDES}
+            for turn in range(bench.repeats + 1):
+                for side in SIDES if turn % 2 else reversed(SIDES):
+                    seconds = await _seconds(stand, side, row)
+                    if turn:
+                        found[side].append(seconds)
+            add(table, row, *(median(found[side]) for side in SIDES))
+            bench.say(" ".join(table.rows[-1].cells))
+    return [table]
+
+
+def add(table: Table, row: Row, express: float, plan: float, bare: float) -> None:
+    """Add a row, of medians in seconds."""
+    ratio = express / bare
+    cells = [f"{express:.3f}", f"{plan:.2f}", f"{bare:.2f}", f"{ratio:.3f}", f"{row.bar:.2f}", f"{express / plan:.3f}"]
+    table.add(row.name, *cells, reached=ratio <= row.bar)
+
+
+async def _seconds(stand: Stand, side: str, row: Row) -> float:
+    kind: Kind = "bare" if side == "bare" else "plan"
+    fields: dict[str, Any] = {"express": side == "express"} if kind == "plan" else {}
+    if row.items:
+        return await loops.run(stand, Way(kind), "noop", "number", list(range(row.items)), **fields)
+    return (await stand.run(kind, row.graphs, **fields)).seconds
