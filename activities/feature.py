@@ -115,6 +115,13 @@ class LlmAttempt:
 class Layer:
     """What a feature puts around attempts. Override the seams that it fills; these here add nothing."""
 
+    async def judged(self, tool: Tool, context: ToolContext, args: Mapping[str, Any]) -> Call:  # noqa: ARG002
+        """The call as it may be made, with these arguments filled in; they hold nothing of the worker's own yet.
+
+        First of all that layers are asked: a call that may not be made raises ToolError. Example: `policy`.
+        """
+        return context.call
+
     async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """The arguments with what only the worker has, as the feature's part of the call says it; else as they are.
 
@@ -362,6 +369,11 @@ class WorkerFeatures:
         """The parts of the facts of a plan. Raises SettingError."""
         parts = [part for each in self.in_worker if (part := each.facts(request)) is not None]
         return {part.feature: part for part in parts}
+
+
+def judging_layers(layers: Sequence[Layer]) -> list[Layer]:
+    """Those that may refuse a call."""
+    return [layer for layer in layers if type(layer).judged is not Layer.judged]
 
 
 def layers_of_arguments(layers: Sequence[Layer]) -> list[Layer]:

@@ -299,6 +299,18 @@ STEPS: Table = {
         "no; `plan resume ID` later",
     ),
     "STEP_TIMEOUT": ("over the step's timeout", "yes"),
+    "POLICY_DENIED": (
+        "a rule of the worker's policy.toml denies the call (docs/policy.md); nobody can approve it",
+        "no",
+    ),
+    "APPROVAL_EXPIRED": (
+        "a rule of policy.toml says how long a decision counts (docs/policy.md), and the call began later: it asks",
+        "after the decision",
+    ),
+    "POLICY_UNREADABLE": (
+        "policy.toml is broken, gone, or others may write it (docs/policy.md); every call asks",
+        "after the decision; mend the file",
+    ),
     "APPROVAL_REQUIRED": ("the tool found that a person must decide; the plan asks for approval", "after the decision"),
     "APPROVAL_TIMEOUT": ("no decision in time, and `onTimeout` is `fail`", "no"),
     "ANSWER_TIMEOUT": ("no answer came in time, and `onTimeout` is `fail`, or there is no default", "no"),

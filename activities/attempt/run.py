@@ -23,7 +23,14 @@ from plansurvive.activities.attempt.run_once import once
 from plansurvive.activities.attempt.stored_arguments import as_texts, filled
 from plansurvive.activities.attempt.undelivered import Undelivered
 from plansurvive.activities.attempt.waiting import waiting
-from plansurvive.activities.feature import Attempt, Waits, around_attempt, around_call, layers_of_arguments
+from plansurvive.activities.feature import (
+    Attempt,
+    Waits,
+    around_attempt,
+    around_call,
+    judging_layers,
+    layers_of_arguments,
+)
 from plansurvive.activities.outputs.recorder import Outputs
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.values.errors import masked_error, tool_error
@@ -148,6 +155,8 @@ async def _call(
     site.check(call.workspace, call.directory, call.plan_id)
     tool = await tool.current(context)
     written = args = await filled(tool, call, values)
+    for layer in judging_layers(site.layers):
+        call = context.call = await layer.judged(tool, context, args)
     for layer in layers_of_arguments(site.layers):
         args = await layer.arguments(tool, call, args)
     keywords = _checked(tool, args, call, context, is_filled=args is not written)

@@ -100,7 +100,10 @@ def carried(schedule: Schedule, names: Collection[str], items: int) -> Carried:
             "edited": {name: each for name, each in run.edited.items() if _is_in(whole, name)},
             "notes": [each.model_copy(update={"text": None, "large": None}) for each in run.notes],
             "log": [],
-            "revisions": [],
+            # That an LLM has changed the plan stays known: who chose a call may decide whether it may be made.
+            "revisions": [
+                each.model_copy(update={"diff": [], "before": None}) for each in run.revisions if each.by == "llm"
+            ][-1:],
             "problems": [],
             "draft": "",
             "receipts": Receipts(),

@@ -80,7 +80,7 @@ def try_call(
     )
     if as_json:
         output.show_json({"decide": found.decide or None, "rules": list(found.rules), "by": [], "count": 1,
-                          "notAuthor": False, "expires": None, "reason": found.reason})  # fmt: skip
+                          "notAuthor": False, "expires": found.expires, "reason": found.reason})  # fmt: skip
     else:
         output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
 

@@ -37,7 +37,7 @@ class Asker:
     is_proven: bool = False
     """It is proven that they did."""
     origin: str = "person"
-    """Who chose the call: person, llm, agent."""
+    """Who chose the call: person, llm, agent; empty: not known."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,8 @@ class Verdict:
     """The names of the rules that decided it, in the order of the file."""
     reason: str = ""
     """A sentence."""
+    expires: int | None = None
+    """Of an ask: for how many seconds a decision counts; None: until the call is made."""
 
 
 class _Fit(StrEnum):
@@ -93,9 +95,7 @@ def judge(policy: Policy, call: Judged) -> Verdict:
     """What the rules say of a call together."""
     found: dict[str, list[str]] = {"deny": [], "ask": [], "allow": [], "unknown": [], "hidden": [], "doubted": []}
     doubts, is_written_out = dict[str, str](), False
-    for each in policy.rules:
-        if not _any(each.tool, call.tool):
-            continue
+    for each in policy.of_tool(call.tool):
         answer = _fits(policy, each, call)
         name, decide = each.rule.name, each.rule.decide
         if answer is _Fit.YES:
@@ -108,7 +108,13 @@ def judge(policy: Policy, call: Judged) -> Verdict:
     if found["deny"]:
         return Verdict("deny", tuple(found["deny"]), f"{_named(found['deny'])} of the policy denies it")
     if found["ask"]:
-        return Verdict("ask", tuple(found["ask"]), f"{_named(found['ask'])} of the policy asks")
+        spans = [
+            each.rule.expires
+            for each in policy.rules
+            if each.rule.name in found["ask"] and each.rule.expires is not None
+        ]
+        reason = f"{_named(found['ask'])} of the policy asks"
+        return Verdict("ask", tuple(found["ask"]), reason, min(spans, default=None))
     # An operator who has written a command out, with the program that it runs, has looked into it.
     unknown = found["unknown"] + ([] if is_written_out else found["hidden"])
     if unknown:
@@ -167,7 +173,9 @@ def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_
         return
     if rule.plan is not None:
         yield _yes(any(_any(each.plan, name) for name in asker.plan))
-    if rule.origin is not None:
+    if rule.origin is not None and not asker.origin:
+        yield "it is not known who has read the plan"
+    elif rule.origin is not None:
         yield _yes(asker.origin in rule.origin)
     if rule.starter is not None:
         named = {policy.person(name) for name in policy.members(rule.starter)}

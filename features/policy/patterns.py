@@ -28,8 +28,9 @@ class BadPattern(ValueError):
 class Pattern:
     """A compiled pattern."""
 
-    def __init__(self, expression: str) -> None:
-        """Raises BadPattern for what RE2 does not take."""
+    def __init__(self, expression: str, glob: str = "") -> None:
+        """`glob`: what it was made of; most texts already differ from its beginning. Raises BadPattern."""
+        self._begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
         try:
             self._compiled: Any = re2.compile(expression, _OPTIONS)
         except re2.error as error:
@@ -41,6 +42,8 @@ class Pattern:
 
     def fits(self, text: str) -> bool:
         """Whether the whole text fits."""
+        if not text.startswith(self._begins):
+            return False
         try:
             return self._compiled.fullmatch(text) is not None
         except UnicodeEncodeError:  # a lone surrogate, which fits nothing
@@ -49,7 +52,8 @@ class Pattern:
 
 def of_names(pattern: str, *, ignores_case: bool = False) -> Pattern:
     """A pattern for names of tools, plans, people and hosts: `*` stands for anything."""
-    return Pattern(("(?is)" if ignores_case else "(?s)") + _translated(pattern, ".*", "."))
+    expression = _translated(pattern, ".*", ".")
+    return Pattern(f"(?is){expression}") if ignores_case else Pattern(f"(?s){expression}", pattern)
 
 
 def of_values(pattern: str) -> Pattern:
@@ -64,7 +68,7 @@ def of_values(pattern: str) -> Pattern:
             text += "(?:.+)" if is_last and index else "(?:.*)" if is_last else "(?:.*/)?"
         else:
             text += _translated(segment, "[^/]*", "[^/]") + ("" if is_last else "/")
-    return Pattern("(?s)" + text)
+    return Pattern(f"(?s){text}", pattern)
 
 
 def of_commands(pattern: str) -> Pattern:
@@ -72,7 +76,8 @@ def of_commands(pattern: str) -> Pattern:
     if not pattern.strip():
         raise BadPattern("it is empty; write the command, such as `git status *`")
     rest = "(?: .*)?" if pattern.endswith(" *") else ""
-    return Pattern("(?s)" + _translated(pattern[:-2] if rest else pattern, ".*", ".") + rest)
+    glob = pattern[:-2] if rest else pattern
+    return Pattern(f"(?s){_translated(glob, '.*', '.')}{rest}", glob)
 
 
 def of_expression(expression: str) -> Pattern:

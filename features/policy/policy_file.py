@@ -48,8 +48,11 @@ MAY_DO = "let calls be made that nobody decided about"
 """What others could do who may change the file."""
 KEY = "ed25519:"
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
-_NOT_YET = ("by", "count", "not_author", "expires", "override", "judge")
+_OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
+_NOT_YET = ("by", "count", "not_author", "override", "judge")
 """Terms of a rule that this version reads and does not keep to: a file that relies on them is refused."""
+_NOT_JUDGED = ("agent", "plan", "ask", "wait_for", "sleep")
+"""Tools that the workflow runs itself."""
 _MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
 _ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",
               "verdict": "decide", "approvers": "by", "users": "people", "hosts": "host", "rules": "rule",
@@ -111,7 +114,9 @@ def read(text: str, now: datetime) -> Reading:
     warnings = sorted(mistake(path, problem) for path, problem in _doubts(written, now))
     if wrong:
         return Reading(None, sorted(set(wrong)), warnings)
-    return Reading(Policy(tuple(compiled), written, hashlib.sha256(text.encode()).hexdigest(), lines), (), warnings)
+    return Reading(
+        Policy(tuple(compiled), written, hashlib.sha256(text.encode()).hexdigest(), lines=lines), (), warnings
+    )
 
 
 def in_one_line(mistakes: Sequence[Mistake]) -> str:
@@ -211,14 +216,20 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
             members = {m for n in rule.by for m in (written.groups.get(n[6:], ()) if n.startswith(GROUP) else (n,))}
             if rule.count > len(members):
                 yield (*at, "count"), f"`by` names {len(members)} people; name more, or ask for fewer"
-        given = [key for key in _NOT_YET if key in rule.model_fields_set]
+        for tool in rule.tool:
+            if tool in _NOT_JUDGED:
+                yield (
+                    (*at, "tool"),
+                    f"calls of {tool} are not judged: it is no activity of its own; write rules for what it does",
+                )
+        given = [key for key in _OF_ASK if key in rule.model_fields_set]
         for key in given:
             if rule.decide != "ask":
                 yield (
                     (*at, key),
                     'it says how a person decides, and the rule does not ask; write `decide = "ask"` or remove it',
                 )
-            else:
+            elif key in _NOT_YET:
                 yield (*at, key), "this version does not keep to it yet; remove it, and anybody who may approve decides"
     for group, members_of in written.groups.items():
         for name in members_of:

@@ -131,8 +131,17 @@ class Policy:
     hash: str = ""
     """SHA-256 of the file, in hexadecimal digits: what decisions name."""
 
+    _of_tools: dict[str, tuple[Compiled, ...]] = field(default_factory=dict, compare=False)
     lines: Lines = field(default_factory=lambda: Lines(""))
     """Where its keys are."""
+
+    def of_tool(self, tool: str) -> tuple[Compiled, ...]:
+        """The rules that are about a tool."""
+        found = self._of_tools.get(tool)
+        if found is None:
+            found = tuple(each for each in self.rules if any(pattern.fits(tool) for pattern in each.tool))
+            self._of_tools[tool] = found
+        return found
 
     def person(self, name: str) -> str:
         """The person whose name or login this is; the name itself if it is nobody's."""

@@ -87,7 +87,7 @@ def take(run: Run, step: Step, spec: ToolSpec, now: datetime) -> None:
     run.edited[step.id] = CALL
     if spec.definition == known.definition:  # another step has found it
         return
-    more = {"parts": known.parts, "withheld": known.withheld, "for_models": known.for_models}  # as features said it
+    more = {"parts": known.parts, "withheld": known.withheld, "for_models": known.for_models, "judged": known.judged}
     spec = spec.model_copy(update=more)
     run.facts = run.facts.model_copy(update={"tools": {**run.facts.tools, spec.name: spec}})
     what = "; ".join(differences(known, spec)) or "what its server says of it has changed"

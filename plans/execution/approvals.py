@@ -40,6 +40,8 @@ stands for the plan's `defaults.approval`."""
 def is_needed(run: Run, step: Step, call: StepCall) -> bool:
     """Whether the step needs a person's approval to make this call."""
     asks, has_changed = stated(run, step), step.tool in run.tools_changed
+    if step.id in run.unwaived:
+        return True
     if undo_consent.is_agreed(run, step, call):
         return False
     if run.facts.strict_approvals:
@@ -58,8 +60,10 @@ def is_needed(run: Run, step: Step, call: StepCall) -> bool:
 
 
 def _asks_by_default(run: Run, step: Step, call: StepCall) -> bool:
-    """Whether the step's tool needs approval for this call; a block has none."""
-    return not step.is_block and run.facts.tools[step.tool].asks_by_default(call.args, carries(run, step))
+    """Whether the step's tool needs approval for this call, before its worker judges it; a block has none."""
+    if step.is_block or run.facts.tools[step.tool].judged:
+        return False
+    return run.facts.tools[step.tool].asks_by_default(call.args, carries(run, step))
 
 
 def is_waived(run: Run, step: Step, call: StepCall) -> bool:
@@ -67,6 +71,8 @@ def is_waived(run: Run, step: Step, call: StepCall) -> bool:
 
     By `--yes`, by `requiresApproval: false`, for all calls of the tool, or of an undo with its step.
     """
+    if step.id in run.unwaived:
+        return False
     if undo_consent.is_agreed(run, step, call):
         return True
     if run.facts.strict_approvals or step.id in run.denied:
@@ -95,6 +101,8 @@ def refused_waiver(run: Run, step: Step) -> str:
     """Why the time limit of an approval may not approve the step; empty if it may."""
     if run.facts.strict_approvals:
         return "the worker's approvals are strict"
+    if step.id in run.unwaived:
+        return run.unwaived[step.id]
     if step.tool in run.tools_changed:
         return "its tool is not as it was when the plan was checked"
     no_waivers = not run.options.waivers or is_inside(step.id, run.edited)
@@ -257,10 +265,13 @@ def rebound(run: Run, step: Step, decision: Decision) -> Decision:
 
 def void(run: Run, step_id: str, now: datetime) -> None:
     """Discard the decision on a step, because it is not about the call that the step would make."""
+    step = run.step_of(step_id) if step_id in run.unwaived and step_id in run.decisions else None
+    is_same = step is not None and covers(run, step, upcoming(run, step).call)
     decision = run.decisions.pop(step_id, None)
     if decision is not None:
         what = "approval" if decision.approved else "denial"
         why = "was about another call" if decision.digest else "did not say which values it was about"
+        why = f"does not count ({run.unwaived[step_id]})" if is_same else why
         run.note(LogKind.VOID, f"the {what} of step '{step_id}' {why}; it needs another decision", now, step_id)
 
 

@@ -162,6 +162,7 @@ def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, no
     new.resumes, new.interrupted, new.aborted, new.agents = run.plan.id or "", False, False, {}
     new.failed_as, new.notices, new.ends_by = "", {}, {}
     # Nobody was asked about other calls in this run, but what was edited, then or now, waives nothing.
+    new.unwaived = {}
     new.remembered, new.edited = {}, dict.fromkeys([*run.edited, *sorted(other.unwaived)], RULE)
     denials = (name for name, decision in run.decisions.items() if name in names and not decision.approved)
     before = (name for name in run.denied if not (name in run.decisions and run.decisions[name].approved))

@@ -81,6 +81,10 @@ class ToolSpec(Parted, Value):
     definition: str = Field(
         default="", description="Of a server's tool: SHA-256 of its name, description, schemas and hints as listed."
     )
+    judged: bool = Field(
+        default=False,
+        description="Its worker judges each call by rules of its own: it asks for nothing by default before that.",
+    )
     asks_because: str = Field(default="", description="Why its calls need approval, if not for what they say.")
     withheld: list[str] = Field(
         default_factory=list,

@@ -145,6 +145,9 @@ class Run(Parted, State):
     tools_changed: dict[str, str] = Field(
         default_factory=dict, description="Tools of servers that changed since the plan was checked, and how."
     )
+    unwaived: dict[str, str] = Field(
+        default_factory=dict, description="Steps that only a person lets start, and why; a feature says it."
+    )
     edited: dict[str, str] = Field(default_factory=dict, description="By step, the mark of `execution.approvals`.")
     files: FileTracker = Field(default_factory=FileTracker, description="File stamps, and the agents.md shown.")
     notes: list[Note] = Field(default_factory=list, description="The agents.md texts in use, parents before children.")

@@ -149,6 +149,16 @@ def test_plan_and_origin() -> None:
     assert said(found, "t", asker=None) == "ask"
 
 
+def test_who_has_read_the_plan_may_not_be_known() -> None:
+    assert said(policy('decide = "deny"\norigin = "agent"'), "t", asker=Asker(origin="")) == "ask"
+    assert said(policy('decide = "allow"\norigin = "person"'), "t", asker=Asker(origin="")) == "ask"
+
+
+def test_of_several_asks_the_shortest_time_counts() -> None:
+    found = policy('decide = "ask"\nexpires = "4h"', 'decide = "ask"\nexpires = "30m"', 'decide = "ask"')
+    assert judge(found, Judged("t", {})).expires == 1_800
+
+
 PEOPLE = '[people]\nann = {logins = ["ann@example.org"]}\nbob = {logins = ["b"]}\n[groups]\nops = ["ann"]'
 
 

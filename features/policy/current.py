@@ -1,0 +1,44 @@
+"""The policy of this moment: read again when the file has changed, and told from one that cannot be read."""
+
+from __future__ import annotations
+
+from plansurvive.features.policy.policy_file import file_of, policy_of
+from plansurvive.features.policy.rule import Policy
+from plansurvive.runtime.settings import SettingError, Settings
+
+UNREADABLE = "POLICY_UNREADABLE"
+
+
+class Current:
+    """What counts now. Looks at the file at each call; two calls may find different ones."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises SettingError for a file that is broken, or that others may write."""
+        self._settings, self._path = settings, file_of(settings)
+        self._seen = self._look()
+        self._policy, self._problem = policy_of(settings), ""
+
+    def now(self) -> tuple[Policy | None, str]:
+        """The policy, or None; and why it cannot be read, if it cannot: then every call asks."""
+        seen = self._look()
+        if seen != self._seen:
+            self._read(seen)
+        return self._policy, self._problem
+
+    def _look(self) -> tuple[int, ...] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        # The time of the last change of its status: also of its mode and owner.
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+    def _read(self, seen: tuple[int, ...] | None) -> None:
+        had_one = self._policy is not None or bool(self._problem)
+        try:
+            self._policy, problem = policy_of(self._settings), ""
+        except SettingError as error:
+            self._policy, problem = None, str(error)
+        if self._policy is None and not problem and had_one:  # whoever wants none any more starts the worker again
+            problem = f"{self._path} is gone"
+        self._seen, self._problem = seen, problem

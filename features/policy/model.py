@@ -1,0 +1,50 @@
+"""What goes along with a call that a worker judges by its policy, and what comes back: no rule, only what they say."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import AwareDatetime, Field
+
+from plansurvive.plans.model import Value
+from plansurvive.plans.model.parts import Part
+
+
+class Origin(Part):
+    """Part of the options of a run that an agent or an LLM has begun, by itself or through other plans."""
+
+    feature: ClassVar[str] = "policy"
+
+    origin: Literal["", "llm", "agent"] = Field(default="", description="Who chose what it does; empty: it says so.")
+
+
+class Decided(Value):
+    """A person's decision about exactly this call."""
+
+    by: str = Field(default="", max_length=200)
+    time: AwareDatetime
+
+
+class JudgedCall(Part):
+    """Part of a call whose worker has a policy, or one that the policy has asked about."""
+
+    feature: ClassVar[str] = "policy"
+
+    asks: bool = Field(default=False, description="Without a policy, a person would have to approve it first.")
+    names: list[str] = Field(default_factory=list, description="What the plan is called: its title, its id.")
+    starter: str = Field(default="", max_length=200, description="Who started the plan, as they said.")
+    origin: Literal["", "person", "llm", "agent"] = Field(
+        default="", description="Who chose the call; empty: not known."
+    )
+    decided: list[Decided] = Field(default_factory=list, description="What people have decided about it.")
+
+
+class Ruling(Part):
+    """Part of what an attempt returns or leaves: what the policy said of it."""
+
+    feature: ClassVar[str] = "policy"
+
+    decide: Literal["", "allow", "ask", "deny"] = Field(default="", description="Empty: no rule fits.")
+    rules: list[str] = Field(default_factory=list, max_length=1_000, description="The rules that decided, by name.")
+    hash: str = Field(default="", max_length=64, description="SHA-256 of the policy.toml that they are in.")
+    reason: str = Field(default="", max_length=2_000)

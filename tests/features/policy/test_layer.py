@@ -1,0 +1,89 @@
+"""The layer of the policy around one attempt: which decisions count, and for how long. No server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from plansurvive.activities.attempt.environment import ToolEnvironment
+from plansurvive.features.policy.current import Current
+from plansurvive.features.policy.in_worker import Judge
+from plansurvive.features.policy.model import Decided, JudgedCall
+from plansurvive.plans.activity_io import Call
+from plansurvive.runtime.settings import Settings
+from tests.activities.attempts import Attempts
+from tests.activities.conftest import attempts
+
+__all__ = ["attempts"]
+
+
+def judging(attempts: Attempts, tmp_path: Path, rule: str) -> Attempts:
+    state = tmp_path / "operator"
+    state.mkdir()
+    (state / "policy.toml").write_text(f'[[rule]]\nname = "r"\n{rule}\n')
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state)})
+    return attempts.but(site=ToolEnvironment(layers=[Judge(Current(settings))]), approved=False)
+
+
+def decided(call: Call, age: timedelta) -> Call:
+    part = JudgedCall(decided=[Decided(by="ann", time=datetime.now(UTC) - age)])
+    return call.model_copy(update={"parts": {"policy": part}, "approved": True})
+
+
+WRITE = {"path": "a.txt", "content": "x"}
+
+
+async def test_a_decision_counts_for_a_while(attempts: Attempts, tmp_path: Path) -> None:
+    site = judging(attempts, tmp_path, 'decide = "ask"\nexpires = "1h"')
+    done = await site.run("write_file", decided(site.call(WRITE), timedelta(minutes=59)))
+    assert done.parts["policy"].rules == ["r"]
+    with pytest.raises(
+        ApplicationError, match=r"APPROVAL_EXPIRED: the decision is 61 min . s old, and counts for 1 h"
+    ) as late:
+        await site.run("write_file", decided(site.call(WRITE), timedelta(minutes=61, seconds=5)))
+    assert late.value.type == "APPROVAL_REQUIRED"
+
+
+async def test_a_decision_that_was_used_in_time_holds_for_further_attempts(attempts: Attempts, tmp_path: Path) -> None:
+    site = judging(attempts, tmp_path, 'decide = "ask"\nexpires = "1h"').but(again=True)
+    assert await site.run("write_file", decided(site.call(WRITE), timedelta(hours=9)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "args", "code"),
+    [
+        ('decide = "deny"\nargs.path = "docs/**"', {"path": "docs/../docs/a.txt"}, "POLICY_DENIED"),
+        ('decide = "deny"\nargs.path = "real/**"', {"path": "link/a.txt"}, "POLICY_DENIED"),
+        ('decide = "deny"\nargs.path = "link/**"', {"path": "link/a.txt"}, "POLICY_DENIED"),
+        ('decide = "allow"\nargs.path = "docs/**"', {"path": "docs/../../a.txt"}, "APPROVAL_REQUIRED"),
+    ],
+)
+async def test_paths_count_as_they_are_opened(
+    attempts: Attempts, tmp_path: Path, rule: str, args: dict[str, Any], code: str
+) -> None:
+    (attempts.workspace / "real").mkdir()
+    (attempts.workspace / "link").symlink_to("real")
+    site = judging(attempts, tmp_path, rule)
+    with pytest.raises(ApplicationError) as refused:
+        await site.run("write_file", **WRITE | args)
+    assert refused.value.type == code
+    assert not list((attempts.workspace / "real").iterdir())
+
+
+async def test_an_allow_covers_what_the_tool_would_ask_about(attempts: Attempts, tmp_path: Path) -> None:
+    (attempts.workspace / "docs").mkdir()
+    (attempts.workspace / "docs" / "a.txt").write_text("known to nobody")
+    with pytest.raises(ApplicationError, match="person"):
+        await attempts.but(approved=False).run("write_file", path="docs/a.txt", content="x")
+    site = judging(attempts, tmp_path, 'decide = "allow"\nargs.path = "docs/**"')
+    assert (await site.run("write_file", path="docs/a.txt", content="x")).parts["policy"].decide == "allow"
+
+
+async def test_what_an_agent_says_of_itself_is_no_decision(attempts: Attempts, tmp_path: Path) -> None:
+    site = judging(attempts, tmp_path, 'decide = "ask"').but(approved=True)
+    with pytest.raises(ApplicationError, match="rule 'r' of the policy asks"):
+        await site.run("write_file", **WRITE)
