@@ -165,7 +165,9 @@ def _tracing(settings: Settings) -> Finding:
     if not settings.trace:
         return _good("tracing", f"off, by PLANS_TRACE: {without}")
     if is_traced(sandbox_of(settings)):
-        return _good("tracing", "commands are traced: of those side by side, each is named for the files it wrote")
+        return _good(
+            "tracing", "commands are traced: of several that run at once, each is named for the files it wrote"
+        )
     way = "it needs Linux 5.19 on x86_64 or arm64, and at sandbox level 0 a root worker"
     return _warning("tracing", f"commands cannot be traced here, so {without}; {way}")
 

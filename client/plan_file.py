@@ -142,13 +142,16 @@ def _content(path: str) -> bytes:
         with Path(path).open("rb") as file:
             return _bounded(file)
     except FileNotFoundError:
+        if "://" in path:
+            raise PlanFileError(f"{path} is a URL; download it, and pass the file", "NOT_FOUND") from None
         raise PlanFileError(f"there is no file {path}{_near(Path(path))}", "NOT_FOUND") from None
     except IsADirectoryError:
         raise PlanFileError(f"{path} is a directory; pass a plan file in it", "NOT_REGULAR") from None
     except PermissionError:
         raise PlanFileError(f"no permission to read {path}; change its permissions", "NO_PERMISSION") from None
     except (OSError, ValueError) as error:
-        raise PlanFileError(f"{path!r} cannot be read: {error}", "UNREADABLE") from None
+        why = getattr(error, "strerror", None) or str(error)
+        raise PlanFileError(f"{path!r} cannot be read: {why}; pass another file", "UNREADABLE") from None
 
 
 def _near(path: Path) -> str:

@@ -327,7 +327,7 @@ STEPS: Table = {
     "AGENT_INTERRUPTED": ("the agent was interrupted together with its plan", "no; `plan resume`"),
     "PLAN_FAILED": ("the step's child plan failed; the error names what failed", "no; `plan resume`"),
     "PLAN_PARTIAL": ("the step's child plan ended as partial; the error names what failed", "no; `plan resume`"),
-    "PLAN_CANCELLED": ("the step's child plan was cancelled by itself", "no; `plan resume`"),
+    "PLAN_CANCELLED": ("the step's child plan was cancelled on its own", "no; `plan resume`"),
     "PLAN_INTERRUPTED": ("the step's child plan was interrupted", "no; `plan resume`"),
     "PLAN_NOT_LOADED": ("the file or template of a plan step could not be read", "no; the error says why"),
     "NESTED_TOO_DEEP": (
@@ -460,7 +460,7 @@ MESSAGES: Table = {
         "in a plan's log and record: the plan was reset before this decision, answer or event was used, so it is "
         "void; decide again",
     ),
-    "REPLAYED": ("a signed message that was honoured before came once more",),
+    "REPLAYED": ("a signed message that has been accepted before was sent again",),
     "NOT_IN_REVIEW": ("`begin`, but the plan is not in review",),
     "BUSY": ("the LLM is revising the plan already",),
     "CHECK_FAILED": ("the worker could not list its tools, which the change needs; the plan stays as it was",),
@@ -514,7 +514,7 @@ COMMANDS: Table = {
     "NO_EDITOR": ("the program in `VISUAL` or `EDITOR` cannot be run, or failed; nothing was changed", "2"),
     "APP_MISSING": ("the command, or a part of it, is not installed; the message says what to type", "2"),
     "BAD_USAGE": ("the command line cannot be parsed", "2"),
-    "BAD_TOOL": ("a tool of yours lacks a type or a line under `Args:`", "2"),
+    "BAD_TOOL": ("one of your tools lacks a type or a line under `Args:`", "2"),
     "CONVERTER_TAKEN": (
         "`PlansPlugin` (docs/embedding.md) was given to a client that has another data converter",
         "-",
@@ -627,7 +627,7 @@ WEB: Table = {
     ),
     "LOGIN_FAILED": ("the login did not end in a person: the message says why; log in again", "403"),
     "LOGIN_UNAVAILABLE": ("the issuer that people log in with does not answer as it should", "403"),
-    "BODY_TOO_SLOW": ("the form took too long to arrive; send it once more", "408"),
+    "BODY_TOO_SLOW": ("the form took too long to arrive; send it again", "408"),
     "BAD_FORM": ("the form has expired, is too large, or was not sent by the page", "400"),
     "NO_VALUE": ("the step has no value: it has not been completed", "404"),
     "VALUE_UNAVAILABLE": (

@@ -187,7 +187,7 @@ class StepState(Parted, State):
     shared_with: list[str] = Field(default_factory=list, description="The steps that may have changed those instead.")
     more_files: int = Field(default=0, description="Number of further files it changed, not listed.")
     warnings: list[str] = Field(default_factory=list, description="Warnings of its tool.")
-    notes: str = Field(default="", description="What its agent said about its work: summaries of tasks, its answer.")
+    notes: str = Field(default="", description="What its agent wrote about its work: summaries of tasks, its answer.")
     closes: Literal["", "undo", "finally"] = Field(default="", description="It closes the plan (`flow.closing`).")
 
     core_parts: ClassVar[tuple[type[Part], ...]] = (AtWork,)

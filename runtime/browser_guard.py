@@ -52,7 +52,7 @@ def refusal(method: bytes, target: bytes, headers: _Headers) -> str | None:
     for name, value in headers:
         given.setdefault(name.lower(), []).append(value)
     if any(len(given.get(name, [])) > 1 for name in (b"host", b"origin", b"sec-fetch-site")):
-        return "a header is there twice"
+        return "a header occurs twice"
     host = given.get(b"host", [b""])[0]
     if not OWN_HOST.fullmatch(host):
         return "the address must be 127.0.0.1 or localhost"

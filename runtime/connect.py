@@ -205,7 +205,9 @@ def _config(settings: Settings) -> Mapping[str, Any]:
         return ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
     except RuntimeError as error:
         name = next((n for n in ("TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE") if n in settings.temporal), "TEMPORAL_*")
-        raise SettingError({name: str(error)}) from error
+        file = settings.temporal.get("TEMPORAL_CONFIG_FILE", "~/.config/temporalio/temporal.toml")
+        way = f"; name one of {file}, or leave it out" if name == "TEMPORAL_PROFILE" else ""
+        raise SettingError({name: f"{error}{way}"}) from error
 
 
 def _checked_address(address: str) -> str:

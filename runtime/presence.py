@@ -52,7 +52,7 @@ class Presence:
         Cancel it when they have ended: a process that is useless and does not end by itself is ended, with exit code 0.
         """
         why = await self._until_useless(workers)
-        self._say(f"{why}: this worker ends by itself.")
+        self._say(f"{why}: this worker ends on its own.")
         stopped.set()
         await asyncio.sleep(ENDING_SECONDS)
         os._exit(0)

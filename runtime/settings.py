@@ -251,6 +251,9 @@ class Settings(Groups):
     def read(cls, environ: Mapping[str, str]) -> Self:
         """The settings of an environment. Raises SettingError with all problems at once."""
         given = {name[len(PREFIX) :].lower(): text for name, text in environ.items() if name.startswith(PREFIX)}
+        for name in ("STATE_DIR", "CACHE_DIR"):
+            if environ.get(f"{PREFIX}{name}") == "":  # else it would be the current directory
+                raise SettingError({f"{PREFIX}{name}": "it is empty; name a directory, or leave the variable out"})
         known = names()
         unknown = {_variable(n): why_unknown(n, known, left_out()) for n in given if n not in known}
         values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in known}
@@ -345,7 +348,8 @@ def _sentence(error: Any) -> str:
     message = in_plain_words(str(error["msg"]))
     if error["loc"][0] in _OPENAI:  # either may contain a key or a password: do not show the value
         return message
-    return f"{message} (it is {str(error['input'])[:100]!r})"
+    given = str(error["input"])[:100]
+    return message if given and given in message else f"{message} (it is {given!r})"
 
 
 def _default_directories(environ: Mapping[str, str]) -> dict[str, Any]:

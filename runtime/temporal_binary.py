@@ -29,7 +29,7 @@ from pathlib import Path
 from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.errors import NotConnected
 from plansurvive.runtime.private_files import make_private, untrusted
-from plansurvive.runtime.settings import Settings
+from plansurvive.runtime.settings import SettingError, Settings
 
 MAKERS = (
     "https://github.com/temporalio/cli/releases/download/v{version}/temporal_cli_{version}_{system}_{machine}.tar.gz"
@@ -98,7 +98,11 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
         say(f"A `temporal` program is {problem}.")
     found = installed(settings)
     if found is None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            text = f"{folder} cannot be created: {error.strerror}; choose a directory you can write to"
+            raise SettingError({"PLANS_CACHE_DIR": text}) from error
         make_private(folder, "PLANS_CACHE_DIR")
         say("Getting the Temporal server (once).")
         found = await install(folder, settings.temporal_from)

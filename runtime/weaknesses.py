@@ -106,7 +106,7 @@ def _of_path(settings: Settings, environ: Mapping[str, str]) -> Iterator[Weaknes
             text = f"PATH has the entry {entry!r}, so that programs are looked for wherever a command runs; take it out"
             yield Weakness("PATH_RELATIVE", text)
         elif settings.workspace and place.resolve().is_relative_to(settings.workspace):
-            text = f"PATH has {place}, which lies in the workspace: plans can put programs there; take it out"
+            text = f"PATH has {place}, which is in the workspace: plans can put programs there; remove it from PATH"
             yield Weakness("PATH_IN_WORKSPACE", text)
         elif place.is_dir() and (problem := untrusted(place)):
             yield Weakness("PATH_WRITABLE", f"PATH has {place}, but {problem}")

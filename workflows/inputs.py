@@ -20,7 +20,7 @@ from plansurvive.plans.run.feature import Rules, RuleSet
 from plansurvive.plans.signature import Signature
 from plansurvive.workflows import run_check
 
-REFUSED = "its workers refuse it"
+REFUSED = "its worker refused it"
 """Why a plan or an agent ended that never began."""
 PLAN_PREFIX = "plan-"
 """What the workflow id of a plan begins with; the rest is the plan's id."""

@@ -19,6 +19,7 @@ from plansurvive.activities.workspace.file_names import is_shown_as_bytes, visib
 from plansurvive.activities.workspace.identity import identity_of
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.plans.activity_io import CheckRequest, Facts
+from plansurvive.plans.definition.checks.outside import absolute_paths
 from plansurvive.plans.definition.checks.validation import bounded, calls_of, input_values, problems
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.directory import MOVED, DirectoryIdentity, moved_text
@@ -64,6 +65,10 @@ class PlanChecker:
         wrong += input_values(plan, request.inputs)[1]
         workspace, trouble = self._workspace(request, plan.workspace)
         wrong += [] if trouble else self.features.problems(plan, workspace)
+        if not trouble and not self.own_files:
+            steps = ((path, step) for path, step in walk(plan) if path not in elsewhere)
+            calls = (call for path, step in steps for call in calls_of(step, path[: -len(step.id)]))
+            wrong += absolute_paths(calls, [workspace, str(request.workspace or plan.workspace or workspace)])
         wrong += [problem for check in self.features.checks for problem in check(plan)]
         called = dict.fromkeys(call.tool for step in here for call in calls_of(step))
         called |= dict.fromkeys(PLAN for step in here if is_split(step.for_each))

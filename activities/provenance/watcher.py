@@ -126,7 +126,8 @@ class Watcher:
         try:
             now = look(workspace.root, str(self._state), self._most, self._names)
         except OSError as error:
-            raise ToolError("NOT_FOUND", f"the workspace {workspace.root} cannot be read: {error.strerror}") from None
+            text = f"the workspace {workspace.root} cannot be read: {error.strerror}; put it back, and resume the plan"
+            raise ToolError("NOT_FOUND", text) from None
         earlier = self._looks.load(watch.key)
         watch.before, watch.resumed = earlier or now, earlier is not None
         watch.since = min(watch.began, self._looks.taken(watch.key) or watch.began)

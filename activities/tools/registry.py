@@ -103,6 +103,10 @@ def _import(name: str) -> ModuleType:
         return _import_file(Path(name)) if name.endswith(".py") or "/" in name else importlib.import_module(name)
     except PlanError as error:
         raise _refused(name, f"has a tool that cannot be used: {error.message}") from error
+    except FileNotFoundError as error:
+        if error.filename != str(Path(name).resolve()):
+            raise _refused(name, f"cannot be imported: {error}") from error
+        raise PlanError(f"PLANS_TOOLS: there is no file {name}; correct the path", "BAD_SETTING:PLANS_TOOLS") from error
     except (Exception, SystemExit) as error:
         raise _refused(name, f"cannot be imported: {type(error).__name__}: {error}") from error
 

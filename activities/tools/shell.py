@@ -56,7 +56,18 @@ class Finished(TypedDict):
     exitCode: int
 
 
-@tool(approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"command": "shell"})
+_FINISHED = {
+    "type": "object",
+    "properties": {"stdout": {"type": "string"}, "stderr": {"type": "string"}, "exitCode": {"type": "integer"}},
+    "additionalProperties": False,
+}
+"""What references and models know of the value: a stored stream is a text for them."""
+
+
+@tool(
+    approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"command": "shell"},
+    value_schema=_FINISHED,
+)  # fmt: skip
 async def run_command(
     command: str,
     context: ToolContext,
@@ -88,7 +99,10 @@ async def run_command(
     return await _run(order, context)
 
 
-@tool(approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"code": "python"})
+@tool(
+    approval="always", effect="opaque", outside=False, timeout=MAX_SECONDS, quoting={"code": "python"},
+    value_schema=_FINISHED,
+)  # fmt: skip
 async def run_python(
     code: str,
     context: ToolContext,

@@ -6,11 +6,16 @@ found before the plan runs. What cannot be described is left open.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from functools import reduce
+from operator import or_
+from types import UnionType
+from typing import Any, NoReturn, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
+from typing_extensions import TypedDict
 
 MAX_DEPTH = 10
 """Levels of definitions in definitions that are followed."""
@@ -21,11 +26,29 @@ def value_schema(annotation: Any) -> dict[str, Any] | None:
     if annotation in (None, Any, NoReturn, type(None), object):
         return None
     try:
-        found = TypeAdapter(annotation).json_schema()
+        found = TypeAdapter(annotation if sys.version_info >= (3, 12) else _readable(annotation)).json_schema()
     except (PydanticUserError, TypeError, ValueError, NameError):
         return None
     plain = _plain(found, found.get("$defs", {}), 0)
     return plain if isinstance(plain, dict) and plain else None
+
+
+def _readable(annotation: Any, depth: int = 0) -> Any:
+    """The type with the TypedDicts of typing_extensions, the only ones that pydantic reads on Python 3.11."""
+    if depth > MAX_DEPTH:
+        return Any
+    if is_typeddict(annotation):
+        hints = get_type_hints(annotation)
+        fields = {name: _readable(each, depth + 1) for name, each in hints.items()}
+        optional = annotation.__optional_keys__
+        marked = {name: NotRequired[each] if name in optional else each for name, each in fields.items()}
+        return TypedDict(annotation.__name__, marked)  # type: ignore[operator]  # made of values
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is UnionType:
+        return reduce(or_, (_readable(each, depth + 1) for each in inner))
+    if origin in (list, dict, tuple, set, frozenset):
+        return origin[tuple(_readable(each, depth + 1) for each in inner)]
+    return annotation
 
 
 def _plain(schema: Any, definitions: Mapping[str, Any], depth: int) -> Any:

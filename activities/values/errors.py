@@ -42,7 +42,9 @@ def tool_error(error: BaseException) -> ToolError:
     if isinstance(error, OSError) and error.errno in _SYSTEM:
         code, retryable = _SYSTEM[error.errno]
         place = f": {shown(str(error.filename))}" if error.filename is not None else ""
-        return ToolError(code, bounded(f"{error.strerror or type(error).__name__}{place}"), retryable=retryable)
+        remedy = "; free some space where it writes, in the workspace or PLANS_STATE_DIR" if code == "NO_SPACE" else ""
+        text = f"{error.strerror or type(error).__name__}{place}{remedy}"
+        return ToolError(code, bounded(text), retryable=retryable)
     text = str(error)
     return ToolError(
         "TOOL_FAILED", bounded(f"{type(error).__name__}: {text}" if text else type(error).__name__), retryable=True

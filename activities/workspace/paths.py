@@ -8,17 +8,15 @@ so is one that cannot be a file name (PATH_INVALID). Links are resolved in `acti
 from __future__ import annotations
 
 import os
-import re
 import unicodedata
 
 from plansurvive.activities.workspace.file_names import canonical, is_shown_as_bytes, native, visible
+from plansurvive.plans.definition.checks.outside import FOREIGN
 from plansurvive.plans.errors import ToolError
 
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4_095
 
-_FOREIGN = re.compile(r"^([A-Za-z]:[\\/]|\\\\|~(/|$)|~\w+/|[A-Za-z][A-Za-z0-9+.-]*://)")
-"""Drive letters, UNC names, home directories and URLs: meant as places outside, even where they are valid names."""
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -30,7 +28,7 @@ def parts_of(path: str, roots: tuple[str, ...]) -> tuple[str, ...]:
     """
     _check_text(path)
     path = canonical(path)
-    if _FOREIGN.match(path):
+    if FOREIGN.match(path):
         raise outside(path)
     parts = _below(path, roots) if path.startswith("/") else path.split("/")
     names: list[str] = []

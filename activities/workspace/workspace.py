@@ -92,7 +92,7 @@ class Place:
         if not is_folder and led_to(self.root, "/".join((*self.folders, *self.missing, self.name))):
             raise ToolError(
                 "APPROVAL_REQUIRED",
-                f"PATH_PROTECTED: {shown(self.path)} is a hook or configuration by the word of a git repository: it"
+                f"PATH_PROTECTED: {shown(self.path)} is a hook or configuration file of a git repository: it"
                 " may run code with the next git command; a person must approve writing to it",
             )
         if call.strict and self.status is None and is_exposed(self.real_parts, at_top=not self.folders):
@@ -286,7 +286,8 @@ class _Walk:
 
 def not_found(path: str) -> ToolError:
     """The error for a missing file or directory."""
-    return ToolError("NOT_FOUND", f"{shown(path)} does not exist in the workspace; list_directory shows what does")
+    text = f"{shown(path)} does not exist in the workspace; check the path: list_directory lists what is there"
+    return ToolError("NOT_FOUND", text)
 
 
 def _path_of(descriptor: int) -> str | None:

@@ -45,8 +45,8 @@ Durable plans of tool steps on Temporal: a plan keeps running when you, this ser
 plan_start, follow it with plan_show and `wait`. """
 DECIDES = {
     False: """Steps that change or send something may await a person's approval. You cannot approve, and nothing in a \
-plan that you start waives that: say where the person decides, as \
-the answers do. Work on meanwhile; the plan waits.""",
+plan that you start waives approvals: tell the person where to decide, as each answer says. Continue with other \
+work; the plan waits.""",
     True: """Steps that change or send something may await an approval. The person lets you decide: read the whole \
 call in plan_pending first, and approve only what they would.""",
 }
@@ -106,7 +106,7 @@ def _refuse_unknown(tools: Mapping[str, Tool], name: str, arguments: Mapping[str
         text = "an agent cannot approve, deny, answer or begin; plan_pending says where a person does"
         raise Forbidden(f"{text}. The person may let agents decide: plan mcp --may-approve")
     if name not in tools:
-        raise PlanError(f"there is no tool {name[:100]!r}; tools/list has those there are", "UNKNOWN_TOOL")
+        raise PlanError(f"there is no tool {name[:100]!r}; tools/list lists them", "UNKNOWN_TOOL")
     own = tools[name].input_schema.get("properties", {})
     if unknown := sorted(arguments.keys() - own.keys()):
         text = f"{name} has no argument {', '.join(map(repr, unknown))[:500]}; it has {', '.join(own) or 'none'}"

@@ -85,7 +85,7 @@ class Deciding(LivePlan):
                     return
                 choice = choice.model_copy(update={"comment": why.strip()[:2_000]})
             if item not in self.view.pending:
-                self.say(f"Step '{item.step_id}' has changed meanwhile: read it again.")
+                self.say(f"Step '{item.step_id}' has changed in the meantime: read it again.")
             elif await self._sent(runs.decide(self.client, self.plan, choice, approved=approved)):
                 self.say(f"Step '{item.step_id}' was {'approved' if approved else 'denied'}.")
 

@@ -117,7 +117,7 @@ async def approved_with_others(
         if not await screen.push_screen_wait(Approve(changed, edits=edit_rows(item, args))):
             continue
         if item not in screen.view.pending:
-            return f"Step '{item.step_id}' has changed meanwhile: read it again. e offers what you typed."
+            return f"Step '{item.step_id}' has changed in the meantime: read it again. e offers what you typed."
         choice = Choice(step_id=item.step_id, by=screen.who, args=args).naming(item)
         try:
             await runs.decide(screen.client, screen.plan, choice, approved=True)

@@ -74,7 +74,7 @@ def about(name: str) -> Iterator[None]:
         raise translated(error, "") from error
 
 
-def unknown(name: str, hint: str = "; `plan schedule list` shows those there are") -> ScheduleNotFound:
+def unknown(name: str, hint: str = "; `plan schedule list` lists them") -> ScheduleNotFound:
     """The error about a schedule that does not exist."""
     return ScheduleNotFound(f"there is no schedule {name[:100]!r} on this server{hint}")
 

@@ -83,5 +83,6 @@ def _listening(host: str, port: int | None) -> socket.socket:
     except OSError as error:
         if port is None:
             return socket.create_server((host, 0), family=family)
-        text = f"{host}:{port} cannot be used: {error.strerror or error}; choose another with --port or --listen"
+        why = (error.strerror or str(error)).partition(" (while")[0]
+        text = f"{host}:{port} cannot be used: {why}; choose another port with --port or PLANS_WEB_LISTEN"
         raise PlanError(text, "PORT_IN_USE") from error

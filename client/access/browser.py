@@ -47,7 +47,7 @@ def refusal(
     given: dict[bytes, str] = {}
     for name, value in headers:
         if name in _ONCE and name in given:
-            return f"The header {name.decode()} is there twice."
+            return f"The header {name.decode()} occurs twice."
         given[name] = value.decode("latin-1")
     if given.get(b"host", "").lower() != host:
         return f"This is not the address of the page, which is {origin}."

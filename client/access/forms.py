@@ -32,7 +32,7 @@ async def form_of(request: Request) -> FormData:
     token = form.get(CSRF)
     own = csrf_of(request)
     if not own or not isinstance(token, str) or not hmac.compare_digest(token.encode(), own.encode()):
-        raise BadForm("The form has expired, or was not sent by this page. Load the page again and send it once more.")
+        raise BadForm("The form has expired, or was not sent by this page. Load the page again and resend it.")
     return form
 
 

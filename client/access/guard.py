@@ -147,7 +147,7 @@ def _in_time(receive: Receive, seconds: float) -> Receive:
             async with asyncio.timeout_at(until):
                 message = await receive()
         except TimeoutError:
-            raise SlowBody("The form took too long to arrive. Send it once more.") from None
+            raise SlowBody("The form took too long to arrive. Send it again.") from None
         whole = not message.get("more_body", False)
         return message
 

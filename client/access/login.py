@@ -124,7 +124,7 @@ class OidcAccess(Access):
     def _person(self, name: str, groups: Sequence[str]) -> Person:
         role = self._roles.role(name, groups)
         if role is None:
-            raise Forbidden(f"{name} may not use this page; its operator gives roles with PLANS_WEB_ROLES.")
+            raise Forbidden(f"{name} is not allowed to use this page; its operator assigns roles with PLANS_WEB_ROLES.")
         return Person(name, frozenset({role}), verified=True)
 
     def _name_of(self, claims: Mapping[str, Any]) -> str:

@@ -50,7 +50,7 @@ class ProxyAccess(Access):
             raise Forbidden("The name from the proxy cannot be used.")
         role = self._roles.role(name, [each.strip() for each in groups.split(",") if each.strip()])
         if role is None:
-            raise Forbidden(f"{name} may not use this page; its operator gives roles with PLANS_WEB_ROLES.")
+            raise Forbidden(f"{name} is not allowed to use this page; its operator assigns roles with PLANS_WEB_ROLES.")
         csrf = hmac.new(self._key, f"name:{name}".encode(), hashlib.sha256).hexdigest()
         return Known(Person(name, frozenset({role}), verified=True), csrf, f"name:{name}")
 

@@ -15,7 +15,7 @@ from plansurvive.client.cli.terminal.options import AsJson, File, Refresh
 from plansurvive.client.feature import content_of, hints_of, problems_of, refresh_tools
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import PlanFile, check, load, plan_schema
-from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.client.requests.workspaces import asking_in, directory_of, out_of_reach, own_workspace_problems
 from plansurvive.plans.definition.checks.validation import errors
 from plansurvive.plans.definition.checks.will_ask import Asking
 from plansurvive.plans.definition.near_names import Hints, named_elsewhere
@@ -48,7 +48,9 @@ def check_file(file: File, as_json: AsJson = False) -> None:
     if plan is not None and plan.workspace is not None:
         wrong += own_workspace_problems(found, plan.workspace, settings)
     if plan is not None:
-        wrong += content_of(plan, tools, directory_of(found, plan, None, settings), settings.state_dir)[0]
+        directory = directory_of(found, plan, None, settings)
+        wrong += content_of(plan, tools, directory, settings.state_dir)[0]
+        wrong += out_of_reach(plan, tools, directory)
     asking: list[Asking] = []
     if plan is not None and not errors(wrong):  # in the plan's own workspace, or the one that `plan run` would take
         own = found.directory / home_path(plan.workspace) if plan.workspace is not None else None

@@ -95,6 +95,7 @@ ELSEWHERE = {
             "`plan down` stops server and worker",
     "kill": "`plan cancel ID` ends a plan; running steps clean up first",
     "retry": "`plan resume ID` runs what failed again, `plan rerun ID --from STEP` a step and what depends on it",
+    "diff": "`plan files ID` shows what changed on disk, `plan show ID STEP` what one step changed",
     "validate": "`plan check FILE` reports every problem of a plan file",
     "apply": "`plan run FILE` starts a plan",
 }  # fmt: skip

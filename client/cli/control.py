@@ -75,7 +75,7 @@ def unpause(plan: Id, by: By = None, as_json: AsJson = False) -> None:
 
 
 def clear_session(plan: Id, by: By = None, as_json: AsJson = False) -> None:
-    """Forget which files and agents.md a plan has seen. An agent has a session of its own: name its id."""
+    """Forget which files and agents.md a plan has seen. An agent has its own session: name its id."""
     _control(plan, runs.clear_session, by, as_json)
 
 

@@ -32,7 +32,16 @@ if TYPE_CHECKING:
 _COLUMNS = ("PLAN", "STATUS", "DONE", "STARTED", "TOOK", "DEADLINE", "AWAITS", "HOST", "TITLE")
 SHORTEST = 10
 """Characters that a title must have room for to be shown; what is awaited gets at least twice as many."""
-_STYLES = {"completed": "green", "failed": "bold red", "partial": "bold red", "cancelled": "yellow", "running": "cyan"}
+_PHASES = {"rollback": "rolling back", "finally": "finishing"}
+"""What a running plan does while it is being closed."""
+_STYLES = {
+    "rolling back": "yellow",
+    "completed": "green",
+    "failed": "bold red",
+    "partial": "bold red",
+    "cancelled": "yellow",
+    "running": "cyan",
+}
 _MARKS = {"failed": "✗", "partial": "!"}
 """Plans that need a look stand out without colours too."""
 _WORDS = {"approval": "approval of", "answer": "an answer to", "event": "an event for"}
@@ -111,8 +120,8 @@ def plans_table(
         standing = (known or {}).get(each.plan_id)
         until = standing.deadline if standing else None
         columns["PLAN"].append(Text(each.plan_id))
-        columns["STATUS"].append(Text(f"{_MARKS.get(each.status.value, ' ')} {each.status.value}",
-                                      style=_STYLES.get(each.status.value, "")))  # fmt: skip
+        word = _PHASES.get(standing.phase if standing else "", each.status.value)
+        columns["STATUS"].append(Text(f"{_MARKS.get(word, ' ')} {word}", style=_STYLES.get(word, "")))
         columns["DONE"].append(Text(_done(each, standing)))
         columns["STARTED"].append(Text(each.started_at.astimezone().strftime("%m-%d %H:%M")))
         columns["TOOK"].append(Text(seconds(((each.ended_at or now) - each.started_at).total_seconds())))

@@ -22,6 +22,7 @@ from plansurvive.client.feature import choices_of, refresh_tools
 from plansurvive.client.page.served_page import without_key
 from plansurvive.client.plan_file import PlanFile, load
 from plansurvive.client.requests.plan_request import Flags, Request, prepared
+from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.runs import Started, Summary
 from plansurvive.plans.errors import PlanError
@@ -172,7 +173,7 @@ async def started_from(here: Connected, request: Request) -> Started:
         output.show_problems(request.warnings + remarks, request.file.name)
     chosen = await request.chosen(here.client, output.say)
     local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
-    return await runs.start(
+    started = await runs.start(
         here.client,
         request.file.data,
         options=request.options(here.settings, local=local, by=session.who(), chosen=chosen),
@@ -180,6 +181,9 @@ async def started_from(here: Connected, request: Request) -> Started:
         name=request.file.title,
         queue=here.settings.task_queue,
     )
+    for sentence in await unserved(here.client, request.plan, here.settings.task_queue):
+        output.say(sentence)
+    return started
 
 
 def started_as_json(started: Started, link: str | None) -> dict[str, object]:

@@ -18,11 +18,13 @@ from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.options import AsJson, Id, complete_plan, complete_step
 from plansurvive.client.cli.terminal.session import Connected
-from plansurvive.client.feature import views_of_features
+from plansurvive.client.feature import read_run, views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.large_values import with_large_values
 from plansurvive.client.live.steps import in_words
 from plansurvive.client.plan_file import load
+from plansurvive.client.rpc import ask, describe
+from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.calls import with_values
 from plansurvive.client.verbs.runs import Pending, Summary
@@ -31,6 +33,7 @@ from plansurvive.plans.definition.parsing import read_plan
 from plansurvive.plans.errors import InvalidPlan
 from plansurvive.plans.flow.ids import covers
 from plansurvive.plans.model import Plan
+from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.text.spans import left
 from plansurvive.plans.views.graphs.plan_nodes import plan_nodes
@@ -87,6 +90,10 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     now = datetime.now(UTC)
     rows = [f"Now: {line(name or 'LLM request')}: {line(in_words(each, now))}" for name, each in live.items()]
     rows += [f"Deadline: {left(so_far.deadline, now)}"] if so_far.deadline else []
+    if so_far.status is PlanStatus.DRAFT:  # it may be one that no worker checks
+        run = read_run(await ask(here.client, plan, "state"))
+        queue = (await describe(here.client, plan)).task_queue
+        rows += [f"Waiting: {each}" for each in await unserved(here.client, run.plan, queue)]
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = linked.resumed_by[-1] if linked.resumed_by else ""

@@ -38,6 +38,8 @@ class Standing(Value):
     """What it awaits, oldest first, less what the index does not tell of a plan that did not answer."""
     is_served: bool = True
     """Whether a worker polls its task queue."""
+    phase: str = ""
+    """`rollback` or `finally` while the plan is being closed."""
     next: list[NextAction] = Field(default_factory=list)
     deadline: datetime | None = None
     """When it must have ended; None also if it did not answer."""
@@ -84,6 +86,7 @@ async def _standing(client: Client, listed: Listed, *, is_served: bool) -> Stand
         asks=asks,
         next=next_actions(summary, views=views_of_features()),
         deadline=summary.deadline,
+        phase=summary.phase,
     )
 
 

@@ -12,7 +12,10 @@ from plansurvive.activities.workspace.file_names import is_shown_as_bytes
 from plansurvive.activities.workspace.paths import shown
 from plansurvive.client.feature import language
 from plansurvive.client.plan_file import PlanFile
+from plansurvive.plans.definition.checks.outside import absolute_paths, closed_addresses
+from plansurvive.plans.definition.checks.validation import calls_of
 from plansurvive.plans.definition.checks.will_ask import Asking, Ground, will_ask
+from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.files.name_patterns import ProtectedNames
 from plansurvive.plans.model import Plan, Problem, ToolSpec
@@ -43,6 +46,16 @@ def own_workspace_problems(file: PlanFile, workspace: str, settings: Settings) -
     path = file.directory / home_path(workspace)
     refused = WorkspaceRules.of(settings).refusal(str(path), [str(file.directory)])
     return [Problem(code=REFUSED, field="workspace", message=refused)] if refused else []
+
+
+def out_of_reach(plan: Plan, tools: Mapping[str, ToolSpec], workspace: Path) -> list[Problem]:
+    """Warnings about absolute paths outside this workspace, and addresses that are not public.
+
+    A worker's workspace and settings may be others: it refuses the plan, or the request, by its own.
+    """
+    calls = [call for path, step in walk(plan) for call in calls_of(step, path[: -len(step.id)])]
+    spelt = [str(workspace.absolute()), str(workspace.resolve())]
+    return [*absolute_paths(calls, spelt, "warning"), *closed_addresses(calls, tools)]
 
 
 def asking_in(

@@ -27,7 +27,7 @@ def fake(real: str | Tool, answer: Any) -> Fake:
     """
     known = builtin_tools()
     if isinstance(real, str) and real not in known:
-        raise PlanError(f"there is no built-in tool '{real}'; pass a tool of yours itself", "UNKNOWN_TOOL")
+        raise PlanError(f"there is no built-in tool '{real}'; pass your own tool itself", "UNKNOWN_TOOL")
     tool = known[real] if isinstance(real, str) else real
     if tool.spec.durable:
         raise PlanError(f"'{tool.spec.name}' is carried out by the workflow and has no function", "UNKNOWN_TOOL")

@@ -65,7 +65,7 @@ def problem_of(agent: AgentRun, now: datetime, rules: RuleSet = NO_RULES) -> str
         return "run.plan.steps: the steps of an agent are call_1, call_2 and so on"
     unknown = [name for name in agent.called if name not in run.steps or run.steps[name].status is Status.BLOCKED]
     if unknown or len(set(agent.called)) < len(agent.called):
-        return f"called: there is no call '{unknown[0][:100]}'" if unknown else "called: a call is there twice"
+        return f"called: there is no call '{unknown[0][:100]}'" if unknown else "called: a call occurs twice"
     lost = [name for name, state in run.steps.items() if state.status is Status.PENDING and name not in agent.called]
     if lost:
         return f"run.steps.{lost[0][:100]}: a call that is still to be made is in `called`"

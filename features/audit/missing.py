@@ -30,7 +30,7 @@ class LedgerReport(Value):
     plans: int = Field(description="Plans and agents that began.")
     records: int = Field(description="Records that were kept and are here, as they were kept.")
     on_server: int = Field(description="Starts without a record here that the server still has.")
-    pruned: list[ledger.Line] = Field(default_factory=list, description="What was removed, by whom.")
+    pruned: list[ledger.Line] = Field(default_factory=list, description="What was removed, and by whom.")
     problems: list[Problem] = Field(default_factory=list)
 
 

@@ -97,9 +97,7 @@ class SharedPlace(Sharer):
         run = self.run
         host = run.host
         if host is None or not host.guest:
-            raise Refused(
-                "the files of this plan are on a host of their own, or where all workers see them", "NOT_ASKED"
-            )
+            raise Refused("the files of this plan are on another host, or where all workers see them", "NOT_ASKED")
         if news.leave:
             run.host = host.model_copy(update={"left": True})
             self._say(self._leave(news.leave))

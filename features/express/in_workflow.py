@@ -213,9 +213,7 @@ class Segments(InSteps):
 
     def _end(self, code: str, why: str) -> None:
         self.run.part(ExpressState).off = code
-        self.run.note(
-            LogKind.WARNING, f"{code}: {why}; each step runs in an activity of its own", workflow.now(), code=code
-        )
+        self.run.note(LogKind.WARNING, f"{code}: {why}; each step runs in its own activity", workflow.now(), code=code)
         self.execution.wake()
 
 

@@ -24,7 +24,7 @@ class HostSettings(FeatureSettings):
     feature = "hosts"
 
     host: str | None = Field(default=None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")
-    """Name of this machine among those of its queue: its workers have a workspace of their own, `PLANS_WORKSPACE`, with
+    """Name of this machine among those of its queue: its workers have their own workspace, `PLANS_WORKSPACE`, with
     a directory for each plan; default: workers of a queue share their workspaces."""
     host_patience: float = Field(default=30.0, ge=1, le=86_400, allow_inf_nan=False)
     """Seconds that steps wait for their plan's host before another one takes over."""

@@ -112,7 +112,7 @@ def _unique(keys: Iterable[Key]) -> Iterable[Key]:
     seen = set[str]()
     for key in keys:
         if key.id in seen:
-            raise BadRing(f"the key {key.id} is there twice; remove one of them")
+            raise BadRing(f"the key {key.id} occurs twice; remove one of them")
         seen.add(key.id)
         yield key
 

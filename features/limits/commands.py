@@ -25,7 +25,7 @@ async def _limits(here: Connected, as_json: bool) -> None:
         output.show_json([row.model_dump(mode="json", by_alias=True) for row in rows])
         return
     if named.is_empty and not rows:
-        output.show(f"no limits; {file_of(settings)} would name some (docs/limits.md)")
+        output.show(f"no limits are set; {file_of(settings)} sets them (docs/limits.md)")
     for row in rows:
         output.show("\n".join(_lines(row)))
     unused = [text for bucket, text in named.texts.items() if not any(_is_of(row.bucket, bucket) for row in rows)]

@@ -62,7 +62,7 @@ class Ended(Value):
     """An attempt that was admitted and has ended, or did not begin."""
 
     id: Id
-    at: int = Field(default=0, description="When it was admitted, as the reply said.")
+    at: int = Field(default=0, description="When it was admitted, according to the reply.")
     spent: dict[Bucket, tuple[int, int]] = Field(
         default_factory=dict, max_length=20, description="By bucket, the cost that was claimed, and the actual one."
     )

@@ -17,7 +17,7 @@ NAME = 1_000
 class LockState(Value):
     """The lock that a run has asked for."""
 
-    key: str = Field(description="Id of the workflow that keeps the lock.")
+    key: str = Field(description="Id of the workflow that holds the lock.")
     token: str = Field(description="Random; only who knows it grants or releases.")
     since: datetime = Field(description="When it was asked for.")
     held: datetime | None = Field(default=None, description="Since when the run holds it.")

@@ -67,7 +67,7 @@ class NotifyWorkflow:
         except ValueError:
             self._refused += 1
 
-    @workflow.query(description="How many messages were said, withdrawn and given up, and what is still to be said.")
+    @workflow.query(description="How many messages were sent, withdrawn and given up, and what is still to be sent.")
     def told(self) -> dict[str, Any]:
         """What was said so far."""
         left = self._outbox

@@ -52,12 +52,12 @@ class Subject(Value):
 class Notice(State):
     """One thing to say to one target."""
 
-    id: str = Field(description="Names what is said: the same for all targets and stages.")
+    id: str = Field(description="Names the message: the same for all targets and stages.")
     target: str
     event: Said
     stage: Stage = "first"
     number: int = Field(default=0, description="Of a reminder, from 1.")
-    due: AwareDatetime = Field(description="When it is to be said.")
+    due: AwareDatetime = Field(description="When it is to be sent.")
     subject: Subject
     waiting: Waiting | None = Field(default=None, description="The decision that waits; none: a remark, or an end.")
     text: str = Field(default="", description="The remark, or why the plan ended so.")

@@ -61,7 +61,7 @@ class Planning(InRun):
         signed=True, validator="may_regenerate",
     )  # fmt: skip
     async def regenerate(self, message: Regenerate) -> dict[str, Any]:
-        """The LLM revises what has not started, and nothing starts meanwhile; the plan returns to review, or, on
+        """The LLM revises what has not started, and nothing starts until it is done; the plan returns to review, or, on
         failure, continues as it was.
         """
         execution, run = self.execution, self.execution.run

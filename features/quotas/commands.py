@@ -26,7 +26,7 @@ async def _show(here: Connected, as_json: bool) -> None:
         output.show_json({"labels": dict(named), "now": [row.model_dump(mode="json") for row in found]})
         return
     if not named and not found:
-        output.show(f"no quotas; {file_of(here.settings)} would name some (docs/quotas.md)")
+        output.show(f"no quotas are set; {file_of(here.settings)} sets them (docs/quotas.md)")
     for label, most in named.items():
         each = "" if "=" in label else ", for each of its values"
         output.show(f"{line(label)}: {_plans(most)} at a time{each}")

@@ -108,7 +108,7 @@ def _refusal(spec: ToolSpec, name: str, tools: Mapping[str, ToolSpec], hints: Hi
     known = {each for tool in tools.values() for each in allowed_to(tool)}
     if name in known:
         return REFUSED, f"{spec.name} may not use the secret {name}; secrets.toml says which tools may"
-    hint = hints.question(name, sorted(known)) or "; `plan secrets list` names those there are"
+    hint = hints.question(name, sorted(known)) or "; `plan secrets list` lists them"
     return UNKNOWN, f"there is no secret {name} that {spec.name} may use{hint}"
 
 

@@ -66,7 +66,7 @@ def _unknown(wanted: Named, known: list[Store]) -> TemplateError:
     if wanted.name in names:
         text = f"template '{wanted.name}' has no version {wanted.hash}; `plan template show {wanted.name}` lists them"
     else:
-        near = Hints().question(wanted.name, names) or "; `plan template list` shows those there are"
+        near = Hints().question(wanted.name, names) or "; `plan template list` lists them"
         text = f"there is no template '{wanted.name}'{near}"
     return TemplateError(text, "UNKNOWN_TEMPLATE")
 

@@ -71,7 +71,7 @@ def _listed(store: Store, name: str) -> Listed:
     try:
         index = store.index(name)
         if index is None:
-            return Listed(name=name, where=store.where, problem="it was deleted meanwhile")
+            return Listed(name=name, where=store.where, problem="it was deleted in the meantime")
         newest = index.versions[-1]
         found = store.read(name, newest.hash)
     except PlanError as error:

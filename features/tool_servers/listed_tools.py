@@ -154,7 +154,7 @@ def _asking(server: str, own: str, given: Any, terms: Terms) -> tuple[bool, str]
         return False, ""
     if hints.get("readOnlyHint") is True:
         return True, f"server '{server}' says that it only reads, which has not been checked"
-    return True, f"it is a tool of server '{server}', and what it does is not known"
+    return True, f"it is a tool of server '{server}', and its effects are not known"
 
 
 def _described(tool: Mapping[str, Any]) -> str:

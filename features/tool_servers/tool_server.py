@@ -112,7 +112,7 @@ class ToolServer(Value):
             *(f"read: {path} is not absolute; write the whole path, or ~/..." for path in self.read if _astray(path)),
             "args: {workspace} needs `workspace = \"read\"` or \"write\"" if self._names_a_hidden_workspace else "",
             "token: is for a `url`; a program gets it as a variable: env" if self.token else "",
-            "oauth: is for a `url`" if self.oauth else "",
+            "oauth: needs a `url`" if self.oauth else "",
             "private: is for a `url`" if self.private else "",
         ]  # fmt: skip
 

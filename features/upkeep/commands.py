@@ -23,7 +23,7 @@ def prune(
     records: Annotated[
         str | None,
         typer.Option(
-            "--records", metavar="TIME", help="Also records older than this of plans that are gone, and logs."
+            "--records", metavar="TIME", help="Also records of deleted plans that are older than this, and logs."
         ),
     ] = None,
     audit_records: Annotated[

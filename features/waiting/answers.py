@@ -45,7 +45,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
         raise Refused(f"step '{name}' was already answered{_who(earlier)}", "ALREADY_DECIDED")
     if state.never or state.status in DONE:
         status = "permanently blocked" if state.status is Status.BLOCKED else f"already {state.status}"
-        raise Refused(f"step '{name}' is {status} and asks no longer", "TOO_LATE")
+        raise Refused(f"step '{name}' is {status} and no longer asks", "TOO_LATE")
     known = question_of(run, step)
     _check_digest(run, step, message, known)
     why = questions.misfit(known, message.value) if known is not None else ""

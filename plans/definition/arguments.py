@@ -6,6 +6,7 @@ that holds a reference is validated only once its value is known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
@@ -89,7 +90,8 @@ def _sentences(spec: ToolSpec, error: ValidationError, hints: Hints) -> list[tup
         known = list(schema.get("properties", {}))
         return [(f"{path}.{name}", _unknown(spec, str(name), known, hints)) for name in instance if name not in known]
     if error.validator == "type":
-        return [(path, f"should be {in_words(error.validator_value)}; it is {_short(instance)}")]
+        quotes = _quotes(error.validator_value, instance)
+        return [(path, f"should be {in_words(error.validator_value)}; it is {_short(instance)}{quotes}")]
     if error.validator == "anyOf":
         inner = [each for each in error.context or () if each.validator != "type"]
         if inner and not any(each.validator in _BOUNDS for each in inner):
@@ -123,6 +125,14 @@ def in_words(value: Any) -> str:
     """Which types a value may have; that it may be left out goes without saying."""
     named = value if isinstance(value, list) else [value]
     return " or ".join(KINDS.get(each, str(each)) for each in named if each != "null" or len(named) == 1)
+
+
+def _quotes(kind: Any, value: Any) -> str:
+    """What quotes have to do with a value of the wrong type."""
+    if kind == "string" and isinstance(value, int | float):
+        return "; put it in quotes"
+    is_number = isinstance(value, str) and re.fullmatch(r"-?\d+(\.\d+)?", value)
+    return "; leave out the quotes" if kind in ("integer", "number") and is_number else ""
 
 
 def _short(value: Any) -> str:

@@ -75,7 +75,7 @@ class Hints:
             return ""
         candidates = [other for other in sorted(known) if len(other) <= MAX_CHARACTERS]
         self._left -= max(len(name) * sum(map(len, candidates)), MIN_COST)
-        return next(iter(get_close_matches(name, candidates, 1)), "") if self._left >= 0 else ""
+        return next(iter(get_close_matches(name, candidates, 1, 0.65)), "") if self._left >= 0 else ""
 
     def question(self, name: str, known: Collection[str]) -> str:
         """`; did you mean 'x'?`, or nothing."""

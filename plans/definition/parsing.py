@@ -262,13 +262,29 @@ def _sentence(detail: ErrorDetails, in_step: bool, hints: Hints) -> str:
         what = "the name of a label has 1 to 63 letters, digits, '_', '.' or '-'"
         return f"{what if name == '[key]' else 'a label is one line of text'}; this is {_short(detail['input'])}"
     if kind == "string_pattern_mismatch":
-        return f"{_short(detail['input'])} is not a valid id: write 1 to 128 letters, digits, '_' or '-'"
+        curly = isinstance(detail["input"], str) and _CURLY & set(detail["input"])
+        why = "quotes are straight in YAML and JSON" if curly else "write 1 to 128 letters, digits, '_' or '-'"
+        return f"{_short(detail['input'])} is not a valid id: {why}"
     text = in_plain_words(detail["msg"])
     if text == "should be a number" and name in SECONDS:
-        text += " of seconds"
+        return f"{text} of seconds; it is {_short(detail['input'])}{_in_seconds(detail['input'])}"
     text += f", such as `{name}: {_SHAPES[name]}`" if text in _SHAPELESS and name in _SHAPES else ""
     unquoted = text == "should be a string" and isinstance(detail["input"], int | float)
     return f"{text}; it is {_short(detail['input'])}{'; put it in quotes' if unquoted else ''}"
+
+
+_OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.items()) - {
+    field.alias or key for key, field in Plan.model_fields.items()
+}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_CURLY = frozenset("\u201c\u201d\u201e\u2018\u2019")
+
+
+def _in_seconds(value: Any) -> str:
+    """What to write instead of a time with its unit; empty if it is none."""
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    return f": write {float(found[1]) * _UNITS[found[2]]:.10g}" if found else ""
 
 
 _SHAPELESS = ("should be an object (`name: value`)", "should be a list")
@@ -289,6 +305,8 @@ def _unknown_field(detail: ErrorDetails, name: str, in_step: bool, hints: Hints)
     known = [field.alias or key for key, field in model.model_fields.items()]
     if name in ("status", "result"):
         return f"'{name}' is set by the run, not by the plan; remove it"
+    if model is Plan and name in _OF_STEPS:
+        return f"'{name}' is a field of steps, and not of the plan: indent it like the other fields of its step"
     if model in (Plan, Step) and name in ANSWERS:
         return f"there is no field '{name}'; {ANSWERS[name]}"
     near = named_elsewhere(name, known) or hints.near(name, known)

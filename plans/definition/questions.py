@@ -19,6 +19,7 @@ from plansurvive.plans.definition.arguments import in_words
 from plansurvive.plans.definition.bounded_schema import TooMuch, Unbounded, errors
 from plansurvive.plans.definition.output_schema import schema_problem
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.definition.plain_words import json_problem
 from plansurvive.plans.expressions.references import find
 
 ASK = "ask"
@@ -83,7 +84,7 @@ def _choice_problems(args: Args, is_known: IsKnown) -> list[tuple[str, str]]:
     for choice in choices:
         text = _same(choice)
         if text in seen:
-            return [("args.choices", f"{_short(choice)} is there twice; each choice must differ from the others")]
+            return [("args.choices", f"{_short(choice)} occurs twice; each choice must differ from the others")]
         seen.add(text)
     return []
 
@@ -118,8 +119,19 @@ def misfit(args: Args, value: Any) -> str:
     place = ".".join(map(str, found.absolute_path))[:_SHOWN]
     said = " ".join(found.message.split())[:300]
     if found.validator == "type":
-        said = f"should be {in_words(found.validator_value)}; it is {_short(found.instance)}"
+        said = f"should be {in_words(found.validator_value)}; it is {_short(found.instance)}{_not_json(found.instance)}"
     return f"{f'{place}: ' if place else ''}{said}"
+
+
+def _not_json(value: Any) -> str:
+    """Why a text that was meant as an object or a list is none; empty if it was not."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
+        return ""
+    try:
+        json.loads(value)
+    except ValueError as error:
+        return f", which is not valid JSON: {json_problem(error)}"
+    return ""
 
 
 def value_of(args: Args, text: str) -> Any:

@@ -237,7 +237,7 @@ class ReadinessIndex:
             return PlanStatus.CANCELLED
         if (
             self.run.aborted or self.run.failed_as or self.run.status is PlanStatus.DRAFT
-        ):  # a draft: its workers refuse it
+        ):  # a draft: its worker refused it
             return PlanStatus.FAILED
         failed = (name for name, state in self.run.steps.items() if state.status is Status.FAILED)
         if any(self._is_critical(name) for name in failed):

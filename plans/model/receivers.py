@@ -89,6 +89,8 @@ def _address(host: str) -> Address | None:
 
 def _split(entry: str) -> tuple[str, int | None]:
     """Host and port of an entry; an IPv6 address with a port is in brackets."""
+    if "://" in entry:
+        raise ValueError(f"{entry[:100]!r} is a URL; write its host alone, as in localhost:8080")
     host, colon, port = entry.rpartition(":")
     if not colon or (":" in host and not host.endswith("]")):
         return entry, None

@@ -43,7 +43,7 @@ PLAN_MOVES: Mapping[PlanStatus, Mapping[PlanStatus, str]] = {
     PlanStatus.DRAFT: {
         PlanStatus.REVIEW: "checked, a person begins it",
         PlanStatus.RUNNING: "checked",
-        PlanStatus.FAILED: "its workers refuse it",
+        PlanStatus.FAILED: "its worker refused it",
         PlanStatus.CANCELLED: "cancelled",
     },
     PlanStatus.REVIEW: {PlanStatus.RUNNING: "begin", **_LAST},

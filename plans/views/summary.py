@@ -114,6 +114,9 @@ class Summary(View):
     )
     undone: list[UndoneStep] = Field(default_factory=list, description="Steps to undo, the last completed first.")
     closing: list[Failure] = Field(default_factory=list, description="Steps of `finally` that failed.")
+    phase: str = Field(
+        default="", description="`rollback` or `finally` while the plan is being closed; omitted otherwise."
+    )
 
     @property
     def is_completed(self) -> bool:
@@ -125,7 +128,7 @@ class Summary(View):
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
         empty = [
             name
-            for name in ("undone", "closing", "asks", "problems", "deadline", "outdated")
+            for name in ("undone", "closing", "phase", "asks", "problems", "deadline", "outdated")
             if not getattr(self, name)
         ]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
@@ -166,6 +169,7 @@ def summary_of(run: Run) -> Summary:
             for step in shown_steps(run)
             if run.steps[step.id].closes == FINALLY and run.steps[step.id].status is Status.FAILED
         ][:100],
+        phase=run.closing.phase if run.closing is not None and run.ended is None else "",
     )
 
 

@@ -64,7 +64,7 @@ async def test_a_tool_that_only_the_workers_of_the_queue_lack_is_told_before_any
     work = {"id": "x", "tool": "work", "args": {"name": "x"}, "queue": far_queue}
     view = await plans.run([write, work])
     assert view["status"] == "failed"
-    assert view["stopped"].startswith("its workers refuse it: UNKNOWN_TOOL: step 'x' ")
+    assert view["stopped"].startswith("its worker refused it: UNKNOWN_TOOL: step 'x' ")
     assert [problem["code"] for problem in view["problems"]] == ["UNKNOWN_TOOL"]
     assert step(view, "w")["status"] == "blocked"
     assert not (workspace / "a.txt").exists()

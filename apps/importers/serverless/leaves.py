@@ -10,7 +10,7 @@ from plansurvive.apps.importers.serverless.state import State
 
 MAX_ROWS = 100
 """Most lines of a question about a task."""
-ASK = "write it as a step with a tool of yours"
+ASK = "write it as a step with your own tool"
 
 
 class Leaf(NamedTuple):

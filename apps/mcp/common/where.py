@@ -16,7 +16,7 @@ from plansurvive.plans.model import Value
 class Where(Value):
     """Where a person sees a plan, and decides what it awaits."""
 
-    page: str | None = Field(default=None, description="The plan on the web page, if that is served.")
+    page: str | None = Field(default=None, description="The plan's page, if the web page is served.")
     ui: str | None = Field(default=None, description="The plan in the Temporal UI.")
     command: str = Field(description="The command that shows what awaits a decision, and how to decide.")
 

@@ -18,7 +18,7 @@ from plansurvive.client.feature import content_of, problems_of
 from plansurvive.client.local_tools import known_tools
 from plansurvive.client.plan_file import check, plan_schema
 from plansurvive.client.requests.roots import Roots
-from plansurvive.client.requests.workspaces import asking_in, directory_of, own_workspace_problems
+from plansurvive.client.requests.workspaces import asking_in, directory_of, out_of_reach, own_workspace_problems
 from plansurvive.plans.definition.checks.validation import errors, input_values
 from plansurvive.plans.definition.checks.will_ask import Asking, waived
 from plansurvive.plans.errors import InvalidPlan, PlanError
@@ -116,7 +116,7 @@ class Checking:
         problems += problems_of(plan, settings)
         problems += own_workspace_problems(file, plan.workspace, settings) if plan.workspace and not place else []
         directory = directory_of(file, plan, place, settings)
-        problems += content_of(plan, tools, directory, settings.state_dir)[0]
+        problems += content_of(plan, tools, directory, settings.state_dir)[0] + out_of_reach(plan, tools, directory)
         problems += input_values(plan, inputs)[1] if inputs is not None else []
         wrong = errors(problems)
         asks = [] if wrong else asking_in(plan, directory, tools, settings, unwaived="an agent's plan")

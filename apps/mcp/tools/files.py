@@ -91,7 +91,7 @@ class Files:
         ctx: Request,
         plan_id: PlanId,
         step_id: Annotated[StepId | None, Field(description="Only this step.")] = None,
-        dry_run: Annotated[bool, Field(description="Only say what would be undone.")] = True,
+        dry_run: Annotated[bool, Field(description="Only report what would be undone.")] = True,
         partly: Annotated[bool, Field(description="Undo what can be undone, even if not everything can.")] = False,
         wait: Annotated[float, Field(ge=0, le=MAX_WAIT, description="Seconds that the undos of steps may take.")] = 30,
     ) -> Annotated[CallToolResult, UndoneShown]:

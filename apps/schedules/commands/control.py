@@ -50,7 +50,7 @@ def pause(name: Name, note: Note = "", as_json: AsJson = False) -> None:
 
 
 def resume(name: Name, note: Note = "", as_json: AsJson = False) -> None:
-    """Start runs again. What was due meanwhile is not made up for; `plan schedule backfill` does."""
+    """Start runs again. Runs that were due in the meantime are not started; `plan schedule backfill` starts them."""
     text = note or f"resumed by {session.who()}"
     _act(name, as_json, lambda here: resume_schedule(here.client, name, text), "is no longer paused", paused=False)
 

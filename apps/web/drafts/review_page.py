@@ -68,7 +68,7 @@ async def regenerate(request: Request) -> Response:
         text = f"Say what the LLM should change, in 1 to {MAX_FEEDBACK:,} characters."
         return refused(request, found, PlanError(text, "BAD_REQUEST"), None, feedback)
     if version is not None and version != found.version:
-        text = f"The plan has changed meanwhile: it is at version {found.version} now. The LLM was not asked."
+        text = f"The plan has changed in the meantime: it is at version {found.version} now. The LLM was not asked."
         return refused(request, found, Refused(text, "STALE_VERSION"), version, feedback)
     try:
         client, _, keeps_worker = await ready(request)

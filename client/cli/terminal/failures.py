@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import typer
 
@@ -34,9 +35,27 @@ _MISSING = {
     "STEP": "name a step; `plan show ID` lists them, `plan pending ID` those that await a decision",
     "FILE": "name a plan file; `plan init` makes a first one",
     "REQUEST": "say what is wanted, in quotation marks",
+    "STEP.json": "name a file with the step, as JSON or YAML",
+    "NAME": "give it a name",
     "--set": "say what to change: --set STEP.FIELD=VALUE",
 }
 """By argument or option, what to write."""
+
+
+_ELSEWHERE = {
+    "--label": "labels are a field of the plan: `labels: {customer: acme}`",
+    "--queue": "the task queue is a field of the plan or of a step: `queue: gpu`",
+    "--budget": "the budget is a field of the plan: `budget: {tokens: 100000}`",
+    "--host": "set PLANS_WEB_LISTEN=HOST:PORT",
+    "--namespace": "set TEMPORAL_NAMESPACE",
+    "--address": "set TEMPORAL_ADDRESS=HOST:PORT",
+}
+"""By option of other programs, where the same is said here."""
+
+
+def _needed(context: Any) -> list[str]:
+    """The arguments that a command cannot do without, as its help writes them."""
+    return [each.strip("{}") for each in context.command.collect_usage_pieces(context) if each.startswith("{")]
 
 
 def _code(error: PlanError) -> int:
@@ -49,10 +68,18 @@ def _unforeseen(error: Exception) -> tuple[PlanError, int]:
     """Usage errors of typer, operating system errors, and bugs."""
     if isinstance(error, typer.TyperException):
         text = in_plain_words(error.format_message())
+        text = text.removesuffix(" (Possible options: --help)")
         named = re.fullmatch(r"Missing (?:argument|option) '(.+)'\.", text)
         more = f": {_MISSING[named[1]]}" if named and named[1] in _MISSING else ""
-        if text.startswith("No such option") and "Possible" not in text and (context := getattr(error, "ctx", None)):
-            more = f"; `{context.command_path} --help` lists those there are"
+        context = getattr(error, "ctx", None)
+        if more and context and len(needed := _needed(context)) > 1:
+            more += f" (`{context.command_path} {' '.join(needed)}`)"
+        if text.startswith("No such option") and "Possible" not in text and context:
+            more = f"; `{context.command_path} --help` lists them"
+        if (option := re.match(r"No such option: (--\w+)", text)) and option[1] in _ELSEWHERE:
+            text, more = f"No such option: {option[1]}", f"; {_ELSEWHERE[option[1]]}"
+        if text.startswith("Got unexpected extra argument") and context:
+            more = f"; `{context.command_path} --help` shows what it takes"
         return PlanError(f"{text.removesuffix('.')}{more}." if more else text, "BAD_USAGE"), BAD_INPUT
     if isinstance(error, OSError):
         return PlanError(str(error), "SYSTEM_ERROR"), ENDED_OTHERWISE

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 
 from plansurvive.plans.definition.arguments import argument_problems
+from plansurvive.plans.definition.checks.outside import call_problems
 from plansurvive.plans.definition.checks.scope import Meaning, Scope
 from plansurvive.plans.definition.dependencies import field_of_place
 from plansurvive.plans.definition.language import PLAIN, Language, Word
@@ -46,6 +47,8 @@ def tool_problems(
     found = argument_problems(spec, call.args, _Known(call, scope), hints)
     for field, text in [*found, *([] if found else language.tool(call.tool).written_problems(call.args))]:
         yield call.problem("INVALID_ARGS", field, f"Invalid args for {call.tool}: {text}")
+    if not found:
+        yield from call_problems(call)
     known = _Known(call, scope)
     yield from _code(call, spec, known)
     for word in language.words:

@@ -92,7 +92,7 @@ class MeaningCheck:
         walk.of(parsed, here, is_top=root is not None)
         doubtful = inputs or (root is not None and roots_of(expression) == [INPUTS])
         for mistake in dict.fromkeys(walk.mistakes):
-            yield _problem(mistake, path, field, what, doubtful)
+            yield _problem(mistake, path, field, what or f"'{expression[:100]}'", doubtful)
         for text in _unquoted(expression):
             yield Problem(code="NEVER_TRUE", step_id=path, field=field, message=text, severity="warning")
 
@@ -108,7 +108,7 @@ class MeaningCheck:
 
 
 def _problem(mistake: Mistake, path: str, field: str, what: str, doubtful: bool) -> Problem:
-    text = f"{what}: {mistake.text}" if what else mistake.text
+    text = f"{what}: {mistake.text}"
     if mistake.is_closed and not doubtful:
         return Problem(code="BAD_REFERENCE", step_id=path, field=field, message=text)
     code = "NEVER_TRUE" if "never true" in text or "always true" in text else "ALWAYS_NULL"

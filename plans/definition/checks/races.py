@@ -223,7 +223,7 @@ def _problem(path: str, first: _Access, second: _Access) -> Problem:
     verbs = [_verb(each, path) for each in (first, second)]
     text = (
         f"steps '{one}' and '{other}' may run at the same time, and both use '{name}': '{one}' {verbs[0]}, '{other}'"
-        f" {verbs[1]}; if the order matters, add '{one}' to dependsOn of '{other}', or the other way round"
+        f" {verbs[1]}; if the order matters, add '{one}' to dependsOn of '{other}', or vice versa"
     )
     return Problem(code=CODE, step_id=other, field="dependsOn", message=text, severity="warning")
 

@@ -214,7 +214,7 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
         Problem(
             code="UNKNOWN_INPUT",
             field=f"inputs.{name}",
-            message=f"the plan has no input '{name}'{hints.question(name, plan.inputs)}",
+            message=f"the plan has no input '{name}'{hints.question(name, plan.inputs) or _inputs_of(plan)}",
         )
         for name in given
         if name not in plan.inputs
@@ -231,6 +231,11 @@ def input_values(plan: Plan, given: Mapping[str, Any]) -> tuple[dict[str, Any], 
             found.append(Problem(code="BAD_INPUT", field=f"inputs.{name}", message=text))
         values[name] = value
     return values, found
+
+
+def _inputs_of(plan: Plan) -> str:
+    named = ", ".join(list(plan.inputs)[:12])
+    return f"; its inputs are {named}" if named else "; it has none: leave it out, or declare it under `inputs`"
 
 
 _KINDS: Mapping[str, tuple[type, ...]] = {

@@ -93,7 +93,8 @@ def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> 
         return "REQUIRED", "the plan says `requiresApproval: true`", True
     if spec.asks_by_default(step.args, bool(spec.sends) and (ground.strict or _carries(node, spec))):
         way = f"{ground.rule} waives nothing" if ground.strict else "`requiresApproval: false` waives it"
-        return "TOOL", f"{step.tool} asks by default with these arguments, or in this place; {way}", True
+        how = "with these arguments" if spec.approval_exempt else "by default"
+        return "TOOL", f"{step.tool} needs approval {how}; {way}", True
     if step.tool in _WRITES:
         return _of_file(plan, node, ground, uses)
     return "", "", True

@@ -68,7 +68,7 @@ def _meant(run: Run, message: Decide) -> list[str]:
     if message.args is not None:
         raise Refused("arguments can be changed for one step at a time, not for a pattern", "INVALID_ARGS")
     if message.digest is not None:
-        raise Refused("a pattern is about several calls: send their `digests`", "BAD_MESSAGE")
+        raise Refused("a pattern covers several calls: send their `digests`", "BAD_MESSAGE")
     digests = None if message.digests is None else set(message.digests)
     states = [(name, state) for name, state in run.steps.items() if state.awaiting == "approval"]
     found = [

@@ -40,7 +40,7 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     if step.tool in run.tools_changed:
         yield run.tools_changed[step.tool]
     if step.id in run.denied:
-        yield "it was denied in the run before"
+        yield "it was denied in the previous run"
     if approvals.stated(run, step) is True and step.id not in run.denied:
         yield "the plan says `requiresApproval: true`"
     if step.requires_approval is False:
@@ -48,22 +48,22 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     attempts = (past.attempt for past in reversed(state.past) if past.attempt is not None)
     said = next((each.error for each in attempts if each.code == ASKED_BY_TOOL), "")
     if said:
-        yield f"{step.tool} asks: {' '.join(said.split())[:CUT]}"
+        yield " ".join(said.split())[:CUT]
     spec = facts.tools.get(step.tool)
     if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
         if spec.asks_because:
-            yield f"{step.tool} asks: {spec.asks_because}"
+            yield spec.asks_because
         if spec.sends and not run.literal and is_controlled(run, step):
-            yield "that the request is made tells of content: conditions, loops or steps that may fail decide about it"
-        how = " with such arguments" if spec.approval_exempt else ""
-        yield f"{step.tool} asks by default{how}{', and no waiver counts here' if facts.strict_approvals else ''}"
+            yield "the request itself can reveal values: conditions, loops or fallible steps decide whether it is sent"
+        how = " with these arguments" if spec.approval_exempt else " by default"
+        yield f"{step.tool} needs approval{how}{', and waivers do not count here' if facts.strict_approvals else ''}"
     yield from _origin(run, step)
 
 
 def _waiver_ignored(run: Run, step: Step) -> Iterator[str]:
     """Why the plan's `requiresApproval: false` does not count."""
     if run.facts.strict_approvals:
-        yield "`requiresApproval: false` does not count: the worker honours no waiver (PLANS_APPROVALS=strict)"
+        yield "`requiresApproval: false` does not count: the worker ignores waivers (PLANS_APPROVALS=strict)"
     elif not run.options.waivers:
         yield "`requiresApproval: false` does not count: no person had read the plan when it was started"
     elif is_of_edited(run, step.id):

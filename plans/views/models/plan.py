@@ -199,7 +199,7 @@ class BriefView(View):
     deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
-    notices: dict[str, Notice] = Field(default_factory=dict, description="What is said of it as a whole, by feature.")
+    notices: dict[str, Notice] = Field(default_factory=dict, description="Notices about it as a whole, by feature.")
     host: HostView | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
     steps: list[BriefStep] = Field(default_factory=list)
     templates: list[BriefStep] = Field(default_factory=list, description="Steps inside others, as the plan has them.")
@@ -250,7 +250,7 @@ class PlanView(View):
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
     counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
-    notices: dict[str, Notice] = Field(default_factory=dict, description="What is said of it as a whole, by feature.")
+    notices: dict[str, Notice] = Field(default_factory=dict, description="Notices about it as a whole, by feature.")
     labels: dict[str, str] = Field(default_factory=dict)
     workspace_lock: bool = False
     steps: list[StepView] = Field(default_factory=list)

@@ -14,7 +14,7 @@ from plansurvive.activities.lifecycle.check_plan import PlanChecker
 from plansurvive.plans.activity_io import CheckRequest
 from plansurvive.plans.definition.scopes import outermost, queues
 from plansurvive.plans.model import Plan
-from tests.plans.building import TOOLS
+from tests.plans.building import TOOLS, spec
 
 PLAN = Plan.model_validate(
     {
@@ -48,6 +48,21 @@ def test_a_worker_judges_the_steps_of_its_own_queue_at_every_level(tmp_path: Pat
     assert set(own.tools) == {"note", "delete_file", "sleep"}
     other = checked(tmp_path, queue="gpu")
     assert [(each.step_id, each.code) for each in other.problems] == [("b.there", "UNKNOWN_TOOL")]
+
+
+def test_an_absolute_path_outside_the_workspace_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    def found(path: str, **fields: Any) -> list[tuple[str | None, str]]:
+        step = {"id": "read", "tool": "read_file", "args": {"path": path}}
+        block = Plan.model_validate({"steps": [{"id": "b", "steps": [step]}]})
+        tools = TOOLS | {"read_file": spec("read_file", {"path": {"type": "string"}})}
+        asked = CheckRequest(plan=block, workspace=str(tmp_path / "link"), **fields)
+        return [(each.step_id, each.code) for each in PlanChecker(tools).check_plan(asked).problems]
+
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert found("/etc/passwd") == found(f"{tmp_path}/real/../x") == [("b.read", "PATH_OUTSIDE")]
+    assert found(f"{tmp_path}/real/x") == found(f"{tmp_path}/link/x") == found("x") == []
+    assert found("{{inputs.x}}/../..") != [("b.read", "PATH_OUTSIDE")]  # known once it has a value
 
 
 def test_the_queues_of_a_plan_are_those_of_all_its_steps() -> None:

@@ -171,7 +171,7 @@ async def test_the_plan_begins_and_its_steps_are_approved_on_the_screen(open_scr
         assert (workspace / "a.txt").exists()
         screen.app.reading_seconds = 0.0  # a person reads before deciding; sooner does not count
         await screen.press("y")
-        await screen.until_shown("because      │ delete_file asks by default")
+        await screen.until_shown("because      │ delete_file needs approval by default")
         await screen.pilot.pause()
         await screen.press("y")
         await screen.until_status("completed")
@@ -185,7 +185,7 @@ async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_scr
 
         async def look(view: PlanView, _: Around) -> Around:
             found = {item.step_id: {NOW: "'a.txt' would be deleted", CHANGE: "-one"} for item in view.pending}
-            return Around(found, {"remove": "delete_file asks by default with these arguments"})
+            return Around(found, {"remove": "delete_file needs approval by default"})
 
         screen.app.look = look
         await screen.app.refresh_view()
@@ -193,7 +193,7 @@ async def test_a_step_is_denied_with_a_comment_after_its_diff_was_shown(open_scr
         await screen.until_shown("delete_file, ⚠ ")
         await screen.press("b")
         await screen.until_shown("diff         -one")
-        await screen.until_shown("because      delete_file asks by default")
+        await screen.until_shown("because      delete_file needs approval by default")
         screen.app.reading_seconds = 0.0
         await screen.press("N")
         await screen.until_shown("Why is step 'remove' denied?")

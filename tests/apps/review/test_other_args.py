@@ -127,7 +127,7 @@ async def test_an_edit_of_a_call_that_is_not_asked_about_any_more_approves_nothi
         await screen.by_another(SetField(op="set", step_id="nap", path="args.seconds", value=2))
         await screen.until(lambda: screen.app.view.version == 2, "the screen knows")
         await screen.press("y")
-        await screen.until(lambda: "has changed meanwhile: read it again" in screen.said, "the reason")
+        await screen.until(lambda: "has changed in the meantime: read it again" in screen.said, "the reason")
         await screen.press("e")
         await screen.until_shown("15")
         await screen.press("ctrl+s")

@@ -68,7 +68,7 @@ async def test_a_schedule_whose_runs_will_wait_for_a_person_is_created_with_a_wa
     await plan(environ, "schedule", "delete", name)
     assert made.code == 0
     assert "A run will wait until a person has decided" in made.err
-    assert "d: delete_file asks by default" in made.out
+    assert "d: delete_file needs approval by default" in made.out
     assert "Will ask in later runs (1)\n  w: writes over report.md" in made.out
     yes = await plan(environ, "schedule", "create", name, file, "--every", "300d", "--paused", "--yes", "--json")
     await plan(environ, "schedule", "delete", name)

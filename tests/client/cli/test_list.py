@@ -64,6 +64,14 @@ def test_the_table_says_how_far_a_plan_is_as_far_as_that_is_known() -> None:
     assert cells == ["-/5", "5/5", "3/5"]
 
 
+def test_the_table_says_that_a_plan_rolls_back_or_runs_its_finally() -> None:
+    known = {"p": Standing(phase="rollback"), "q": Standing(phase="finally"), "r": Standing()}
+    found = [listed(plan_id=name) for name in known]
+    assert [str(cell).strip() for cell in plans_table(found, known).columns[1].cells] == [
+        "rolling back", "finishing", "running"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_status_and_progress_are_whole_in_every_terminal(width: int) -> None:
     failed = listed(plan_id="release-abcdef", status="failed", is_open=False, title="Release " * 20, done=1)

@@ -72,7 +72,7 @@ FILES: dict[str, Mistake] = {
         f"steps: [{LOOK.removesuffix('}')}, forEach: [1], as: n}}]\n",
     ),
     "a time with its unit": Mistake(
-        "check FILE", "should be a number of seconds; it is '5m'", f"timeout: 5m\nsteps: [{LOOK}]\n"
+        "check FILE", "should be a number of seconds; it is '5m': write 300", f"timeout: 5m\nsteps: [{LOOK}]\n"
     ),
     "retries as a number": Mistake(
         "check FILE",
@@ -297,6 +297,74 @@ FILES: dict[str, Mistake] = {
     "a backslash in JSON": Mistake(
         "check FILE", "line 1, column 14: a backslash in a text is written twice", '{"title": "C:\\path"}'
     ),
+    "a path above the workspace": Mistake(
+        "check FILE", "'../x.txt' is outside the workspace; write a path relative to the workspace",
+        "steps: [{id: a, tool: write_file, args: {path: ../x.txt, content: b}}]\n", where="step 'a', args.path",
+    ),
+    "a path above the workspace before a reference": Mistake(
+        "check FILE", "'a/../../' is outside the workspace",
+        f"steps: [{LOOK}, {{id: b, tool: read_file, args: {{path: 'a/../../{{{{look[0].name}}}}'}}}}]\n",
+    ),
+    "a path in the home directory": Mistake(
+        "check FILE", "'~/notes' is outside the workspace; write a path relative to the workspace",
+        "steps: [{id: a, tool: list_directory, args: {path: ~/notes}}]\n",
+    ),
+    "an absolute path": Mistake(
+        "check FILE", "'/etc/passwd' is outside the workspace '", code=0, where="step 'a', args.path",
+        file="steps: [{id: a, tool: read_file, args: {path: /etc/passwd}}]\n",
+    ),
+    "a directory of a command above the workspace": Mistake(
+        "check FILE", "'..' is outside the workspace", where="step 'a', args.cwd",
+        file="steps: [{id: a, tool: run_command, args: {command: ls, cwd: ..}}]\n",
+    ),
+    "a URL as a path": Mistake(
+        "check FILE", "'https://a.b/c' is a URL, and not a path; http_request reads URLs",
+        "steps: [{id: a, tool: read_file, args: {path: 'https://a.b/c'}}]\n",
+    ),
+    "a URL without its scheme": Mistake(
+        "check FILE", "'example.org/a' is not an http or https URL; write https://example.org/a",
+        "steps: [{id: a, tool: http_request, args: {url: example.org/a}}]\n",
+    ),
+    "an address of this machine": Mistake(
+        "check FILE", "'localhost' is not a public address: http_request refuses it unless PLANS_HTTP_ALLOW of the",
+        "steps: [{id: a, tool: http_request, args: {url: 'http://localhost:8080/'}}]\n", code=0,
+    ),
+    "a field that a command's result does not have": Mistake(
+        "check FILE", "'{{a.output}}': the value has no field 'output'; it has stdout, stderr, exitCode",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        " {id: b, tool: write_file, args: {path: x, content: '{{a.output}}'}}]\n",
+    ),
+    "a condition on a field that a command's result does not have": Mistake(
+        "check FILE", "'a.output': the value has no field 'output'; it has stdout, stderr, exitCode",
+        "steps: [{id: a, tool: run_command, args: {command: ls}},"
+        " {id: b, tool: sleep, args: {seconds: 1}, when: a.output}]\n", where="step 'b', when",
+    ),
+    "a field of a step at the margin": Mistake(
+        "check FILE", "'args' is a field of steps, and not of the plan: indent it like the other fields of its step",
+        "steps:\n- id: a\n  tool: sleep\nargs: {seconds: 1}\n",
+    ),
+    "a field that is nothing like any other": Mistake(
+        "check FILE", "there is no field 'all'; known: id, taskId, version, title", "all: {cmds: [ls]}\n"
+    ),
+    "curly quotes": Mistake(
+        "check FILE", "'“a”' is not a valid id: quotes are straight in YAML and JSON",
+        "steps: [{id: “a”, tool: sleep, args: {seconds: 1}}]\n",
+    ),
+    "a number in quotes": Mistake(
+        "check FILE", "should be a number; it is '1'; leave out the quotes",
+        "steps: [{id: a, tool: sleep, args: {seconds: '1'}}]\n",
+    ),
+    "a text without quotes": Mistake(
+        "check FILE", "should be a string; it is 1; put it in quotes",
+        "steps: [{id: a, tool: run_command, args: {command: 1}}]\n",
+    ),
+    "a URL as a plan file": Mistake("check https://a.b/p.yaml", "https://a.b/p.yaml is a URL; download it, and pass"),
+    "an input of a plan without inputs": Mistake(
+        "run FILE --input n=1", "the plan has no input 'n'; it has none: leave it out, or declare it under `inputs`"
+    ),
+    "tools in a file that there is not": Mistake(
+        "tools", "/nope.py; correct the path", environ={"PLANS_TOOLS": "nope.py"}
+    ),
     "arguments of a call that are no JSON": Mistake(
         "call read_file --args {path:x}",
         "--args is not valid JSON: line 1, column 2: the name of a field is written in"
@@ -317,7 +385,7 @@ FILES: dict[str, Mistake] = {
     "no step": Mistake(
         "approve ID",
         "BAD_USAGE: Missing argument 'STEP': name a step; `plan show ID` lists them, "
-        "`plan pending ID` those that await a decision.",
+        "`plan pending ID` those that await a decision",
     ),
     "no file": Mistake("run", "BAD_USAGE: Missing argument 'FILE': name a plan file; `plan init` makes a first one."),
     "a count that is a word": Mistake(
@@ -328,6 +396,29 @@ FILES: dict[str, Mistake] = {
     ),
     "a status that there is not": Mistake("list --status done", "BAD_USAGE: --status 'done' is not a status of a plan"),
     "a time that is none": Mistake("list --since never", "BAD_USAGE: --since 'never' is not a time; write 90m, 2h, 3d"),
+    "an argument of two that is left out": Mistake("approve ID", "(`plan approve ID STEP`)."),
+    "a name that is left out": Mistake("template save FILE", "(`plan template save NAME FILE`)."),
+    "a step that is left out": Mistake("add ID", "Missing argument 'STEP.json': name a file with the step, as JSON or"),
+    "two plans at once": Mistake("run FILE FILE", "Got unexpected extra argument", where="`plan run --help` shows"),
+    "a label as an option": Mistake(
+        "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
+    ),
+    "a host as an option": Mistake("web --host 0.0.0.0", "No such option: --host; set PLANS_WEB_LISTEN=HOST:PORT"),
+    "a command of git": Mistake("diff ID", "No such command 'diff': `plan files ID` shows what changed on disk"),
+    "an empty state directory": Mistake(
+        "list", "BAD_SETTING: PLANS_STATE_DIR: it is empty; name a directory, or leave", environ={"PLANS_STATE_DIR": ""}
+    ),
+    "a URL as a host": Mistake(
+        "check FILE", "PLANS_HTTP_ALLOW: 'http://localhost' is a URL; write its host alone, as in localhost:8080",
+        environ={"PLANS_HTTP_ALLOW": "http://localhost"},
+    ),
+    "a profile that there is not": Mistake(
+        "list", "TEMPORAL_PROFILE: Profile 'nope' not found; name one of", environ={"TEMPORAL_PROFILE": "nope"},
+    ),
+    "a setting's directory that there is not": Mistake(
+        "list", "BAD_SETTING: PLANS_WORKSPACE: /nope is not a directory; create it or choose another\n",
+        environ={"PLANS_WORKSPACE": "/nope"},
+    ),
     "an empty setting": Mistake(
         "list", "BAD_SETTING: PLANS_MODEL: should not be empty (it is '')", environ={"PLANS_MODEL": ""}
     ),
@@ -405,6 +496,7 @@ STARTED: dict[str, tuple[str, str, int]] = {
         2,
     ),
     "arguments that are no JSON": ("approve ID gate --args x", "INVALID_ARGS: --args is not valid JSON", 2),
+    "an answer that is no JSON": ("answer ID form {copies:5}", "which is not valid JSON: line 1, column 2: the", 2),
     "an answer to no question": ("answer ID gate x", "NOT_A_QUESTION: step 'gate' asks no question", 2),
     "an event without a name": ("event ID ''", "BAD_MESSAGE: '' cannot name an event; use letters, digits and", 2),
     "beginning a plan that runs": ("begin ID", "NOT_IN_REVIEW: the plan is running, not in review; it has started", 2),
@@ -426,7 +518,8 @@ STARTED: dict[str, tuple[str, str, int]] = {
 async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
     file = tmp_path / "plan.json"
-    file.write_text(json.dumps({"steps": [gate]}))
+    form = {"id": "form", "tool": "ask", "args": {"question": "How many?", "schema": {"type": "object"}}}
+    file.write_text(json.dumps({"steps": [gate, form]}))
     name = str((await plan(environ, "start", str(file), "--json")).json["planId"])
 
     async def asks() -> Any:
@@ -440,6 +533,7 @@ async def test_a_mistake_about_a_plan_that_runs(environ: Environ, worker: Worker
         if says.replace("ID'", f"{name}'") not in answered.err or answered.code != code:
             wrong[what] = (answered.code, answered.err)
     assert not wrong
+    assert (await plan(environ, "answer", name, "form", "{}")).code == 0
     assert (await plan(environ, "deny", name, "gate")).code == 0
     assert (await plan(environ, "watch", name)).code == 1
     ended = await plan(environ, "approve", name, "gate")
@@ -464,3 +558,17 @@ async def test_an_http_port_given_as_the_server_is_recognised(environ: Environ, 
         "something answers there, but it does not speak gRPC. Is it an HTTP port, such as that of the Temporal UI?"
         in (answered.err)
     )
+
+
+@pytest.mark.slow
+async def test_a_queue_without_workers_is_named_by_the_command_that_starts_the_plan_and_by_those_that_show_it(
+    environ: Environ, worker: Worker, tmp_path: Path
+) -> None:
+    file = tmp_path / "plan.yaml"
+    file.write_text("steps: [{id: look, tool: list_directory, queue: nobody-polls-it, args: {path: .}}]\n")
+    says = "no worker polls the task queue 'nobody-polls-it' that step 'look' names, and the plan waits for one: `plan"
+    started = await plan(environ, "start", str(file), "--json")
+    assert says in started.err
+    name = str(started.json["planId"])
+    assert f"Waiting: {says}" in (await plan(environ, "show", name)).out
+    assert says in (await plan(environ, "why", name, "look")).out

@@ -98,7 +98,7 @@ async def test_without_limits_both_say_so(
     environ: dict[str, str], server: Server, settings: Settings, temporal_client: Client
 ) -> None:
     shown = await plan(environ, "limits")
-    assert shown.out == f"no limits; {settings.state_dir / 'limits.toml'} would name some (docs/limits.md)\n"
+    assert shown.out == f"no limits are set; {settings.state_dir / 'limits.toml'} sets them (docs/limits.md)\n"
     async with browsing(service := service_on(server, settings, temporal_client)) as browser:
         assert "There are no limits." in await Visitor(service, browser, temporal_client).get("/limits")
         (settings.state_dir / "limits.toml").write_text("[tool.x]\nrate = '1/second'\n")

@@ -76,7 +76,7 @@ async def test_without_a_server_it_says_so_and_starts_none(environ: Environ, tmp
     (workspace / "a.txt").write_text("one\n")
     shown = await plan(alone, "run", written(tmp_path / "plan.json", {"steps": steps}), "--dry-run")
     assert shown.code == 0, shown.err
-    assert "asks: delete_file asks by default" in shown.out
+    assert "asks: delete_file needs approval by default" in shown.out
     assert "'a.txt' would be deleted" in shown.out
     assert "no Temporal server runs" in shown.out
     assert not [path for path in (tmp_path / "nowhere").rglob("*") if path.is_file()]
@@ -107,7 +107,7 @@ async def test_child_plans_repetitions_and_what_closes_the_plan_are_shown_with_w
     ):  # fmt: skip
         assert row in rows, shown.out
     asks = rows.index("▸ clean/gone  delete_file  runs") + 1
-    assert rows[asks].startswith("asks: delete_file asks by default")
+    assert rows[asks].startswith("asks: delete_file needs approval by default")
 
 
 async def test_a_plan_among_the_steps_of_an_item_says_what_it_asks_by_its_own_steps(
@@ -167,4 +167,5 @@ async def test_the_items_of_loops_are_counted_and_the_undos_are_listed_with_what
     assert rows[at + 1] == "gone  delete_file"
     assert rows[at + 2].startswith("asks: the plan says `requiresApproval: true`")
     assert rows[at + 3] == "put  steps"
-    assert rows[rows.index("? each  depends on files") + 1].startswith("asks: each.later: delete_file asks by default")
+    below = rows[rows.index("? each  depends on files") + 1]
+    assert below.startswith("asks: each.later: delete_file needs approval by default")

@@ -72,7 +72,7 @@ async def test_tools_of_servers_are_listed_with_those_of_this_machine(offline: d
     assert "notes.edit" not in listed
     one = (await plan(offline, "tools", "notes.other")).out
     assert "Its server 'notes' says:" in one
-    assert "Approval: needed: it is a tool of server 'notes', and what it does is not known" in one
+    assert "Approval: needed: it is a tool of server 'notes', and its effects are not known" in one
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ async def test_a_plan_calls_a_servers_tool_after_a_person_approved_it(idle: Plan
         plan = await idle.start([step("k", "notes.keep", args={"text": "hi"}), note("a", "k", args={"text": "$k"})])
         asked = await pending(plan, "a")
         assert asked["args"] == {"text": '{"text": "hi"}'}
-        assert any("what it does is not known" in why for why in asked["reasons"])
+        assert any("its effects are not known" in why for why in asked["reasons"])
         await plan.approve("a", digest=asked["digest"])
         view = await plan.ended()
     assert view["status"] == "completed"

@@ -155,7 +155,9 @@ def test_a_schema_that_contains_itself_is_left_open_inside() -> None:
     tree = {"type": "object", "properties": {"child": {"$ref": "#"}, "name": {"type": "string"}}}
     spec = only({"name": "tree", "inputSchema": tree})
     assert argument_problems(spec, {"child": {"child": {"child": {}}}, "name": "a"}) == []
-    assert argument_problems(spec, {"child": 1, "name": 1}) == [("args.name", "should be a string; it is 1")]
+    assert argument_problems(spec, {"child": 1, "name": 1}) == [
+        ("args.name", "should be a string; it is 1; put it in quotes")
+    ]
 
 
 def test_patterns_that_cannot_be_checked_safely_are_left_to_the_server() -> None:

@@ -60,7 +60,7 @@ def test_a_step_asks_if_the_plan_or_its_tool_says_so() -> None:
         [delete, {**read("r", "x"), "requiresApproval": True}, {**delete, "id": "w", "requiresApproval": False}]
     )
     assert codes(found) == {"d": ("TOOL", True), "r": ("REQUIRED", True)}
-    assert "delete_file asks by default" in found[0].reason
+    assert "delete_file needs approval by default" in found[0].reason
     assert "`requiresApproval: false` waives it" in found[0].reason
 
 

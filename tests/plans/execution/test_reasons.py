@@ -33,12 +33,12 @@ def test_the_plan_says_so() -> None:
 
 
 def test_the_tool_asks_by_default() -> None:
-    assert told(begun(file())) == ["delete_file asks by default"]
+    assert told(begun(file())) == ["delete_file needs approval by default"]
 
 
 def test_only_some_calls_of_the_tool_ask() -> None:
     post = step("s", tool="http_request", args={"url": "https://x", "method": "POST"})
-    assert told(begun(post)) == ["http_request asks by default with such arguments"]
+    assert told(begun(post)) == ["http_request needs approval with these arguments"]
 
 
 def test_the_tool_found_a_file_that_the_run_does_not_know() -> None:
@@ -46,7 +46,7 @@ def test_the_tool_found_a_file_that_the_run_does_not_know() -> None:
     said = "a.txt exists and this run has neither created nor read it"
     attempt = Attempt(number=1, began=NOW, code="APPROVAL_REQUIRED", error=said)
     schedule.run.steps["s"].past = [PastCall(tool="note", args={}, result=said, time=NOW, attempt=attempt)]
-    assert told(schedule) == [f"note asks: {said}"]
+    assert told(schedule) == [said]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_tool_found_a_file_that_the_run_does_not_know() -> None:
     [
         (
             {"facts": {"strict_approvals": True}},
-            "the worker honours no waiver (PLANS_APPROVALS=strict)",
+            "the worker ignores waivers (PLANS_APPROVALS=strict)",
         ),
         ({"options": {"waivers": False}}, "no person had read the plan when it was started"),
         ({"edited": {"s": "rule"}}, "the step is not what the plan was started with"),
@@ -72,7 +72,7 @@ def test_a_waiver_that_does_not_count_is_explained(change: dict[str, Any], why: 
 def test_what_was_denied_before_is_asked_again() -> None:
     schedule = begun(note())
     schedule.run.denied = ["s"]
-    assert told(schedule)[0] == "it was denied in the run before"
+    assert told(schedule)[0] == "it was denied in the previous run"
 
 
 def test_a_changed_call_names_who_changed_it() -> None:

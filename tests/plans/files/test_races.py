@@ -47,7 +47,7 @@ def test_a_step_that_reads_what_another_writes_and_depends_on_nothing_is_warned_
     assert (problem.code, problem.step_id, problem.field, problem.severity) == (CODE, "d", "dependsOn", "warning")
     assert problem.message == (
         "steps 'c' and 'd' may run at the same time, and both use 'c.txt': 'c' writes it, 'd' reads it; if the order"
-        " matters, add 'c' to dependsOn of 'd', or the other way round"
+        " matters, add 'c' to dependsOn of 'd', or vice versa"
     )
 
 

@@ -41,7 +41,7 @@ async def test_server_and_background_worker_end_when_their_state_directory_is_go
     await until(lambda: not worker.is_alive() and not running.is_alive(), "both have ended")
     await until(lambda: not running.guard or not running.guard.is_alive(), "the proxy has ended")
     [log] = gone.glob("worker-*.log")
-    assert f"The state directory {embedded.state_dir} is gone: this worker ends by itself." in log.read_text()
+    assert f"The state directory {embedded.state_dir} is gone: this worker ends on its own." in log.read_text()
     assert log.read_text().splitlines()[-1] == "Stopped."
 
 

@@ -28,7 +28,7 @@ async def test_the_review_shows_steps_in_order_with_arguments_and_what_will_ask(
     assert re.findall(r'step-id">(\w+)<', text) == ["write", "remove", "list"]
     assert "2 steps will ask a person" in text
     assert "the plan says <code>requiresApproval: true</code>" in text
-    assert "run_command asks by default with these arguments" in text
+    assert "run_command needs approval by default" in text
     assert f'action="/plans/{plan}/begin"' in text
 
 

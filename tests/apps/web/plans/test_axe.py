@@ -31,7 +31,7 @@ def states() -> dict[str, Run]:
         found[status.value] = run = next(snapshots())
         run.status = status
     found["refused"] = refused = next(snapshots())
-    refused.status, refused.problems, refused.stopped = PlanStatus.FAILED, [REFUSAL], "its workers refuse it"
+    refused.status, refused.problems, refused.stopped = PlanStatus.FAILED, [REFUSAL], "its worker refused it"
     return found
 
 
