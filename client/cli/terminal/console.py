@@ -25,7 +25,10 @@ WRAPPED = 12
 
 
 class SafeConsole(Console):
-    """A rich console that prints no control character of a text, wherever the text is in what is printed."""
+    """A rich console that prints no control character of a text, wherever the text is in what is printed.
+
+    In a file or a pipe, rows of a table end without the blanks that fill its last column.
+    """
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render as rich does, but texts as safe copies, so that the layout is that of what is shown."""
@@ -33,8 +36,21 @@ class SafeConsole(Console):
             _prepare(renderable, (options or self.options).max_width)
         elif isinstance(renderable, Text):
             renderable = _escaped(renderable)
-        for segment in super().render(renderable, options):
+        segments = super().render(renderable, options)
+        if isinstance(renderable, Table) and not self.is_terminal:
+            segments = _unfilled(segments)
+        for segment in segments:
             yield segment if segment.control else segment._replace(text=safe(segment.text))
+
+
+def _unfilled(segments: Iterable[Segment]) -> Iterable[Segment]:
+    """The rows of a table without blanks at their ends."""
+    for row in Segment.split_lines(segments):
+        while row and not row[-1].text.strip(" "):
+            row.pop()
+        yield from row[:-1]
+        yield from (last._replace(text=last.text.rstrip(" ")) for last in row[-1:])
+        yield Segment.line()
 
 
 def _prepare(table: Table, width: int) -> None:

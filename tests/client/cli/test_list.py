@@ -85,6 +85,10 @@ def test_status_and_progress_are_whole_in_every_terminal(width: int) -> None:
     assert all(text in rows[1] for text in ("release-abcdef", "✗ failed", "1/5"))
     assert all(text in rows[2] for text in ("running", "0/5", "approval of s0 and"))
     assert ("Release" in rows[1]) == (width > 100)
+    assert not any(row.endswith(" ") for row in rows), "no blanks in a pipe; on a terminal they fill the column"
+    console = SafeConsole(width=width, file=StringIO(), force_terminal=True, color_system=None)
+    console.print(plans_table([failed, asking], known, console.width))
+    assert any(row.endswith(" ") for row in console.file.getvalue().splitlines()), "the control"  # type: ignore[attr-defined]
 
 
 def test_a_deadline_has_a_column_if_a_plan_has_one() -> None:
