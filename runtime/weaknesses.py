@@ -103,7 +103,7 @@ def _of_path(settings: Settings, environ: Mapping[str, str]) -> Iterator[Weaknes
     for entry in dict.fromkeys(environ.get("PATH", os.defpath).split(os.pathsep)):
         place = Path(entry)
         if not place.is_absolute():
-            text = f"PATH has the entry {entry!r}, so that programs are looked for wherever a command runs; take it out"
+            text = f"PATH has the entry {entry!r}, so that programs are looked for wherever a command runs; remove it"
             yield Weakness("PATH_RELATIVE", text)
         elif settings.workspace and place.resolve().is_relative_to(settings.workspace):
             text = f"PATH has {place}, which is in the workspace: plans can put programs there; remove it from PATH"

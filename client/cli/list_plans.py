@@ -138,6 +138,8 @@ def plans_table(
         table.add_column(name, no_wrap=True, overflow="fold" if name == "PLAN" else "ellipsis")
         for cell in columns[name] if name in ("TITLE", "AWAITS") else []:
             cell.plain = safe(cell.plain)  # as it is shown, where a control character is longer
+            if name == "AWAITS" and cell.cell_len > room:
+                cell.plain = cell.plain.rpartition(", ")[0] or cell.plain  # since when: cut, it would be another time
             cell.truncate(room, overflow="ellipsis")
     for cells in zip(*(columns[name] for name in widths), strict=True):
         table.add_row(*cells)

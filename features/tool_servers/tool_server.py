@@ -111,9 +111,9 @@ class ToolServer(Value):
             *(_of_reference(f"env.{name}", value) for name, value in self.env.items()),
             *(f"read: {path} is not absolute; write the whole path, or ~/..." for path in self.read if _astray(path)),
             "args: {workspace} needs `workspace = \"read\"` or \"write\"" if self._names_a_hidden_workspace else "",
-            "token: is for a `url`; a program gets it as a variable: env" if self.token else "",
+            "token: needs a `url`; a program gets it as a variable: env" if self.token else "",
             "oauth: needs a `url`" if self.oauth else "",
-            "private: is for a `url`" if self.private else "",
+            "private: needs a `url`" if self.private else "",
         ]  # fmt: skip
 
     def _of_url(self) -> list[str]:

@@ -75,7 +75,7 @@ def _programs_of_the_workspace(place: Path, variables: dict[str, str]) -> str:
     (place / "workspace" / "bin").mkdir()
     (place / "link").symlink_to(place / "workspace" / "bin")
     variables["PATH"] = f"{place / 'link'}:{SAFE_PATH}"
-    return "take it out"
+    return "remove it"
 
 
 def _relative(_: Path, variables: dict[str, str]) -> str:

@@ -84,6 +84,7 @@ def test_status_and_progress_are_whole_in_every_terminal(width: int) -> None:
     assert len(rows) == 3, "no row continues"
     assert all(text in rows[1] for text in ("release-abcdef", "✗ failed", "1/5"))
     assert all(text in rows[2] for text in ("running", "0/5", "approval of s0 and"))
+    assert ", 4:" not in rows[2] or "…" not in rows[2], "half a time is another time"
     assert ("Release" in rows[1]) == (width > 100)
     assert not any(row.endswith(" ") for row in rows), "no blanks in a pipe; on a terminal they fill the column"
     console = SafeConsole(width=width, file=StringIO(), force_terminal=True, color_system=None)

@@ -86,7 +86,7 @@ def test_a_file_of_a_workspace_is_never_read(settings: Settings, tmp_path: Path)
         ('command = "a"\nargs = ["postgres://me:secret@db/x"]', "servers.x.args.0: looks like a secret"),
         ('command = "a"\nargs = ["{workspace}"]', 'servers.x.args: {workspace} needs `workspace = "read"` or "write"'),
         ('command = "a"\nread = ["models"]', "servers.x.read: models is not absolute"),
-        ('command = "a"\ntoken = "env:A"', "servers.x.token: is for a `url`"),
+        ('command = "a"\ntoken = "env:A"', "servers.x.token: needs a `url`"),
         ('command = "a"\nturbo = true', "servers.x.turbo: "),
         ('command = "a"\ntimeout = -1', "servers.x.timeout: "),
         ('url = "http://mcp.example.org/mcp"', "servers.x.url: write https://HOST/...; plain http is for this machine"),

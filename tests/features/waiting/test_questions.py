@@ -61,8 +61,8 @@ def test_a_typed_text_is_json_where_that_answers_the_question_else_text(
         ({"choices": ["a", "b"], "default": "c"}, "args.default", "not one of the choices"),
         ({"default": 5}, "args.default", "is not a text"),
         ({"onTimeout": "default", "timeout": 5}, "args.onTimeout", "there is no default"),
-        ({"choices": ["a", "b", "a"]}, "args.choices", '"a" is there twice'),
-        ({"choices": [1, 1.0]}, "args.choices", "is there twice"),
+        ({"choices": ["a", "b", "a"]}, "args.choices", '"a" occurs twice'),
+        ({"choices": [1, 1.0]}, "args.choices", "occurs twice"),
         ({"choices": ["a"], "schema": NUMBER}, "args.choices", "not both"),
         ({"choices": []}, "args.choices", "should be non-empty"),
         ({"choices": ["x" * 40_000]}, "args.question", "characters of JSON"),
@@ -79,7 +79,7 @@ def test_plan_check_finds_what_is_wrong_with_a_question(args: dict[str, Any], fi
 def test_plan_check_leaves_open_what_is_only_known_when_the_step_asks() -> None:
     plan = plan_of(ask("list"), ask(choices="$list", default="x"), ask("deep", schema={"enum": "$list"}, default=1))
     assert problems(plan, SPECS, language=LANGUAGE) == []
-    assert problem({"question": "?", "choices": ["a", "a"]}) == 'args.choices: "a" is there twice; each choice must ' \
+    assert problem({"question": "?", "choices": ["a", "a"]}) == 'args.choices: "a" occurs twice; each choice must ' \
         "differ from the others"  # fmt: skip
 
 

@@ -63,7 +63,7 @@ async def test_a_background_worker_ends_when_its_server_stays_away(embedded: Set
         output, errors = await asyncio.wait_for(process.communicate(), 90)
         told = output.decode().splitlines()
         assert "The server has not answered for" in told[0]
-        assert "this worker ends by itself" in told[0]
+        assert "this worker ends on its own" in told[0]
         assert process.returncode == 0, errors.decode()
 
 
@@ -96,7 +96,7 @@ async def test_a_worker_that_finishes_its_steps_ends_as_well_when_it_becomes_use
         process.terminate()
         assert "600 s to finish" in await line(process)
         shutil.rmtree(embedded.state_dir)
-        assert "is gone: this worker ends by itself" in await line(process)
+        assert "is gone: this worker ends on its own" in await line(process)
         assert await asyncio.wait_for(process.wait(), 90) == 0
 
 
