@@ -13,8 +13,12 @@ from typing import Any
 
 import pytest
 
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import HOST
+from plansurvive.runtime.settings import Settings
 from tests.chaos.conftest import KILLS, Chaos
 from tests.kit import LEDGER_TOOLS
+from tests.kit.driving import Started, step
 from tests.kit.waiting import until
 from tests.workflows.quick_tools import CALLS
 
@@ -63,8 +67,9 @@ async def killed(chaos: Chaos, environ: dict[str, str], *, keeps_journal: bool) 
             shutil.rmtree(Path(environ["PLANS_STATE_DIR"], "express"))
         if victim != "server":
             await chaos.worker.up()
-    view = await plan.ended()
-    assert (view["status"], view["counts"]["completed"]) == ("completed", 5 * ITEMS + 1), view["log"]
+    client = await connect(Settings.read(environ | {"TEMPORAL_ADDRESS": f"{HOST}:{chaos.server.port}"}))
+    view = await Started(client, plan.id).ended()
+    assert (view["status"], step(view, "each")["inside"]["counts"]) == ("completed", {"completed": ITEMS}), view["log"]
     assert {path.read_text() for path in (chaos.plans.workspace / "out").iterdir()} == {"-aa-"}
     assert len(list((chaos.plans.workspace / "out").iterdir())) == ITEMS
     names = {f"{part}-{item}" for part in ("first", "last") for item in range(ITEMS)}
