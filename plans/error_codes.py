@@ -300,7 +300,7 @@ STEPS: Table = {
     ),
     "STEP_TIMEOUT": ("over the step's timeout", "yes"),
     "POLICY_DENIED": (
-        "a rule of the worker's policy.toml denies the call (docs/policy.md); nobody can approve it",
+        "a rule of the worker's policy.toml denies the call (docs/policy.md); no approval changes that",
         "no",
     ),
     "APPROVAL_EXPIRED": (
@@ -309,7 +309,7 @@ STEPS: Table = {
     ),
     "POLICY_UNREADABLE": (
         "policy.toml is broken, gone, or others may write it (docs/policy.md); every call asks",
-        "after the decision; mend the file",
+        "after the decision; correct the file",
     ),
     "APPROVAL_REQUIRED": ("the tool found that a person must decide; the plan asks for approval", "after the decision"),
     "APPROVAL_TIMEOUT": ("no decision in time, and `onTimeout` is `fail`", "no"),

@@ -34,7 +34,7 @@ class Judge(Layer):
         call, (policy, problem) = context.call, self._current.now()
         told = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
         if problem:
-            verdict = Verdict("ask", (), f"{UNREADABLE}: {problem}; every call asks until that is mended")
+            verdict = Verdict("ask", (), f"{UNREADABLE}: {problem}; every call asks until that is corrected")
         elif policy is not None:
             verdict = judge(policy, _judged(tool.spec, context, args, told))
         else:

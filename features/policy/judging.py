@@ -182,9 +182,9 @@ def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_
         fits = bool(asker.starter) and policy.person(asker.starter) in named
         # Whoever starts a plan may say any name: that is no reason to let something through.
         if fits and rule.decide == "allow" and not asker.is_proven:
-            yield f"nobody has proven that {asker.starter} started the plan"
+            yield f"it is not proven that {asker.starter} started the plan"
         elif not fits and rule.decide != "allow" and not asker.is_proven:
-            yield "nobody has proven who started the plan"
+            yield "it is not proven who started the plan"
         else:
             yield _yes(fits)
 

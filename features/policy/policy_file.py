@@ -44,7 +44,7 @@ from plansurvive.runtime.toml_file import read_text, refusal
 FILE = "policy.toml"
 """Name of the file in the state directory, unless PLANS_POLICY names another."""
 SETTING = "PLANS_POLICY"
-MAY_DO = "let calls be made that nobody decided about"
+MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 KEY = "ed25519:"
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
@@ -92,7 +92,7 @@ def read(text: str, now: datetime) -> Reading:
         at = _AT.search(str(error))
         line = int(at[1]) if at and at[1] else text.count("\n") + 1
         plain = _AT.sub("", str(error)).strip()
-        return Reading(None, [Mistake(line, "", f"it is not TOML: {plain}; mend the line first")])
+        return Reading(None, [Mistake(line, "", f"it is not TOML: {plain}; correct the line first")])
     lines = Lines(text)
     names = [each.get("name") if isinstance(each, dict) else None for each in _list(data.get("rule"))]
 
@@ -196,7 +196,7 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
         return (
             ""
             if name in people
-            else f"there is nobody called '{name}'{hints.question(name, people) or _add('people', name)}"
+            else f"no person is called '{name}'{hints.question(name, people) or _add('people', name)}"
         )
 
     names = dict[str, int]()
