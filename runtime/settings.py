@@ -251,15 +251,15 @@ class Settings(Groups):
     def read(cls, environ: Mapping[str, str]) -> Self:
         """The settings of an environment. Raises SettingError with all problems at once."""
         given = {name[len(PREFIX) :].lower(): text for name, text in environ.items() if name.startswith(PREFIX)}
-        for name in ("STATE_DIR", "CACHE_DIR"):
-            if environ.get(f"{PREFIX}{name}") == "":  # else it would be the current directory
-                raise SettingError({f"{PREFIX}{name}": "it is empty; name a directory, or leave the variable out"})
         known = names()
-        unknown = {_variable(n): why_unknown(n, known, left_out()) for n in given if n not in known}
+        wrong = {_variable(n): why_unknown(n, known, left_out()) for n in given if n not in known}
+        for name in ("PLANS_STATE_DIR", "PLANS_CACHE_DIR"):
+            if environ.get(name) == "":  # else it would be the current directory
+                wrong[name] = "it is empty; name a directory, or leave the variable out"
         values: dict[str, Any] = _default_directories(environ) | {n: t for n, t in given.items() if n in known}
         values["temporal"] = {name: text for name, text in environ.items() if name.startswith("TEMPORAL_")}
         values |= {name: environ[name.upper()] for name in _OPENAI if environ.get(name.upper())}
-        return cls._checked(values, unknown)
+        return cls._checked(values, wrong)
 
     def with_flags(self, **flags: object) -> Self:
         """A copy with the given flags (those that are not None) applied. Raises SettingError."""

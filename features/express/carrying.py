@@ -20,7 +20,7 @@ import xxhash
 from plansurvive.plans.definition.dependencies import dependencies, outside_roots
 from plansurvive.plans.definition.scopes import walk_step
 from plansurvive.plans.execution.file_tracking import MAX_STAMPS, names_of_files
-from plansurvive.plans.execution.schedule import Schedule
+from plansurvive.plans.execution.schedule import Schedule, bare
 from plansurvive.plans.expressions.references import INPUTS, Filled, find
 from plansurvive.plans.file_stamps import FileTracker
 from plansurvive.plans.flow.batches.split import is_split
@@ -154,8 +154,7 @@ class _Inside:
             self.opened[name] = _seen_from(opened, first, last)
         for child in node.children[first:]:
             if name in self.partial and has_ended(run.steps[child]):
-                state = run.steps[child]
-                self.states[child] = StepState(status=state.status, never=state.never)
+                self.states[child] = bare(run.steps[child])
             else:
                 self.enter(child)
 

@@ -230,7 +230,7 @@ def _host(hosts: Sequence[Pattern], call: Judged) -> _Answer:
     if call.args.get("url") is None:
         return _Fit.NO
     host = host_of(call.args["url"])
-    return "the URL has no host that can be told" if host is None else _yes(_any(hosts, host))
+    return "the host of the URL cannot be determined" if host is None else _yes(_any(hosts, host))
 
 
 def _command(each: Compiled, call: Judged) -> _Answer:

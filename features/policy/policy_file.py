@@ -220,7 +220,7 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
             if tool in _NOT_JUDGED:
                 yield (
                     (*at, "tool"),
-                    f"calls of {tool} are not judged: it is no activity of its own; write rules for what it does",
+                    f"calls of {tool} are not judged: it is not an activity; write rules for what it does",
                 )
         given = [key for key in _OF_ASK if key in rule.model_fields_set]
         for key in given:

@@ -321,6 +321,11 @@ def left_out(reason: str, result: Result | None = None, opens: bool = True) -> S
     return StepState(status=status, reason=reason, result=result, never=not opens)
 
 
+def bare(state: StepState) -> StepState:
+    """The state with no more in it than its status: all that counting looks at."""
+    return StepState(status=state.status, never=state.never)
+
+
 def _turn(run: Run, to: PlanStatus) -> None:
     if to not in PLAN_MOVES.get(run.status, ()):
         raise IllegalMove(f"a plan that is {run.status} cannot become {to}")
