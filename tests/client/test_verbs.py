@@ -18,6 +18,7 @@ NOT_ON_PLANS = {
     "notify",
     "keys",
     "secrets",
+    "policy",
     "schema",
     "up",
     "down",
