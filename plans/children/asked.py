@@ -34,7 +34,7 @@ def asked_below(run: Run, running: Iterable[str]) -> Iterator[AskedBelow]:
     """What is awaited below these steps."""
     for name in running:
         state = run.steps[name]
-        if state.status is not Status.RUNNING:
+        if state.status is not Status.RUNNING or not state.parts:  # what works below a step is one of its parts
             continue
         for found in run.views.below(run.plan.id or "", run.outline.step(name), state):
             asked = [each.model_copy(update={"path": _path(name, each.path)}) for each in found.asked]

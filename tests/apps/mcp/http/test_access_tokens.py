@@ -139,7 +139,7 @@ async def test_no_false_token_is_let_in(issuer: Issuer, page: Page) -> None:
 
 async def test_somebody_without_a_role_is_refused_with_a_good_token(issuer: Issuer, page: Page) -> None:
     answer = await page.asked(Authorization=f"Bearer {issuer.token(claims(issuer, page, 'bob@example.org'))}")
-    assert (answer.status_code, "bob@example.org may not use this page" in answer.text) == (403, True)
+    assert (answer.status_code, "bob@example.org is not allowed to use this page" in answer.text) == (403, True)
 
 
 async def test_the_session_of_one_person_is_no_session_of_another(issuer: Issuer, page: Page) -> None:
