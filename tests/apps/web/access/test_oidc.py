@@ -106,7 +106,7 @@ async def test_a_person_logs_in_and_returns_to_the_page_that_was_asked_for(issue
 async def test_somebody_without_a_role_gets_no_session(issuer: Issuer) -> None:
     async with browsing(service_of(issuer, PLANS_WEB_ROLES="*=none,bob@example.org=operator")) as browser:
         done = await log_in(browser)
-        assert (done.status_code, "ann@example.org may not use this page" in done.text) == (403, True)
+        assert (done.status_code, "ann@example.org is not allowed to use this page" in done.text) == (403, True)
         assert (await browser.get("/who")).status_code == 303
 
 
