@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from plansurvive.apps.review.rows import change_log, cut, detail, heading, news, rows
+from plansurvive.client.feature import views_of_features
 from plansurvive.plans.views.models import PlanView
 
 STEP = {
@@ -25,7 +26,7 @@ STEP = {
 def view(*steps: dict[str, Any], **more: Any) -> PlanView:
     found = [{**STEP, "status": "pending", **each} for each in steps]
     head = {"id": "p", "title": "", "status": "review", "version": 1, "pending": [], "problems": [], "changes": []}
-    return PlanView.read({**head, "counts": {"total": len(steps)}, "steps": found, **more})
+    return PlanView.read({**head, "counts": {"total": len(steps)}, "steps": found, **more}, views_of_features())
 
 
 def plain(found: PlanView, width: int = 80) -> list[str]:
