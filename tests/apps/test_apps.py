@@ -6,6 +6,7 @@ Each app is left out in turn, in a copy of the tree.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -69,11 +70,11 @@ async def test_the_base_works_without_an_app(
     listed = (await plan_process(environ, "--help", cwd=tmp_path)).out
     assert "Start a plan and follow it to its end." in listed
     lacking = [name for name, (place, _) in COMMANDS.items() if place.partition(".")[0] == left_out]
-    assert listed.count("Not installed: pip install 'plansurvive") == len(lacking)
+    assert len(re.findall(r"Not installed: pip install '?plansurvive", listed)) == len(lacking)
     for name in lacking:
         called = await plan_process(environ, name, cwd=tmp_path)
         assert called.code == 2
-        assert f"APP_MISSING: `plan {name}` is not installed; run: pip install 'plansurvive" in called.err
+        assert re.search(rf"APP_MISSING: `plan {name}` is not installed; run: pip install '?plansurvive", called.err)
 
 
 def test_a_command_without_its_libraries_says_which_extra_to_install() -> None:
