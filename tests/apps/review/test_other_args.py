@@ -135,7 +135,7 @@ async def test_an_edit_of_a_call_that_is_not_asked_about_any_more_approves_nothi
         await runs.deny(screen.client, screen.app.plan, Choice(step_id="nap", by="ann"))
         await screen.until(lambda: not screen.app.view.pending, "somebody else was first")
         await screen.press("y")
-        await screen.until(lambda: "has changed meanwhile" in screen.said and screen.is_bare, "the reason")
+        await screen.until(lambda: "has changed in the meantime" in screen.said and screen.is_bare, "the reason")
         view = await screen.view()
     assert view.steps[0].decision
     assert not view.steps[0].decision.approved
