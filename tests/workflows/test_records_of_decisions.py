@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from temporalio.client import WorkflowUpdateFailedError
 
+from plansurvive.client.feature import views_of_features
 from plansurvive.plans.activity_io import PREVIEW_CHARACTERS
 from plansurvive.plans.views.models.card import Card
 from plansurvive.plans.views.steps.call_text import call_rows
@@ -161,7 +162,7 @@ async def test_a_failed_agent_is_not_shown_as_all_done(idle: Plans, make_worker:
 
 
 def rows(view: dict[str, Any]) -> str:
-    return "\n".join(call_rows(Card.model_validate(view["pending"][0])))
+    return "\n".join(call_rows(Card.model_validate(view["pending"][0], context=views_of_features())))
 
 
 async def test_a_pending_recovery_is_put_before_a_person_in_words_and_whole(
