@@ -5,28 +5,18 @@ The bars are for steps that change nothing: an activity each is what `bare` has.
 
 from __future__ import annotations
 
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from benchmarks import loops, speed
 from benchmarks.bench import Bench
-from benchmarks.graphs import Steps
 from benchmarks.loops import Way
 from benchmarks.stand import Kind, Stand
 from benchmarks.tables import Table
+from benchmarks.to_bare import Row, medians
 
 BARS = {"chain": 0.10, "fan-out": 0.35, "layered": 0.25, "plans": 0.60, "loop": 0.20}
 """Wall time relative to bare."""
 SIDES = ("express", "plan", "bare")
-
-
-class Row(NamedTuple):
-    """What is measured: graphs that run concurrently, or a loop of some empty items."""
-
-    name: str
-    bar: float
-    graphs: list[Steps]
-    items: int = 0
 
 
 def rows(quick: bool) -> list[Row]:
@@ -50,14 +40,7 @@ async def measure(bench: Bench) -> list[Table]:
     )
     async with bench.stand(durable=True, kinds=("plan", "bare")) as stand:
         for row in rows(bench.quick):
-            bench.say(row.name)
-            found: dict[str, list[float]] = {side: [] for side in SIDES}
-            for turn in range(bench.repeats + 1):
-                for side in SIDES if turn % 2 else reversed(SIDES):
-                    seconds = await _seconds(stand, side, row)
-                    if turn:
-                        found[side].append(seconds)
-            add(table, row, *(median(found[side]) for side in SIDES))
+            add(table, row, *await medians(bench, row, SIDES, lambda side, row: _seconds(stand, side, row)))
             bench.say(" ".join(table.rows[-1].cells))
     return [table]
 

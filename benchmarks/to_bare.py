@@ -6,8 +6,9 @@ plan does not on a server of this machine either.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from benchmarks import graphs, loops, speed
 from benchmarks.bench import Bench
@@ -21,6 +22,7 @@ BARS = (1.05, 1.10, 1.10, 1.15, 1.10)
 LARGEST = 1.15
 """The same for 10,000 steps, and for a loop of 10,000 items."""
 SIDES: tuple[Kind, ...] = ("plan", "bare", "uncompressed")
+Side = TypeVar("Side", bound=str)
 
 
 class Row(NamedTuple):
@@ -51,16 +53,23 @@ async def measure(bench: Bench) -> list[Table]:
     )
     async with bench.stand(durable=True, kinds=SIDES) as stand:
         for row in rows(bench.quick):
-            bench.say(row.name)
-            found: dict[Kind, list[float]] = {kind: [] for kind in SIDES}
-            for turn in range(bench.repeats + 1):
-                for kind in SIDES if turn % 2 else reversed(SIDES):
-                    seconds = await _seconds(stand, kind, row)
-                    if turn:
-                        found[kind].append(seconds)
-            add(table, row, *(median(found[kind]) for kind in SIDES))
+            add(table, row, *await medians(bench, row, SIDES, lambda kind, row: _seconds(stand, kind, row)))
             bench.say(" ".join(table.rows[-1].cells))  # the last rows take most of the time
     return [table]
+
+
+async def medians(
+    bench: Bench, row: Row, sides: Sequence[Side], seconds: Callable[[Side, Row], Awaitable[float]]
+) -> list[float]:
+    """The median time of a row on each side: they alternate, after a warm-up round."""
+    bench.say(row.name)
+    found: dict[Side, list[float]] = {side: [] for side in sides}
+    for turn in range(bench.repeats + 1):
+        for side in sides if turn % 2 else reversed(sides):
+            took = await seconds(side, row)
+            if turn:
+                found[side].append(took)
+    return [median(found[side]) for side in sides]
 
 
 def add(table: Table, row: Row, plan: float, bare: float, uncompressed: float) -> None:

@@ -215,8 +215,7 @@ def _ended(schedule: Schedule, name: str, uses: bool) -> StepState | None:
         result = result.model_copy(update={"value": value.value, "composed": False})
     elif result is not None and not uses:
         result = result.model_copy(update={"value": None, "large": None, "composed": False})
-    carried = StepState.model_validate(state.model_dump(include={"status", "never"}))
-    return carried.model_copy(update={"result": result, "changes": state.changes[-1:]})
+    return bare(state).model_copy(update={"result": result, "changes": state.changes[-1:]})
 
 
 def _bare(step: Step) -> Step:

@@ -178,7 +178,7 @@ def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_
     elif rule.origin is not None:
         yield _yes(asker.origin in rule.origin)
     if rule.starter is not None:
-        named = {policy.person(name) for name in policy.members(rule.starter)}
+        named = {policy.person(name) for name in policy.written.members(rule.starter)}
         fits = bool(asker.starter) and policy.person(asker.starter) in named
         # Whoever starts a plan may say any name: that is no reason to let something through.
         if fits and rule.decide == "allow" and not asker.is_proven:

@@ -213,7 +213,7 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
                 if (key != "starter" or name.startswith(GROUP)) and (problem := unknown(name)):
                     yield (*at, key), problem
         if rule.by is not None and not any(unknown(each) for each in rule.by):
-            members = {m for n in rule.by for m in (written.groups.get(n[6:], ()) if n.startswith(GROUP) else (n,))}
+            members = written.members(rule.by)
             if rule.count > len(members):
                 yield (*at, "count"), f"`by` names {len(members)} people; name more, or ask for fewer"
         for tool in rule.tool:
@@ -289,15 +289,12 @@ def _doubts(written: Written, now: datetime) -> Iterator[tuple[tuple[str | int, 
                     f"{pattern!r}: a `*` that is not after a space fits more than one program or word; write {other!r}"
                 )
                 yield ("rule", index, "command"), text + " if that is not meant"
-        if rule.decide == "allow" and rule.tool == ("*",) and _has_no_condition(rule):
+        conditions = (rule.command, rule.args, rule.host, rule.plan, rule.starter, rule.origin)
+        if rule.decide == "allow" and rule.tool == ("*",) and not any(conditions):
             yield ("rule", index), "it allows every call; name a tool, or delete what it would let through"
     for index, each in enumerate(written.delegation):
         if each.until.tzinfo is not None and each.until <= now:
             yield ("delegation", index, "until"), "the time is over; the delegation does nothing, remove it"
-
-
-def _has_no_condition(rule: Rule) -> bool:
-    return not (rule.command or rule.args or rule.host or rule.plan or rule.starter or rule.origin)
 
 
 def key_problem(key: str) -> str:

@@ -13,11 +13,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from plansurvive.features.policy.patterns import Pattern
 from plansurvive.features.policy.toml_lines import Lines
 from plansurvive.plans.model.identities import identity
+from plansurvive.plans.text.spans import SECONDS_OF
 
 Decide = Literal["allow", "ask", "deny"]
-ORIGINS = ("person", "llm", "agent")
 GROUP = "group:"
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _SPAN = re.compile(r"([0-9]{1,6})([smhd])")
 
 
@@ -29,7 +28,7 @@ def _seconds(value: object) -> object:
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
     if found is None or not int(found[1]):
         raise ValueError('write how long a decision counts, such as "30m", "4h" or "2d"')
-    return int(found[1]) * _UNITS[found[2]]
+    return int(found[1]) * SECONDS_OF[found[2]]
 
 
 Text = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=1_000)]
@@ -97,6 +96,14 @@ class Written(_Written):
     groups: dict[Name, tuple[Name, ...]] = Field(default_factory=dict, max_length=200)
     delegation: Annotated[tuple[Delegation, ...], Field(max_length=200)] = ()
 
+    def members(self, names: Texts) -> frozenset[str]:
+        """The people that names and `group:NAME` stand for."""
+        return frozenset(
+            person
+            for name in names
+            for person in (self.groups.get(name.removeprefix(GROUP), ()) if name.startswith(GROUP) else (name,))
+        )
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -149,15 +156,6 @@ class Policy:
         return next(
             (each for each, person in self.written.people.items() if mine in map(identity, (each, *person.logins))),
             name,
-        )
-
-    def members(self, names: tuple[str, ...]) -> frozenset[str]:
-        """The people that names and `group:NAME` stand for."""
-        groups = self.written.groups
-        return frozenset(
-            person
-            for name in names
-            for person in (groups.get(name.removeprefix(GROUP), ()) if name.startswith(GROUP) else (name,))
         )
 
 

@@ -1,7 +1,7 @@
 """In which line of a TOML file each key is. Pure text.
 
-`tomllib` parses the file and says nothing of places; what a person mends is a line. Only what tells keys from values is
-read here: headers, texts in quotes, brackets and comments. The text must be TOML.
+`tomllib` parses the file and says nothing of places; what a person corrects is a line. Only what tells keys from values
+is read here: headers, texts in quotes, brackets and comments. The text must be TOML.
 
 Rejected: tomlkit, which keeps the whole style of a file, says no line either, and would be one more dependency.
 """

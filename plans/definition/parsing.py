@@ -23,6 +23,7 @@ from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.expressions.references import strings
 from plansurvive.plans.model import MAX_STEPS, Plan, Problem, Step
 from plansurvive.plans.model.step import NO_TOOL
+from plansurvive.plans.text.spans import SECONDS_OF
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -277,14 +278,13 @@ _OF_STEPS = frozenset(field.alias or key for key, field in Step.model_fields.ite
     field.alias or key for key, field in Plan.model_fields.items()
 }
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _CURLY = frozenset("\u201c\u201d\u201e\u2018\u2019")
 
 
 def _in_seconds(value: Any) -> str:
     """What to write instead of a time with its unit; empty if it is none."""
     found = _SPAN.fullmatch(value) if isinstance(value, str) else None
-    return f": write {float(found[1]) * _UNITS[found[2]]:.10g}" if found else ""
+    return f": write {float(found[1]) * SECONDS_OF[found[2]]:.10g}" if found else ""
 
 
 _SHAPELESS = ("should be an object (`name: value`)", "should be a list")

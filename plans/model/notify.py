@@ -15,6 +15,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from plansurvive.plans.model.values import Value
+from plansurvive.plans.text.spans import SECONDS_OF
 
 Event = Literal["awaiting", "budget", "failed", "partial", "completed", "cancelled"]
 """What a person can be told: that a decision waits, that an LLM budget is (nearly) used up, and how a plan ended."""
@@ -26,7 +27,6 @@ MAX_RULES = 20
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 _TARGET = {"type": "string", "pattern": NAME}
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*(s|m|h|d)")
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _YEAR = 31_536_000.0
 
 
@@ -39,7 +39,7 @@ def _name(text: str) -> str:
 def _seconds(value: Any) -> Any:
     """`30m`, `4h`, `1d` in seconds; anything else as it is."""
     found = _SPAN.fullmatch(value.strip()) if isinstance(value, str) else None
-    return float(found[1]) * _UNITS[found[2]] if found else value
+    return float(found[1]) * SECONDS_OF[found[2]] if found else value
 
 
 Target = Annotated[str, AfterValidator(_name), WithJsonSchema(_TARGET)]

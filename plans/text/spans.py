@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
+
+SECONDS_OF: Mapping[str, int] = MappingProxyType({"s": 1, "m": 60, "h": 3_600, "d": 86_400})
+"""The units in which people write time spans."""
 
 
 def left(until: datetime, now: datetime) -> str:

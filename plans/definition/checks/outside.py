@@ -37,8 +37,7 @@ _HOST = re.compile(r"https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?=[:/?#]|$)",
 
 def call_problems(call: CallOf) -> Iterator[Problem]:
     """A path that leaves every workspace, or a URL that is none."""
-    name = PATHS.get(call.tool)
-    path = _written(call.args.get(name)) if name is not None else ""
+    name, path = _path_of(call)
     if path and (FOREIGN.match(path) or _climbs(path)):
         text = f"'{path[:200]}' is outside the workspace; write a path relative to the workspace"
         if _URL.match(path):
@@ -55,8 +54,7 @@ def absolute_paths(calls: Iterable[CallOf], workspaces: Collection[str], severit
     """Absolute paths that lead out of a workspace, given as it is spelt."""
     tops = [top.rstrip("/") for top in workspaces]
     for call in calls:
-        name = PATHS.get(call.tool)
-        path = _written(call.args.get(name)) if name is not None else ""
+        name, path = _path_of(call)
         if not path.startswith("/") or any(_is_in(posixpath.normpath(path), top) for top in tops):
             continue
         text = (
@@ -82,12 +80,14 @@ def closed_addresses(calls: Iterable[CallOf], tools: Mapping[str, ToolSpec]) -> 
             yield call.problem("ADDRESS_REFUSED", "args.url", text).model_copy(update={"severity": "warning"})
 
 
-def _written(value: object) -> str:
-    """A path, up to the last name before its first reference; empty if it begins with one."""
+def _path_of(call: CallOf) -> tuple[str, str]:
+    """The argument that is a path, and that up to the last name before its first reference; empty if there is none."""
+    name = PATHS.get(call.tool, "")
+    value = call.args.get(name)
     if not isinstance(value, str) or value.startswith(("$", "{{")):
-        return ""
+        return name, ""
     before, reference, _ = value.partition("{{")
-    return before[: before.rfind("/") + 1] if reference else before
+    return name, before[: before.rfind("/") + 1] if reference else before
 
 
 def _climbs(path: str) -> bool:
