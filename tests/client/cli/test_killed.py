@@ -52,6 +52,13 @@ async def comes(condition: Callable[[], bool], over: Callable[[], bool]) -> None
     await until(lambda: condition() or over(), "what is waited for comes, or is over", patience=120, every=0.001)
 
 
+async def killed_now(command: asyncio.subprocess.Process) -> None:
+    """Kill the command, unless its work was over between the look and the kill: there is nothing to lose then."""
+    with suppress(ProcessLookupError):
+        command.kill()
+    await command.wait()
+
+
 async def once_more(environ: Environ, name: str) -> Ended:
     """`plan undo`, once the one before is over: a worker that died is noticed after some seconds."""
 
@@ -97,8 +104,7 @@ async def test_an_undo_killed_at_any_file_is_finished_and_told_truthfully(
                 worker.kill()
                 await worker.wait()
             if killed != "worker":
-                command.kill()
-                await command.wait()
+                await killed_now(command)
             async with worker_process(environ):
                 if killed == "worker":  # the command goes on when a worker is there again, and says all that was done
                     out, err = await asyncio.wait_for(command.communicate(), 120)
@@ -137,8 +143,7 @@ async def test_a_prune_killed_at_any_value_loses_nothing_that_a_plan_needs_and_t
             os.utime(path, (time.time() - 2 * 86_400,) * 2)
         async with running(environ, "prune", "--older-than", "1d") as command:
             await comes(lambda: len(stored(values) - needed) <= left, lambda: command.returncode is not None)
-            command.kill()
-            await command.wait()
+            await killed_now(command)
         held = set(values.glob("??/.*.gone"))
         assert len(held) <= 1, "one value at a time is held"
         again = await plan(environ, "prune", "--older-than", "1d")
