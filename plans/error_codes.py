@@ -175,11 +175,11 @@ PLANS: Table = {
     "CHANGES_SCHEMA": ("the request for a plan's file changes was malformed", "the message shows valid input"),
     "BAD_EXPRESS": (
         "a step that calls one tool asks for `express` (docs/express.md): it is one activity in any case",
-        "say `express` of the plan, or of the block or loop that the step is in",
+        "set `express` on the plan, or on the block or loop that the step is in",
     ),
     "EXPRESS_PAYS": (
         "a warning: more than 200 calls of the plan are quick, and each would be an activity of its own",
-        "say `express: true` of the plan (docs/express.md), or `express: false`",
+        "set `express: true` on the plan (docs/express.md), or `express: false`",
     ),
     "BAD_CACHE": (
         "a pattern of `cache.reads` leads out of the workspace or cannot be read",

@@ -40,6 +40,8 @@ DEFAULT_NAMESPACE = "default"
 LOCAL = f"localhost:{embedded.PORT}"
 SECONDS = 10.0
 LOCAL_SECONDS = 3.0
+TLS = ("true", "false", "1", "0")
+"""What TEMPORAL_TLS may be."""
 STARTING = "not healthy yet", "ConnectionReset"
 """Parts of the error messages of a server that is still starting."""
 
@@ -201,6 +203,9 @@ def compression(settings: Settings, address: str, usual: GrpcCompression = GrpcC
 
 def _config(settings: Settings) -> Mapping[str, Any]:
     """Connection options from the TEMPORAL_* variables and the profile. Raises SettingError if they cannot be read."""
+    said = settings.temporal.get("TEMPORAL_TLS", "").strip().lower()
+    if said not in ("", *TLS):  # the SDK takes any other text, `off` as well, for `true`
+        raise SettingError({"TEMPORAL_TLS": f"{settings.temporal['TEMPORAL_TLS']!r} is none of {', '.join(TLS)}"})
     try:
         return ClientConfig.load_client_connect_config(override_env_vars=settings.temporal)
     except RuntimeError as error:

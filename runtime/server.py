@@ -39,6 +39,12 @@ from plansurvive.runtime.temporal_binary import PINNED, find_temporal, server_ve
 HOST = "127.0.0.1"
 PORT, UI_PORT = 7233, 8233
 START_SECONDS = 60.0
+_OF_DAMAGE = ("file is not a database", "disk image is malformed")
+"""What SQLite says of a file that it cannot read (sqlite.org/rescode.html: SQLITE_NOTADB, SQLITE_CORRUPT)."""
+_DAMAGED = (
+    "Its data, {0}/temporal.db, is damaged: put back a copy, or move it away with temporal.db-wal and temporal.db-shm"
+    " to begin without the plans in it. "
+)
 STOP_SECONDS = 15.0
 FREED_SECONDS = 5.0
 PORTS_SECONDS = 2.0
@@ -323,7 +329,8 @@ async def _wait_until_it_listens(server: Server, settings: Settings) -> None:
 
 def _failed(what: str, settings: Settings) -> NotConnected:
     log = _log(settings)
-    return NotConnected(f"The embedded Temporal server {what}. {daemon.log_end(log)}", "SERVER_FAILED")
+    advice = _DAMAGED.format(settings.state_dir) if any(text in daemon.tail(log) for text in _OF_DAMAGE) else ""
+    return NotConnected(f"The embedded Temporal server {what}. {advice}{daemon.log_end(log)}", "SERVER_FAILED")
 
 
 def _log(settings: Settings) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 from plansurvive.runtime.settings import SettingError
 
 MAX_BYTES = 1024 * 1024
+_PLACE = re.compile(r"\((at (?:line \d+, column \d+|end of document))\)$")
 Refuse = Callable[[str], SettingError]
 
 
@@ -28,7 +30,13 @@ def read_toml(
     try:
         return None if text is None else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, a number of thousands of digits
-        raise refusal(setting, path, f"it is not TOML: {error}" if quotes else "it is not TOML") from None
+        raise refusal(setting, path, f"it is not TOML: {error}" if quotes else not_toml(error)) from None
+
+
+def not_toml(error: Exception) -> str:
+    """Where the syntax of a file is wrong; nothing of what the file says, which may be secret."""
+    found = _PLACE.search(str(error))
+    return f"it is not TOML {found[1]}" if found else "it is not TOML"
 
 
 def read_text(path: Path, setting: str, *, is_named: bool, may_do: str | None) -> str | None:

@@ -9,7 +9,7 @@ from plansurvive.plans.model import Problem, Step, ToolSpec
 
 CODE = "BAD_EXPRESS"
 _TEXT = (
-    "a step that calls one tool is one activity; say `express` of the plan, or of the block or loop that the step is"
+    "a step that calls one tool is one activity; set `express` on the plan, or on the block or loop that the step is"
     " in. `express: false` keeps a step in an activity of its own"
 )
 

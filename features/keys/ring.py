@@ -28,6 +28,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from plansurvive.plans.errors import PlanError
+from plansurvive.runtime.toml_file import not_toml
 
 KEY_BYTES = 32
 MAX_BYTES = 1024 * 1024
@@ -94,8 +95,8 @@ def parse(text: str) -> KeyRing:
         raise BadRing(f"a key ring has at most {MAX_BYTES:,} bytes")
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError):  # its message may quote a line with a secret
-        raise BadRing("it is not TOML; `plan keys new` writes a key ring") from None
+    except (ValueError, RecursionError) as error:  # its message may quote a line with a secret
+        raise BadRing(f"{not_toml(error)}; `plan keys new` writes a key ring") from None
     rows = data.get("key")
     if not isinstance(rows, list) or not rows or set(data) != {"key"}:
         raise BadRing("a key ring is a list of [[key]] tables, and nothing else; `plan keys new` writes one")

@@ -145,6 +145,14 @@ async def test_a_server_that_cannot_start_shows_the_end_of_its_log(embedded: Set
     assert caught.value.code == "SERVER_FAILED"
 
 
+async def test_damaged_data_is_named_with_the_way_out(embedded: Settings) -> None:
+    database = embedded.state_dir / "temporal.db"
+    database.write_bytes(b"no database" * 1_000)
+    with pytest.raises(NotConnected, match="damaged: put back a copy, or move it away") as caught:
+        await server.ensure(embedded)
+    assert (caught.value.code, str(database) in str(caught.value)) == ("SERVER_FAILED", True)
+
+
 async def test_it_knows_our_search_attributes(temporal_client: Client) -> None:
     query = "PlanStatus = 'x' AND PlanPending = 'y' AND PlanTitle = 'z' AND PlanResumes = 'r'"
     assert (await temporal_client.count_workflows(query)).count == 0

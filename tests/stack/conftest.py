@@ -78,13 +78,16 @@ async def postgresql(server_version: str, tmp_path_factory: pytest.TempPathFacto
         user=owner,
     )
     command = [_postgres("postgres"), "-D", str(folder / "data"), "-h", HOST, "-p", str(port), "-k", str(folder)]
-    process = await asyncio.create_subprocess_exec(
-        *command, user=owner, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    with (folder / "postgres.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command, user=owner, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+        )
     try:
         await until_ready([_postgres("pg_isready"), "-h", HOST, "-p", str(port)])
         yield port
     finally:
+        told = (folder / "postgres.log").read_text(errors="replace")[-2_000:]
+        assert process.returncode is None, f"PostgreSQL has ended by itself: {told}"
         process.terminate()  # PostgreSQL waits for its clients, and they are gone by now
         await process.wait()
 

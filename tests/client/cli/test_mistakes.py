@@ -450,6 +450,11 @@ FILES: dict[str, Mistake] = {
         "BAD_SETTING: TEMPORAL_ADDRESS: 'http://localhost:7233' is a URL; write HOST:PORT alone, as in 127.0.0.1:7233",
         environ={"TEMPORAL_ADDRESS": "http://localhost:7233"},
     ),
+    "a switch that is none": Mistake(
+        "list",
+        "BAD_SETTING: TEMPORAL_TLS: 'off' is none of true, false, 1, 0",
+        environ={"TEMPORAL_TLS": "off"},
+    ),
     "nobody listens": Mistake(
         "list",
         "NOT_CONNECTED: No Temporal server could be reached at 127.0.0.1:1: connection refused. Start it, or set",

@@ -59,7 +59,7 @@ def test_a_step_alone_may_not_ask_for_it(said: Any) -> None:
     step = Step.model_validate({"id": "s", **READ, "express": said})
     [problem] = [found for check in language().checks for found in check(step, {})]
     assert (problem.code, problem.step_id, problem.field, problem.severity) == ("BAD_EXPRESS", "s", "express", "error")
-    assert "say `express` of the plan" in problem.message
+    assert "set `express` on the plan" in problem.message
 
 
 @pytest.mark.parametrize(
