@@ -31,6 +31,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page
 - `dry_run`: `show(request, as_json)`, what a plan would do, shown instead of starting it (`plan run --dry-run`)
 - `foresight`: `foresight(site)`, for a dry run: what would come of a call (`features.forecast.seam`)
+- `author`: `author(settings, given)`, who the person at a terminal is, if it can say; refuses a name that is not theirs
 - `starting`: `choice(given)`, what is made of its own of the options given to a command that starts a plan (`Choice` in
   client/feature.py), or None
 - `resuming`: `next_run(state, how)`, a `NextRun` (client/verbs/continuing.py) that continues an ended workflow of its

@@ -34,7 +34,8 @@ class Revision(Value):
     version: int = Field(description="Version after the change.")
     by: str = Field(default="", description="Author; `llm` for regeneration and recovery.")
     via: str = Field(default="", description="How the author sent it: web, link; empty: by command or program.")
-    verified: bool = Field(default=False, description="A login vouches for the name.")
+    verified: bool = Field(default=False, description="A login or the person's own key vouches for the name.")
+    signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
     time: datetime
     reason: str = ""
     ops: list[str] = Field(default_factory=list, description="The operations, in order.")

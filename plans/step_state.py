@@ -20,9 +20,7 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.model.parts import Part, Parted
 
 DENIED = "DENIED"
-"""Code of a step that a person denied."""
-NOBODY_ANSWERED = "NOBODY_ANSWERED"
-"""Code of a step whose approval expired with `onTimeout: deny`: skipped as a denied one, and counted apart."""
+"""Code of a step that was denied."""
 ITEMS_DENIED = "ITEMS_DENIED"
 """Code of a loop of which people denied more items than `tolerate` allows."""
 SKIPPED = "SKIPPED"
@@ -99,7 +97,10 @@ class Decision(Value):
     time: datetime
     source: Literal["signal", "update", "timeout"] = "signal"
     via: str = Field(default="", description="Where the person decided: web, link, mcp; empty: by command or program.")
-    verified: bool = Field(default=False, description="A login has verified the name; only of signed decisions.")
+    verified: bool = Field(
+        default=False, description="A login or the person's own key has verified the name; only of signed decisions."
+    )
+    signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
 
     @property
     def who(self) -> str:
@@ -217,13 +218,7 @@ class StepState(Parted, State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        codes = (DENIED, NOBODY_ANSWERED)
-        return self.status is Status.SKIPPED and self.result is not None and self.result.code in codes
-
-    @property
-    def is_unanswered(self) -> bool:
-        """Whether no decision came in time, so that it counts as denied."""
-        return self.is_denied and self.result is not None and self.result.code == NOBODY_ANSWERED
+        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
 
     @property
     def counts_as_denied(self) -> bool:

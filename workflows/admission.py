@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from temporalio import workflow
 
@@ -23,7 +23,7 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import Decision, PlanStatus, Run
-from plansurvive.plans.signature import one_object, signature_of
+from plansurvive.plans.signature import M, one_object, signature_of, vouched
 from plansurvive.workflows.inputs import is_carried
 
 UNSIGNED = "unsigned start: waivers are ignored, approvals are strict"
@@ -48,17 +48,25 @@ class Opening:
             raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
         return cls(run, dict(run.decisions), dict(run.remembered), workflow.random_seed())
 
-    def must_verify(self, arguments: Sequence[Any]) -> bool:
-        """Whether there are signatures to verify, as far as is known: the start has one, or facts demand them."""
-        return self.run.facts.must_sign or signature_of(one_object(arguments)) is not None
+    def must_verify(self, arguments: Sequence[Any], kind: type[Admission]) -> bool:
+        """Whether there are signatures to verify, as far as is known: the start has one, or facts ask for them."""
+        return kind.verifies(self.run) or signature_of(one_object(arguments)) is not None
 
 
 class Admission:
     """Where something must be signed, this one admits nothing."""
 
+    keys_in: ClassVar[frozenset[str]] = frozenset()
+    """Features whose part of the facts, if there is one, has keys with which signatures are verified."""
+
     def __init__(self, opening: Opening, arguments: Sequence[Any] = ()) -> None:  # noqa: ARG002
         """`arguments`: of the start, as sent; none of one that turns out to need signatures, and has none itself."""
         self.run, self.opening = opening.run, opening
+
+    @classmethod
+    def verifies(cls, run: Run) -> bool:
+        """Whether the run's facts say how signatures are verified, or that they must be."""
+        return run.facts.must_sign or not cls.keys_in.isdisjoint(run.facts.parts)
 
     def for_check(self) -> Part | None:
         """What the workers are told of the start when they are asked for facts."""
@@ -87,9 +95,17 @@ class Admission:
         if self.run.facts.must_sign:
             raise Refused(f"only signed messages count for this plan, and {NOBODY}", "UNSIGNED")
 
-    def take(self, kind: str, arguments: Sequence[Any], name: str = "") -> None:
-        """As `check`, of a message that is about to be honoured: its signature counts no second time."""
+    def take(self, kind: str, arguments: Sequence[Any], name: str = "") -> str:
+        """As `check`, of a message that is about to be honoured: its signature counts no second time.
+
+        Returns whose key has signed it: of a person, or of a page; empty: nobody's of these.
+        """
         self.check(kind, arguments, name)
+        return ""
+
+    def admit(self, message: M, kind: str, arguments: Sequence[Any], name: str = "") -> M:
+        """The message as it counts, once it is taken: what it says of its signer itself proves nothing."""
+        return vouched(message, self.take(kind, arguments, name))
 
     def settle(self, why: str) -> None:
         """Void what came before the rule was known, and, unless `why` is empty, what the start has brought.

@@ -89,7 +89,8 @@ class MessageHandlers:
         """
         self._started().run.views = self.features.views
         opening = Opening.of(self._started().run)
-        kind = self.features.admission if opening.must_verify(arguments) else Admission
+        kind = self.features.admission
+        kind = kind if opening.must_verify(arguments, kind) else Admission
         self._admit(kind(opening, arguments))
         if opening.run.status is not PlanStatus.DRAFT:
             self._gather()  # now, as messages come before `run` is called, and validators are asked about them
@@ -97,7 +98,7 @@ class MessageHandlers:
     def _judge(self) -> None:
         """Once its facts are known, before messages are handed out: apply their rule to what has come until now."""
         admission, kind = self._admission, self.features.admission
-        if self._started().run.facts.must_sign and not isinstance(admission, kind):
+        if kind.verifies(self._started().run) and not isinstance(admission, kind):
             self._admit(kind(admission.opening))
             self._keep_watch()
         self._admission.judge()
@@ -129,7 +130,7 @@ class MessageHandlers:
         def act() -> None:
             value = message.read(arguments)  # what cannot be read is no use of its signature
             if message.signed:
-                self._admitted().take(message.name, arguments)
+                value = self._admitted().admit(value, message.name, arguments)
             if message.early and not self._hears:
                 self.features.early(self._started(), message, value)
             else:
@@ -150,7 +151,7 @@ class MessageHandlers:
             if message.validator and (was_asked_early or waited):  # again: what it has found may be outdated by now
                 self._collaborators.handle(message, message.validator, value)
             if message.signed:
-                self._admitted().take(message.name, arguments)
+                value = self._admitted().admit(value, message.name, arguments)
             answer = self._collaborators.handle(message, message.method, value)
             return await answer if isinstance(answer, Awaitable) else answer
 
@@ -314,8 +315,7 @@ class MessageHandlers:
         run = self._started().run
         with refusing(run):  # for what has changed while it waited
             _require_open(run)
-            message = read(Decide, arguments)
-            self._admitted().take("decide", arguments)
+            message = self._admitted().admit(read(Decide, arguments), "decide", arguments)
             return patterns.decide(run, message, workflow.now(), "update")
 
     @decide.validator
@@ -342,7 +342,7 @@ class MessageHandlers:
         with refusing(run):  # for what has changed while it waited
             message = read(ControlPlan, arguments)
             if message.action in _SIGNED:
-                self._admitted().take("control", arguments)
+                message = self._admitted().admit(message, "control", arguments)
             text = self._control(message.action, message)
             return {"action": message.action, "text": text, "status": run.status.value}
 
@@ -427,14 +427,14 @@ class MessageHandlers:
 
     def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
         message, run = read(kind, arguments), self._started().run
-        self._admitted().take("decide", arguments, name)
+        message = self._admitted().admit(message, "decide", arguments, name)
         patterns.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
         def act() -> None:
             message = read(Control, arguments, optional=True)
             if action in _SIGNED:
-                self._admitted().take("control", arguments, action)
+                message = self._admitted().admit(message, "control", arguments, action)
             self._control(action, message)
 
         self._try(action, None, arguments, act)
@@ -444,7 +444,7 @@ class MessageHandlers:
         execution, now = self._started(), workflow.now()
         check_control(execution.run, action, message.version, above=message.above)
         if action not in _SIGNED:
-            message = message.model_copy(update={"verified": False})  # anybody can have sent it
+            message = message.model_copy(update={"verified": False, "signature": None})  # anybody can have sent it
         text = _LOG_TEXTS[action] + (" with its plan" if message.above else "")
         text += f" by {who_of(execution.run, message)}" if message.by else ""
         if action == "interrupt":

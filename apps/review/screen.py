@@ -6,7 +6,7 @@ from plansurvive.apps.review.app import ReviewApp
 from plansurvive.apps.review.around import Around
 from plansurvive.client import runs
 from plansurvive.client.cli.terminal.asking import compared
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.feature import read_run
 from plansurvive.client.ids import plan_id
 from plansurvive.client.local_tools import known_tools, tools_of
@@ -21,7 +21,7 @@ async def show(here: Connected, plan: str, *, until_begun: bool = False) -> bool
     """Show the screen until the user leaves it. Returns whether the plan left review. Raises PlanNotFound, NoWorker."""
     view = await runs.show(here.client, plan)
     tools = await tools_of(here.client, plan, here.settings)
-    app = ReviewApp(here.client, plan_id(plan), who(), tools, view)
+    app = ReviewApp(here.client, plan_id(plan), author(), tools, view)
     app.leaves_on_begin = until_begun
     app.llm_check = lambda: require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
     app.look = lambda view, before: _around(here, plan_id(plan), view, before)

@@ -11,7 +11,7 @@ from temporalio.client import Client, WorkflowExecutionStatus
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import coloured, compared
 from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Digest, Id, Step, Version, json_object
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.decide.changed_call import with_args
 from plansurvive.client.errors import PlanClosed
 from plansurvive.client.ids import plan_id
@@ -40,7 +40,7 @@ def approve(
     named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember}
     choice = Choice(
         step_id=step,
-        by=by or who(),
+        by=author(by),
         comment=comment,
         args=None if args is None else json_object(args, "--args"),
         **named,
@@ -54,7 +54,7 @@ def deny(
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Deny a step: it is skipped, and its dependents are blocked."""
-    choice = Choice(step_id=step, by=by or who(), comment=comment, version=version, digest=digest)
+    choice = Choice(step_id=step, by=author(by), comment=comment, version=version, digest=digest)
     sentence = session.run(lambda here: _decide(here, plan, choice, approved=False))
     _report(plan, sentence, as_json, stepId=step, approved=False)
 
@@ -86,7 +86,7 @@ def cancel(plan: Id, as_json: AsJson = False) -> None:
 
 
 def _control(plan: str, verb: Verb, by: str | None, as_json: bool) -> None:
-    _report(plan, session.run(lambda here: verb(here.client, plan, by or who())), as_json)
+    _report(plan, session.run(lambda here: verb(here.client, plan, author(by))), as_json)
 
 
 async def _decide(here: Connected, plan: str, choice: Choice, *, approved: bool) -> str:

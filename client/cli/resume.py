@@ -14,7 +14,7 @@ from plansurvive.client.cli.follow.ctrl_c import unless_ctrl_c
 from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, By, Id, complete_step
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.workspaces import named
 from plansurvive.client.verbs import runs
@@ -51,7 +51,7 @@ Set = Annotated[
 
 def interrupt(plan: Id, by: By = None, as_json: AsJson = False) -> None:
     """Stop a plan so that it can be resumed. Running steps finish first; continue with `plan resume`."""
-    session.run(lambda here: runs.interrupt(here.client, plan, by or who()))
+    session.run(lambda here: runs.interrupt(here.client, plan, author(by)))
     name = plan_id(plan)
     sentence = f"stops when the running steps have finished; continue with: plan resume {name}"
     if as_json:
@@ -69,7 +69,7 @@ def resume(
 
     async def start(here: Connected) -> Started:
         place = _place(here, workspace)
-        return await runs.resume(here.client, plan, by or who(), changes, workspace=place)
+        return await runs.resume(here.client, plan, author(by), changes, workspace=place)
 
     _start(plan, start, follow_it, as_json)
 
@@ -84,7 +84,7 @@ def rerun(
     async def start(here: Connected) -> Started:
         place = _place(here, workspace)
         return await runs.rerun(
-            here.client, plan, start_at=start_at, only=only, changes=changes, by=by or who(), workspace=place
+            here.client, plan, start_at=start_at, only=only, changes=changes, by=author(by), workspace=place
         )
 
     _start(plan, start, follow_it, as_json)

@@ -176,7 +176,7 @@ async def started_from(here: Connected, request: Request) -> Started:
     started = await runs.start(
         here.client,
         request.file.data,
-        options=request.options(here.settings, local=local, by=session.who(), chosen=chosen),
+        options=request.options(here.settings, local=local, by=session.author(), chosen=chosen),
         plan_id=request.flags.id,
         name=request.file.title,
         queue=here.settings.task_queue,

@@ -9,7 +9,6 @@ MARKS = {
     "running": ("▸", "cyan"),
     "skipped": ("–", "dim"),
     "denied": ("–", "yellow"),
-    "unanswered": ("–", "yellow"),
     "waiting": ASKING,
     "ready": ("·", ""),
     "blocked": ("·", "dim"),

@@ -17,7 +17,7 @@ from plansurvive.client.cli.follow.follow import exit_code, follow, show_summary
 from plansurvive.client.cli.run import Workspace, Yes
 from plansurvive.client.cli.terminal import environment, output, session, signals
 from plansurvive.client.cli.terminal.options import AsJson, check_out
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.ids import plan_id
 from plansurvive.client.requests.llm import require_llm
 from plansurvive.client.requests.workspaces import named
@@ -88,7 +88,7 @@ def _run(
     async def go(here: Connected) -> Summary | None:
         require_llm(here.settings, own_worker=here.keeps_worker)
         local = here.connection.is_on_this_machine
-        options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=who())
+        options = Options(workspace=named(workspace, here.settings, local=local), approve_all=yes, by=author())
         started = await verbs.start_agent(
             here.client, order, options=options, agent_id=agent_id, queue=here.settings.task_queue
         )

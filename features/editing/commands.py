@@ -11,7 +11,7 @@ import typer
 from plansurvive.client.cli.terminal import session
 from plansurvive.client.cli.terminal.edited import Expect, report
 from plansurvive.client.cli.terminal.options import AsJson, By, Comment, Id, Step, complete_step
-from plansurvive.client.cli.terminal.session import who
+from plansurvive.client.cli.terminal.session import author
 from plansurvive.client.plan_file import load
 from plansurvive.features.editing import verbs
 from plansurvive.plans.editing.apply_edits import PLAN_FIELDS, STEP_FIELDS
@@ -101,7 +101,7 @@ def unskip(
 
 def _apply(plan: str, edits: list[Edit], by: str | None, comment: str, expect: int | None, as_json: bool) -> None:
     found = session.run(
-        lambda here: verbs.edit(here.client, plan, edits, expect_version=expect, by=by or who(), why=comment)
+        lambda here: verbs.edit(here.client, plan, edits, expect_version=expect, by=author(by), why=comment)
     )
     report(plan, found, as_json)
 

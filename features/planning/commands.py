@@ -9,7 +9,7 @@ import typer
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.edited import Expect, report
 from plansurvive.client.cli.terminal.options import AsJson, By, Id
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.differences.plan_diff import PlanDiff
 from plansurvive.client.differences.plan_rows import plan_rows
 from plansurvive.client.ids import plan_id
@@ -32,7 +32,7 @@ def regenerate(
 
     async def ask(here: Connected) -> tuple[Edited, PlanDiff]:
         await require_llm_of(here.client, plan, here.settings, own_worker=here.keeps_worker)
-        return await verbs.regenerated(here.client, plan, feedback, expect_version=expect, by=by or who())
+        return await verbs.regenerated(here.client, plan, feedback, expect_version=expect, by=author(by))
 
     found, diff = session.run(ask, starts=True)
     report(plan, found, as_json, None if as_json else plan_rows(diff) or ["No changes."])

@@ -15,7 +15,7 @@ from plansurvive.client.cli.review import screen_here
 from plansurvive.client.cli.run import MaxParallel, NewId, Timeout, Workspace
 from plansurvive.client.cli.terminal import output
 from plansurvive.client.cli.terminal.options import AsJson, check_out
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.cli.terminal.spans import seconds_of
 from plansurvive.client.plan_file import races_among
 from plansurvive.client.requests.llm import require_llm
@@ -91,7 +91,7 @@ class MakeRequest:
             max_parallel=self.max_parallel,
             approve_all=self.yes,
             review=not self.yes,
-            by=who(),
+            by=author(),
             split=self.split,
             timeout=self.timeout,
         )

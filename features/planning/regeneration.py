@@ -24,6 +24,7 @@ from plansurvive.plans.model import Plan, Step
 from plansurvive.plans.model.step_fields import Asked, Llm, Offered, names, use_of
 from plansurvive.plans.run import Run, as_it_stands
 from plansurvive.plans.run.people import is_verified
+from plansurvive.plans.signature import signer_of
 
 _ANSWERED = names(Step, Asked) + tuple(
     name for name in names(Step, Offered) if isinstance(field := use_of(Step, name).llm, Offered) and field.resets
@@ -68,6 +69,7 @@ def replaced(run: Run, plan: Plan, message: Regenerate, now: datetime) -> Revise
         by=message.by or "llm",
         via=message.via,
         verified=is_verified(run, message),
+        signed=signer_of(message),
         time=now,
         reason=message.feedback[:2_000],
         ops=["regenerate"],

@@ -10,7 +10,7 @@ import typer
 
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson, By, Digest, Id, Step
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.forms.question import Form
 from plansurvive.client.ids import plan_id
 from plansurvive.client.verbs import runs
@@ -50,7 +50,7 @@ def event(plan: Id, name: Name, data: Data = None, by: By = None, as_json: AsJso
     found = _json(data) if data is not None else None
     if why := name_problem(name):
         raise PlanError(why, "BAD_MESSAGE")
-    sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=by or who()))
+    sentence = session.run(lambda here: runs.event(here.client, plan, name, found, by=author(by)))
     _report(plan, sentence, as_json, name=name)
 
 
@@ -87,7 +87,7 @@ async def _send(
 ) -> str:
     """Send the answer to exactly this question."""
     digest = digest or (item.digest if item.is_question else None)
-    return await runs.answer(here.client, plan, step, value, by=by or who(), digest=digest)
+    return await runs.answer(here.client, plan, step, value, by=author(by), digest=digest)
 
 
 def _report(plan: str, sentence: str, as_json: bool, **found: Any) -> None:

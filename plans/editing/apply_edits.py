@@ -29,6 +29,7 @@ from plansurvive.plans.model.plan import OfPlan, plan_aliases
 from plansurvive.plans.model.step_fields import On, aliases
 from plansurvive.plans.run import Run, Status
 from plansurvive.plans.run.people import is_verified
+from plansurvive.plans.signature import signer_of
 
 STEP_FIELDS = frozenset(aliases(Step, On.EDIT))
 PLAN_FIELDS = frozenset(plan_aliases(OfPlan.EDIT))
@@ -81,6 +82,7 @@ def revise(run: Run, message: Edits, now: datetime, recovering: str | None = Non
         by=message.by,
         via=message.via,
         verified=is_verified(run, message),
+        signed=signer_of(message),
         time=now,
         reason=message.comment,
         ops=ops,

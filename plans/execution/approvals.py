@@ -29,11 +29,10 @@ from plansurvive.plans.run import DONE, Decision, Run, Status
 from plansurvive.plans.run.people import is_verified, who_of
 from plansurvive.plans.run.step_call import StepCall, carries, digest_of, upcoming
 from plansurvive.plans.run.undone import is_of_edited
+from plansurvive.plans.signature import signer_of
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
-UNANSWERED = "no decision in time"
-"""The reason of a step whose approval expired with `onTimeout: deny`."""
 CALL, RULE, DEFAULTS = "call", "rule", ""
 """Marks of `Run.edited`: the call of a step is another one, or only what may waive its approval. The key DEFAULTS
 stands for the plan's `defaults.approval`."""
@@ -211,6 +210,7 @@ def decide(
         source=source,
         via=message.via,
         verified=is_verified(run, message),
+        signed=signer_of(message),
     )
     run.decisions[step.id] = decision
     keep_proposed(state)
@@ -244,7 +244,8 @@ def _take_args(run: Run, step: Step, message: Decide, now: datetime) -> None:
     old, new = (step.model_copy(update={"args": args}) for args in (before, run.args_of(step)))
     digests = f"{step.id}: call {was} -> {digest_of(upcoming(run, step).call)}"
     revision = of_approver(old, new, digests, version=run.plan.version, by=message.by, time=now, reason=message.comment)
-    revision = revision.model_copy(update={"via": message.via, "verified": is_verified(run, message)})
+    proof = {"via": message.via, "verified": is_verified(run, message), "signed": signer_of(message)}
+    revision = revision.model_copy(update=proof)
     run.revisions = logged(run.revisions, revision)
     what = f"the approver of '{step.id}' changed its arguments: {'; '.join(revision.diff[:-1])}"
     who = f" by {who_of(run, message)}" if message.by else ""

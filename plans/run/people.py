@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from plansurvive.plans.run import Run
+from plansurvive.plans.signature import PAGE, signer_of
 from plansurvive.plans.step_state import named
 
 
@@ -25,8 +26,14 @@ class Spoken(Protocol):
 
 
 def is_verified(run: Run, message: Spoken) -> bool:
-    """Whether the name counts as verified: without signatures, anybody who reaches the server could claim it."""
-    return message.verified and run.facts.must_sign
+    """Whether the name counts as verified: without signatures, anybody who reaches the server could claim it.
+
+    By the person's own key, or by a login that a page or the worker's own clients vouch for.
+    """
+    signer = signer_of(message)
+    if signer and not signer.startswith(PAGE):
+        return True
+    return message.verified and (run.facts.must_sign or bool(signer))
 
 
 def who_of(run: Run, message: Spoken) -> str:

@@ -102,6 +102,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "remarks": {"remarks": function("result")},
     "dry_run": {"show": function("request", as_json=True)},
     "foresight": {"foresight": function("site")},
+    "author": {"author": function("settings", "given")},
     "starting": {"choice": function("given")},
     "resuming": {"next_run": function("state", "how"), "id_like": function("child", "plan", "step")},
     "filters": {"kept": function("given")},

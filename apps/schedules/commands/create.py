@@ -184,7 +184,7 @@ async def _create(
     if request.warnings or remarks:
         output.show_problems(request.warnings + remarks, request.file.name)
     local = here.connection.is_on_this_machine and await serves_this_machine(here.client, here.settings.task_queue)
-    options = request.options(here.settings, local=local, by=session.who())
+    options = request.options(here.settings, local=local, by=session.author())
     await create_schedule(
         here.client,
         name,

@@ -13,9 +13,8 @@ from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.console import SafeConsole
-from plansurvive.client.cli.terminal.failures import ENDED_OTHERWISE, UNANSWERED
 from plansurvive.client.cli.terminal.output import out, say, show, show_json
-from plansurvive.client.cli.terminal.session import Connected, who
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.live.marks import MARKS
@@ -44,7 +43,7 @@ async def follow(here: Connected, plan: str, *, as_json: bool, rows: Callable[[s
             async for event in runs.watch(here.client, plan, say=say, live=True):
                 show_json(event.to_json(), on_one_line=True)
         elif sys.stdout.isatty():
-            await Screen(here, plan_id(plan), who()).follow()
+            await Screen(here, plan_id(plan), author()).follow()
         else:
             await _print_lines(here, plan, rows)
     except PlanError as error:
@@ -68,7 +67,6 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
     failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
     rows += _reasons("failed", "red", [(each.step_id, why_failed(summary, each)) for each in failed], summary)
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
-    rows += _reasons("unanswered", "yellow", [(each.step_id, each.reason) for each in summary.unanswered], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
     rows += [
@@ -97,10 +95,8 @@ def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Sum
 
 
 def exit_code(summary: Summary) -> int:
-    """0 if every step was completed, or skipped by a reviewer or a condition; 5 if only decisions lack; else 1."""
-    if summary.is_completed:
-        return 0
-    return UNANSWERED if summary.lacks_answers_alone else ENDED_OTHERWISE
+    """0 if every step was completed, or skipped by a reviewer or a condition, else 1."""
+    return 0 if summary.is_completed else 1
 
 
 async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:

@@ -21,8 +21,9 @@ from plansurvive.client.errors import PlanNotFound
 from plansurvive.client.requests.connected import Connected, with_worker
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.connect import Connection, Origin, reach
+from plansurvive.runtime.sides import sides
 
-__all__ = ["Connected", "look", "run", "who"]
+__all__ = ["Connected", "author", "look", "run", "who"]
 
 T = TypeVar("T")
 
@@ -85,6 +86,16 @@ async def _has_record(client: Client, plan: str, query: str) -> bool:
         return await end_records.suffices(client, plan, query)
     except RPCError:  # the action gets the same error and reports it
         return False
+
+
+def author(by: str | None = None) -> str:
+    """The author of what this command sends, as `--by` says or else `who`. Raises PlanError if that cannot be.
+
+    A feature that proves who somebody is says so, and that it is not somebody else.
+    """
+    settings = environment.settings()
+    proven = (side.author(settings, by or "") for side in sides("author"))
+    return next(filter(None, proven), None) or by or who()
 
 
 def who() -> str:
