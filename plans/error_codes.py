@@ -26,7 +26,6 @@ EXIT_CODES: Table = {
     "2": ("invalid plan, argument, message or setting; nothing was started or changed",),
     "3": ("no Temporal server could be reached or started, or no worker answers",),
     "4": ("no plan with that id, no schedule with that name, no record to replay",),
-    "5": ("the plan ended as `partial`, for no other reason than decisions that did not come in time",),
     "130": ("interrupted with Ctrl-C; the plan keeps running",),
 }
 
@@ -317,11 +316,6 @@ STEPS: Table = {
     "ANSWER_TIMEOUT": ("no answer came in time, and `onTimeout` is `fail`, or there is no default", "no"),
     "EVENT_TIMEOUT": ("the event did not come in time", "no"),
     "DENIED": ('a person denied it: "User denied approval"; the step is skipped', "no; `plan resume` asks again"),
-    "NOBODY_ANSWERED": (
-        "no decision in time, and `onTimeout` is `deny`, or its `approve` does not count; the step is skipped, and "
-        "counted as `unanswered`",
-        "no; `plan resume` asks again",
-    ),
     "AGENT_ITERATIONS": ("the step's agent reached its limit of LLM requests", "no; raise it"),
     "AGENT_TOKENS": ("the step's agent reached its limit of tokens", "no; raise it"),
     "AGENT_TIMEOUT": ("the step's agent reached its time limit", "no; raise it"),
@@ -461,6 +455,10 @@ MESSAGES: Table = {
     "BAD_SIGNATURE": (
         "the signature is by another key, or of another message or plan, or from before the plan was started again "
         "or reset; look at the plan and decide again",
+    ),
+    "UNKNOWN_SIGNER": (
+        "the signature names a person or page that the worker's policy.toml had no key of when the plan began, or the "
+        "message says that it is by somebody else (docs/policy.md#people)",
     ),
     "RESET": (
         "in a plan's log and record: the plan was reset before this decision, answer or event was used, so it is "
@@ -606,6 +604,7 @@ COMMANDS: Table = {
         "2",
     ),
     "PRUNE_REFUSED": ("what is still needed cannot be determined, so nothing is removed", "2"),
+    "KEY_EXISTS": ("`plan keys person`, `page`: the state directory has a key of another name", "2"),
     "BAD_KEYS": ("what `PLANS_KEYS` names is not a key ring, or a key cannot be added to it", "2"),
     "PLAIN_REFUSED": ("a payload is not encrypted, and `PLANS_PLAIN=refuse` reads encrypted ones only", "2"),
     "UNREADABLE": ("a file cannot be read", "2"),

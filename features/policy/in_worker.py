@@ -6,16 +6,21 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from temporalio.client import Client
+
 from plansurvive.activities.feature import Attempt, InWorker, Layer
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.features.policy.current import UNREADABLE, Current
 from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
 from plansurvive.features.policy.model import JudgedCall, Ruling
+from plansurvive.features.policy.policy_file import people_of
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
-from plansurvive.plans.activity_io import Call
+from plansurvive.plans.activity_io import Call, CheckRequest
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import ToolSpec
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.text.spans import in_words
+from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import StoredText
 
 DENIED = "POLICY_DENIED"
@@ -96,9 +101,19 @@ class Worker(InWorker):
 
     feature = "policy"
 
+    def __init__(self, client: Client, settings: Settings, fault: Callable[[str], None]) -> None:
+        """Raises SettingError for a policy that is broken, or that others may write."""
+        super().__init__(client, settings, fault)
+        self._current = Current(settings)
+
     def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
-        """Judges each attempt, also by a policy that comes later. Raises SettingError."""
-        return Judge(Current(self.settings))
+        """Judges each attempt, also by a policy that comes later."""
+        return Judge(self._current)
+
+    def facts(self, request: CheckRequest) -> Part | None:  # noqa: ARG002
+        """Who may sign for themselves, by the policy of the moment at which the plan begins."""
+        policy, _ = self._current.now()
+        return people_of(policy) if policy else None
 
 
 IN_WORKER = Worker

@@ -1,4 +1,7 @@
-"""What goes along with a call that a worker judges by its policy, and what comes back: no rule, only what they say."""
+"""What goes along with a call that a worker judges by its policy, and what comes back: no rule, only what they say.
+
+Also the public keys of people and pages, with which signatures are verified.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,18 @@ from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.parts import Part
+
+KEY = "ed25519:"
+"""What a public key in policy.toml begins with; the base64 of its SubjectPublicKeyInfo follows."""
+
+
+class People(Part):
+    """Part of the facts of a plan whose worker has a policy with keys: who may sign for themselves."""
+
+    feature: ClassVar[str] = "policy"
+
+    people: dict[str, str] = Field(default_factory=dict, description="Public keys of people, hexadecimal.")
+    pages: dict[str, str] = Field(default_factory=dict, description="Public keys of web pages, hexadecimal.")
 
 
 class Origin(Part):

@@ -20,6 +20,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from plansurvive.features.policy import patterns
+from plansurvive.features.policy.model import KEY, People
 from plansurvive.features.policy.rule import (
     GROUP,
     Compiled,
@@ -38,6 +39,7 @@ from plansurvive.features.policy.settings import PolicySettings
 from plansurvive.features.policy.toml_lines import Lines
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.toml_file import read_text, refusal
 
@@ -46,7 +48,6 @@ FILE = "policy.toml"
 SETTING = "PLANS_POLICY"
 MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
-KEY = "ed25519:"
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
 _NOT_YET = ("by", "count", "not_author", "override", "judge")
@@ -147,6 +148,19 @@ def policy_of(settings: Settings) -> Policy | None:
     return reading.policy
 
 
+def people_of(policy: Policy) -> People | None:
+    """The keys of its people and pages; None if it has none."""
+    written = policy.written
+    people = {name: _hexadecimal(each.key) for name, each in written.people.items() if each.key}
+    pages = {name: _hexadecimal(key) for name, key in written.pages.items()}
+    return People(people=people, pages=pages) if people or pages else None
+
+
+def _hexadecimal(key: str) -> str:
+    """A public key of the file, which is good, as signatures are verified with it."""
+    return base64.b64decode(key.removeprefix(KEY))[-32:].hex()  # an Ed25519 SubjectPublicKeyInfo ends with the key
+
+
 def _compiled(rule: Rule, problems: list[tuple[tuple[str | int, ...], str]]) -> Compiled:
     def made(key: tuple[str | int, ...], make: Any, texts: Sequence[str] | None) -> tuple[patterns.Pattern, ...]:
         found = list[patterns.Pattern]()
@@ -244,6 +258,8 @@ def _people(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for name, person in written.people.items():
         if name.startswith(GROUP):
             yield ("people", name), f"the name of a person does not begin with {GROUP}"
+        if name.startswith(PAGE):
+            yield ("people", name), f"the name of a person does not begin with {PAGE}, which stands for a web page"
         if not person.key and not person.logins:
             yield ("people", name), "give a `key`, or the `logins` of a page"
         if person.key and (problem := key_problem(person.key)):
@@ -256,6 +272,8 @@ def _people(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
     for name, key in written.pages.items():
         if problem := key_problem(key):
             yield ("pages", name), problem
+        elif key in keys:
+            yield ("pages", name), f"it is the key of {keys[key]}, who could speak for every login of the page"
 
 
 def _delegations(written: Written, unknown: Any) -> Iterator[tuple[tuple[str | int, ...], str]]:

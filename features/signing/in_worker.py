@@ -28,8 +28,10 @@ class Worker(InWorker):
         self._key = public_key(settings)
 
     def facts(self, request: CheckRequest) -> SigningFacts | None:
-        """With what a plan verifies signatures; None if they are not asked for."""
-        return SigningFacts(key=self._key, since=self._since(request.part(SignedStart).id)) if self._key else None
+        """With what a plan verifies signatures; None if they are not asked for, and its start has none."""
+        if not self._key and SignedStart.feature not in request.parts:
+            return None
+        return SigningFacts(key=self._key, since=self._since(request.part(SignedStart).id))
 
     def _since(self, signature: str) -> int | None:
         """From when on signatures of the plan's schedule count; None if the plan's start was used before."""

@@ -5,6 +5,9 @@ plan's nonce, which is another one after every start and every reset, so that no
 Only the public key enters a workflow, as a fact of its worker. Verification is a pure function, the same on every
 replay (Ed25519, RFC 8032).
 
+A person's own key, or that of a web page, signs in place of the directory's (`own_keys`); with which public keys that
+is verified, policy.toml says. It counts in a worker that asks for no signatures as well: it proves who has sent it.
+
 Rejected: a shared secret, which would stand in the history, and an activity per message. Somebody who polls a task
 queue of their own can be a parent; only an authorizing server stops that.
 
@@ -95,6 +98,7 @@ class Honoured(Part):
     used: list[str] = Field(default_factory=list, description="Ids of those honoured under the present nonce.")
     earlier: list[str] = Field(default_factory=list, description="Ids of those honoured under the nonce before it.")
     previous: str = Field(default="", description="The nonce before: what was on its way when it changed still counts.")
+    starter: str = Field(default="", description="Whose own key has signed the start: a person, `page:` and a page.")
 
     def begin(self, nonce: str, *, reset: bool) -> None:
         """Messages are signed for this nonce from now on, and no other counts."""
@@ -114,15 +118,17 @@ class Honoured(Part):
 
 def with_signature(
     key: Ed25519PrivateKey, kind: str, workflow_id: str, nonce: str, message: Mapping[str, Any], name: str = "",
-    *, id: str, made: int,
+    *, id: str, made: int, by: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The message with its signature, as `signed_bytes` says what is signed.
 
-    `name`: of the signal, if it is one; `id`: 32 random hexadecimal digits; `made`: when, in ms since 1970.
+    `name`: of the signal, if it is one; `id`: 32 random hexadecimal digits; `made`: when, in ms since 1970; `by`: whose
+    key it is; empty: that of the state directory.
     """
     plain = json.loads(json.dumps({each: value for each, value in message.items() if each != FIELD}))
     content = signed_bytes(kind, workflow_id, nonce, plain | dict(ADDED.get(name, {})), id, made)
-    return {**plain, FIELD: {"id": id, "time": made, "value": key.sign(content).hex()}}
+    signature = {"id": id, "time": made, "value": key.sign(content).hex(), **({"by": by} if by else {})}
+    return {**plain, FIELD: signature}
 
 
 def signed_bytes(

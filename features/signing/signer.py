@@ -1,4 +1,5 @@
-"""Signs starts and decisions with the key of the state directory (PLANS_DECISIONS=signed): a client interceptor.
+"""Signs starts and decisions, with a person's or a page's own key where it speaks for them, else with the key of the
+state directory (PLANS_DECISIONS=signed): a client interceptor.
 
 A worker hands only the public key to workflows. `model` says what is signed.
 """
@@ -10,7 +11,7 @@ import inspect
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,36 @@ from temporalio.client import (
 
 from plansurvive.features.signing import schedule_book
 from plansurvive.features.signing.model import NONCE, SCHEDULE, SIGNED_MESSAGES, SIGNED_WORKFLOWS, START, with_signature
+from plansurvive.features.signing.own_keys import OwnKeys, own_keys
+from plansurvive.plans.signature import FIELD
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.state_key import private_key
 
 
 def signed(
     key: Ed25519PrivateKey, kind: str, workflow_id: str, nonce: str, message: Mapping[str, Any], name: str = "",
-    made: int | None = None,
+    made: int | None = None, by: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """The message with its signature. `name`: of the signal, if it is one; `made`: when, in ms since 1970; else now."""
+    """The message with its signature. `name`: of the signal, if it is one; `made`: when, in ms since 1970; else now;
+    `by`: whose key it is, empty: that of the state directory.
+    """
     now = int(time.time() * 1_000) if made is None else made
-    return with_signature(key, kind, workflow_id, nonce, message, name, id=secrets.token_hex(16), made=now)
+    return with_signature(key, kind, workflow_id, nonce, message, name, id=secrets.token_hex(16), made=now, by=by)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """With what a process signs."""
+
+    machine: Ed25519PrivateKey | None
+    """The key of the state directory; None: nobody asks for its signatures."""
+    own: OwnKeys
+
+    def of(self, message: Mapping[str, Any], author: object) -> tuple[Ed25519PrivateKey, str] | None:
+        """The key that signs a message of this author, and whose it is; None: it is sent without a signature."""
+        if (own := self.own.of(message, author)) is not None:
+            return own.key, own.signer
+        return (self.machine, "") if self.machine else None
 
 
 class Signer(Interceptor):
@@ -55,24 +75,29 @@ class Signer(Interceptor):
     per_workflow = True
     """See `runtime.feature.sends_to_each`."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._key, self._directory = private_key(settings), settings.state_dir
+    def __init__(self, settings: Settings, *, machine: bool = True) -> None:
+        """`machine`: the key of the state directory signs what is nobody's own. Raises SettingError."""
+        key = private_key(settings) if machine else None
+        self._keys, self._directory = Keys(key, own_keys(settings)), settings.state_dir
 
     def intercept_client(self, next: OutboundInterceptor) -> OutboundInterceptor:
         """The interceptor of one client."""
-        return _Signing(next, self._key, self._directory)
+        return _Signing(next, self._keys, self._directory)
 
 
 class _Signing(OutboundInterceptor):
-    def __init__(self, next: OutboundInterceptor, key: Ed25519PrivateKey, directory: Path) -> None:
+    def __init__(self, next: OutboundInterceptor, keys: Keys, directory: Path) -> None:
         super().__init__(next)
-        self._key, self._directory = key, directory
+        self._keys, self._directory = keys, directory
 
     async def start_workflow(self, input: StartWorkflowInput) -> WorkflowHandle[Any, Any]:
         """Sign the start of a plan, an agent or an undo."""
         message = _only_object(input.args)
         if input.workflow in SIGNED_WORKFLOWS and message is not None:
-            input = replace(input, args=[signed(self._key, START, input.id, "", message)])
+            # An undo is verified by an activity, which knows the worker's own key alone.
+            author = None if input.workflow == "ChangesWorkflow" else _starter(message)
+            if (found := self._keys.of({}, author)) is not None:
+                input = replace(input, args=[signed(found[0], START, input.id, "", message, by=found[1])])
         return await super().start_workflow(input)
 
     async def create_schedule(self, input: CreateScheduleInput) -> ScheduleHandle:
@@ -106,9 +131,11 @@ class _Signing(OutboundInterceptor):
         await super().delete_schedule(input)
         await asyncio.to_thread(schedule_book.revoke, self._directory, f"plan-{input.id}")
 
-    async def _of_schedule(self, workflow_id: str, message: Mapping[str, Any]) -> dict[str, Any]:
+    async def _of_schedule(self, workflow_id: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        if (found := self._keys.of({}, _starter(message))) is None:
+            return {name: each for name, each in message.items() if name != FIELD}
         made = await asyncio.to_thread(schedule_book.issue, self._directory, workflow_id)
-        return signed(self._key, SCHEDULE, workflow_id, "", message, made=made)
+        return signed(found[0], SCHEDULE, workflow_id, "", message, made=made, by=found[1])
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""
@@ -122,13 +149,20 @@ class _Signing(OutboundInterceptor):
 
     async def _signed(self, workflow_id: str, name: str, args: Sequence[Any]) -> Sequence[Any]:
         message, kind = _only_object(args), SIGNED_MESSAGES.get(name)
-        if kind is None or message is None:
+        if kind is None or message is None or (found := self._keys.of(message, message.get("by"))) is None:
             return args
         description = await self.next.describe_workflow(DescribeWorkflowInput(
             id=workflow_id, run_id=None, rpc_metadata={}, rpc_timeout=None
         ))  # fmt: skip
         nonce = await description.memo_value(NONCE, "")
-        return [signed(self._key, kind, workflow_id, nonce, message, name)]
+        return [signed(found[0], kind, workflow_id, nonce, message, name, by=found[1])]
+
+
+def _starter(message: Mapping[str, Any]) -> object:
+    """Who a start says it is by: in its options, or in those of the run that it continues."""
+    run = message.get("run")
+    options = (run if isinstance(run, Mapping) else message).get("options")
+    return options.get("by") if isinstance(options, Mapping) else None
 
 
 def _only_object(args: Sequence[Any]) -> Mapping[str, Any] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from plansurvive.features.policy.model import People
 from plansurvive.features.signing.model import (
     EARLY,
     LATE,
@@ -17,7 +18,7 @@ from plansurvive.features.signing.model import (
     signed_bytes,
 )
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.signature import Signature, signature_of
+from plansurvive.plans.signature import PAGE, Signature, signature_of
 
 
 def start_problem(
@@ -64,7 +65,28 @@ def schedule_problem(
 def _unsigned(key: str, signature: Signature | None, content: bytes) -> str:
     if signature is None:
         return "it is not signed"
-    return "" if is_by(key, signature, content) else "its signature is not by the worker's key"
+    whose = f"the key of {signature.by} in the worker's policy.toml" if signature.by else "the worker's key"
+    return "" if key and is_by(key, signature, content) else f"its signature is not by {whose}"
+
+
+def key_of(signature: Signature, author: str, known: People) -> tuple[str, str]:
+    """The public key of the person or page that a signature names, or why it can be neither's.
+
+    `author`: who the message says it is by, which a person's signature must bear out.
+    """
+    name = signature.by
+    if name.startswith(PAGE):
+        key = known.pages.get(name.removeprefix(PAGE), "")
+        place = "[pages]; `plan keys page`, on the machine of the page, prints the line"
+    else:
+        key = known.people.get(name, "")
+        place = "[people]; `plan keys person`, on the machine of that person, prints the line"
+    if not key:
+        why = "had no key in the worker's policy.toml when the plan began"
+        return "", f"the signature is by {name}, who {why}: {place}"
+    if author != name and not name.startswith(PAGE):
+        return "", f"it says that it is by {author or 'an unnamed author'}, and {name} has signed it; use one name"
+    return key, ""
 
 
 def checked(key: str, kind: str, workflow_id: str, message: Any, done: Honoured) -> Signature:
@@ -76,9 +98,8 @@ def checked(key: str, kind: str, workflow_id: str, message: Any, done: Honoured)
     nonces = [done.nonce, done.previous] if done.previous else [done.nonce]
     contents = (signed_bytes(kind, workflow_id, each, message, signature.id, signature.time) for each in nonces)
     if not any(is_by(key, signature, content) for content in contents):
-        text = (
-            "the message is not signed by the worker's key for this run of the plan; look at the plan and decide again"
-        )
+        whose = f"the key of {signature.by}" if signature.by else "the worker's key"
+        text = f"the message is not signed by {whose} for this run of the plan; look at the plan and decide again"
         raise Refused(text, "BAD_SIGNATURE")
     if signature.id in done.used or signature.id in done.earlier:
         raise Refused("the message was sent before; decide again", "REPLAYED")
