@@ -26,6 +26,7 @@ EXIT_CODES: Table = {
     "2": ("invalid plan, argument, message or setting; nothing was started or changed",),
     "3": ("no Temporal server could be reached or started, or no worker answers",),
     "4": ("no plan with that id, no schedule with that name, no record to replay",),
+    "5": ("the plan ended as `partial`, for no other reason than decisions that did not come in time",),
     "130": ("interrupted with Ctrl-C; the plan keeps running",),
 }
 
@@ -316,6 +317,11 @@ STEPS: Table = {
     "ANSWER_TIMEOUT": ("no answer came in time, and `onTimeout` is `fail`, or there is no default", "no"),
     "EVENT_TIMEOUT": ("the event did not come in time", "no"),
     "DENIED": ('a person denied it: "User denied approval"; the step is skipped', "no; `plan resume` asks again"),
+    "NOBODY_ANSWERED": (
+        "no decision in time, and `onTimeout` is `deny`, or its `approve` does not count; the step is skipped, and "
+        "counted as `unanswered`",
+        "no; `plan resume` asks again",
+    ),
     "AGENT_ITERATIONS": ("the step's agent reached its limit of LLM requests", "no; raise it"),
     "AGENT_TOKENS": ("the step's agent reached its limit of tokens", "no; raise it"),
     "AGENT_TIMEOUT": ("the step's agent reached its time limit", "no; raise it"),

@@ -20,7 +20,9 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.model.parts import Part, Parted
 
 DENIED = "DENIED"
-"""Code of a step that was denied."""
+"""Code of a step that a person denied."""
+NOBODY_ANSWERED = "NOBODY_ANSWERED"
+"""Code of a step whose approval expired with `onTimeout: deny`: skipped as a denied one, and counted apart."""
 ITEMS_DENIED = "ITEMS_DENIED"
 """Code of a loop of which people denied more items than `tolerate` allows."""
 SKIPPED = "SKIPPED"
@@ -218,7 +220,13 @@ class StepState(Parted, State):
     @property
     def is_denied(self) -> bool:
         """Whether a person, or the time limit of its approval, denied it."""
-        return self.status is Status.SKIPPED and self.result is not None and self.result.code == DENIED
+        codes = (DENIED, NOBODY_ANSWERED)
+        return self.status is Status.SKIPPED and self.result is not None and self.result.code in codes
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether no decision came in time, so that it counts as denied."""
+        return self.is_denied and self.result is not None and self.result.code == NOBODY_ANSWERED
 
     @property
     def counts_as_denied(self) -> bool:

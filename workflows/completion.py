@@ -28,6 +28,7 @@ from plansurvive.plans.execution.closing import advance, cancel
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus, Run, text_of
 from plansurvive.plans.text.safe_text import line
+from plansurvive.plans.views.steps.row import status_word
 from plansurvive.plans.views.summary import summary_of
 from plansurvive.workflows import policies
 from plansurvive.workflows.payloads import LARGE, of_json
@@ -54,8 +55,9 @@ def failure_of(run: Run, summary: dict[str, Any]) -> ApplicationError | None:
         return _failure(f"the plan failed: {run.stopped}", summary, PLAN_FAILED)
     if run.status is not PlanStatus.PARTIAL or run.interrupted:
         return None
-    counted = Counter("denied" if state.is_denied else state.status.value for state in run.steps.values())
-    missed = [f"{counted[name]} {name}" for name in ("failed", "denied", "skipped", "blocked") if counted[name]]
+    counted = Counter(status_word(state) for state in run.steps.values())
+    words = ("failed", "denied", "unanswered", "skipped", "blocked")
+    missed = [f"{counted[name]} {name}" for name in words if counted[name]]
     # Temporal's UI, alerts and schedules show this text alone.
     first = next((line(f"; {each['stepId']}: {each['error']}")[:REASON] for each in summary["failed"]), "")
     return _failure(f"the plan did not complete: {', '.join(missed)}{first}", summary, PLAN_PARTIAL)

@@ -9,6 +9,7 @@ MARKS = {
     "running": ("▸", "cyan"),
     "skipped": ("–", "dim"),
     "denied": ("–", "yellow"),
+    "unanswered": ("–", "yellow"),
     "waiting": ASKING,
     "ready": ("·", ""),
     "blocked": ("·", "dim"),

@@ -55,6 +55,8 @@ def _failed(state: StepState) -> str:
 
 def _skipped(run: Run, step: Step, state: StepState) -> str:
     decision = run.decisions.get(step.id)
+    if state.is_unanswered:
+        return f"it was not answered: {state.reason}"
     if state.is_denied and decision is not None:
         return f"it was denied {decided(decision).text}".rstrip()
     why = state.reason or (state.result.error if state.result is not None else "")

@@ -27,7 +27,9 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     asked, more = asked_of(standing)
     counts = {status.value: number for status in Status if (number := standing.counts[status])}
     if standing.denied:
-        counts |= {"skipped": counts.get("skipped", 0) - standing.denied, "denied": standing.denied}
+        counts |= {"skipped": counts.get("skipped", 0) - standing.denied}
+        counts |= {"denied": standing.denied - standing.unanswered}
+        counts |= {"unanswered": standing.unanswered} if standing.unanswered else {}
     counts = {"total": len(run.steps), **{name: number for name, number in counts.items() if number}}
     opened = run.opened.get(run.batch.step_id) if run.batch is not None else None
     failed = opened.failed if opened is not None else 0

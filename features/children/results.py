@@ -57,5 +57,5 @@ def _why(run: Run) -> str:
             return f": step '{step.id}' failed ({state.result.code}): {state.result.error}"
     denied = next((step.id for step in run.plan.steps if run.steps[step.id].is_denied), "")
     if denied:
-        return f": step '{denied}' was denied"
+        return f": step '{denied}' was {'not answered in time' if run.steps[denied].is_unanswered else 'denied'}"
     return f": {run.stopped}" if run.stopped else ""

@@ -144,6 +144,8 @@ def how_it_ended(run: Run) -> str:
     counted = Counter(state.status.value for state in run.steps.values())
     lines = [run.stopped[:500]] if run.stopped else []
     lines.append("steps: " + ", ".join(f"{number} {status}" for status, number in counted.items()))
+    unanswered = [name[:200] for name, state in run.steps.items() if state.is_unanswered]
+    lines += [f"not answered in time: {', '.join(unanswered[:FAILURES])}"] if unanswered else []
     failed = (name for name, state in run.steps.items() if state.status is Status.FAILED)
     results = [(name, run.steps[name].result) for name in islice(failed, FAILURES)]
     lines += [f"failed: {name[:200]}: {each.code}: {(each.error or '')[:300]}" for name, each in results if each]

@@ -36,7 +36,7 @@ PER_PLAN = 5
 """Maximum number of recoveries in one run."""
 BY = "llm"
 """Author of the edits, in the change log."""
-_NEVER = frozenset(("CANCELLED", "DENIED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT", "LLM_BUDGET"))
+_NEVER = frozenset(("CANCELLED", "DENIED", "NOBODY_ANSWERED", "OUTCOME_UNKNOWN", "APPROVAL_TIMEOUT", "LLM_BUDGET"))
 """Codes of failures that are never recovered."""
 
 

@@ -36,7 +36,7 @@ METRICS: dict[str, tuple[str, str]] = {
     "plans_plan_duration_seconds": ("status", "Histogram: from the start of a plan to its end"),
     "plans_steps_total": (
         "tool, outcome",
-        "Steps of ended plans: `completed`, `failed`, `skipped`, `denied`, `blocked`",
+        "Steps of ended plans: `completed`, `failed`, `skipped`, `denied`, `unanswered`, `blocked`",
     ),
     "plans_attempts_total": (
         "tool, outcome",
@@ -144,7 +144,7 @@ class Instruments:
             self._attempt_seconds.record(max(0.0, seconds), labels)
 
     def steps(self, tool: str, outcome: str, number: int) -> None:
-        """Steps of a plan that has ended: completed, failed, skipped, denied or blocked."""
+        """Steps of a plan that has ended: completed, failed, skipped, denied, unanswered or blocked."""
         self._steps.add(number, {"tool": self._tool.of(tool), "outcome": outcome})
 
     def plan(self, status: str, seconds: float, has_failures: bool) -> None:

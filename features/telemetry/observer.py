@@ -37,6 +37,7 @@ from plansurvive.plans.activity_io import WORKER_LOST, Call
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.run import DONE, Run, run_of
+from plansurvive.plans.views.steps.row import status_word
 from plansurvive.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -288,7 +289,7 @@ def _outcomes(run: Run) -> Counter[tuple[str, str]]:
     found = Counter[tuple[str, str]]()
     for step_id, state in run.steps.items():
         step = run.step_of(step_id)
-        outcome = "denied" if state.is_denied else state.status.value if state.status in DONE else "blocked"
+        outcome = status_word(state) if state.status in DONE else "blocked"
         found[(step.tool if step and step.tool else "block", outcome)] += 1
     return found
 

@@ -33,6 +33,8 @@ from plansurvive.plans.signature import signer_of
 
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
+UNANSWERED = "no decision in time"
+"""The reason of a step whose approval expired with `onTimeout: deny`."""
 CALL, RULE, DEFAULTS = "call", "rule", ""
 """Marks of `Run.edited`: the call of a step is another one, or only what may waive its approval. The key DEFAULTS
 stands for the plan's `defaults.approval`."""

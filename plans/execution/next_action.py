@@ -25,7 +25,7 @@ from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import when_of_whole
 from plansurvive.plans.flow.progress import case_of, items_of
 from plansurvive.plans.model import ForEach, Step, ToolSpec
-from plansurvive.plans.run import DENIED, Result
+from plansurvive.plans.run import DENIED, NOBODY_ANSWERED, Result
 from plansurvive.plans.run.step_call import StepCall, StepValues, call_of, filled_args, size_of, upcoming
 
 
@@ -108,6 +108,8 @@ def next_action(schedule: ReadinessIndex, step_id: str, budget: Budget | None = 
     run, step, decision = schedule.run, schedule.step(step_id), schedule.run.decisions.get(step_id)
     # 1. A denial comes before everything else: a denied step's condition and references no longer matter.
     if decision is not None and not decision.approved:
+        if decision.source == "timeout":
+            return Skip(decision.comment or approvals.UNANSWERED, opens=False, code=NOBODY_ANSWERED)
         return Skip(approvals.DENIED, opens=False, code=DENIED)
     values = StepValues(run, schedule.needs(step_id), step_id)
     try:

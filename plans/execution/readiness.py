@@ -44,6 +44,7 @@ class ReadinessIndex:
         run = self.run
         self.counts = Counter(state.status for state in run.steps.values())
         self.denied = sum(state.is_denied for state in run.steps.values())
+        self.unanswered = sum(state.is_unanswered for state in run.steps.values())
         self.outline = run.outline
         self._shared: dict[int, tuple[Step, dict[str, bool]]] = {}
         self._position = {name: index for index, name in enumerate(self.outline.nodes)}

@@ -27,7 +27,7 @@ from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.execution.tool_history import begun_again
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import DENIED, Result, Run, Status, StepState, as_it_stands
+from plansurvive.plans.run import DENIED, NOBODY_ANSWERED, Result, Run, Status, StepState, as_it_stands
 from plansurvive.plans.run.again import Again, following, joined, kept_of, unfinished, without_inside
 from plansurvive.plans.run.undone import unclosed, undone_steps
 from plansurvive.plans.step_state import SKIPPED
@@ -143,7 +143,8 @@ def _open(run: Run) -> Again:
 
 def _is_done(state: StepState) -> bool:
     """Whether the step is completed, or skipped by a person or a condition: it is not run again."""
-    return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in (LEFT_OUT, DENIED)
+    undecided = (LEFT_OUT, DENIED, NOBODY_ANSWERED)
+    return state.status in (Status.COMPLETED, Status.SKIPPED) and _code(state) not in undecided
 
 
 def _next(run: Run, other: Changed, again: Again, new_id: str, sentence: str, now: datetime) -> Run:

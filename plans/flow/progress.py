@@ -33,7 +33,7 @@ from plansurvive.plans.flow.opened import Opened
 from plansurvive.plans.flow.outline import Node, Outline
 from plansurvive.plans.flow.values import Composer, output_of
 from plansurvive.plans.model import MAX_STEPS, Case, ForEach, Step
-from plansurvive.plans.step_state import DENIED, ITEMS_DENIED, Outcome, Result, Status, StepState
+from plansurvive.plans.step_state import DENIED, ITEMS_DENIED, NOBODY_ANSWERED, Outcome, Result, Status, StepState
 
 MAX_ITEMS = MAX_STEPS
 """Maximum number of items of one `forEach` in one plan; more run as child plans (`mode: plans`)."""
@@ -220,10 +220,11 @@ class Progress:
             if state.status is Status.FAILED and state.result is not None:
                 text = f"step '{child}' failed: {state.result.error}"
                 return _failed(state.result.code or "STEP_FAILED", text[:2_000], now)
-        for child, state in states:
+        for child, state in sorted(states, key=lambda pair: pair[1].is_unanswered):  # a person's denial counts for more
             if state.is_denied:
-                text = f"step '{child}' was denied"
-                return Outcome(Status.SKIPPED, Result(ok=False, error=text, code=DENIED, timestamp=now), opens=False)
+                text = f"step '{child}' was {'not answered in time' if state.is_unanswered else 'denied'}"
+                code = NOBODY_ANSWERED if state.is_unanswered else DENIED
+                return Outcome(Status.SKIPPED, Result(ok=False, error=text, code=code, timestamp=now), opens=False)
         if any(state.status is Status.BLOCKED for _, state in states):
             blocked = next(child for child, state in states if state.status is Status.BLOCKED)
             why = self._steps[blocked].reason or self._stopped
@@ -247,7 +248,7 @@ class Progress:
             return _failed((state.result.code if state.result else None) or NOT_FINISHED, f"finally: {text}", now)
         if body.ok:
             return Outcome(Status.COMPLETED, body.model_copy(update={"timestamp": now}))
-        if body.code == DENIED:
+        if body.code in (DENIED, NOBODY_ANSWERED):
             return Outcome(Status.SKIPPED, body, opens=False)
         return Outcome(Status.FAILED, body.model_copy(update={"timestamp": now}))
 

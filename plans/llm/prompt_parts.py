@@ -67,7 +67,9 @@ class ToolOutcome(Value):
     args: str = Field(default="", description="The arguments that ran, as JSON on one line (`shortened.args_line`).")
     asked: str = Field(default="", description="The model's own arguments, if a person changed them.")
     by: str = Field(default="", description="Who decided about the call, if a person did.")
-    state: str = Field(default="", description="How it ended where `ok` is not enough: denied, interrupted, unknown.")
+    state: str = Field(
+        default="", description="How it ended where `ok` is not enough: denied, unanswered, interrupted, unknown."
+    )
     again: str = Field(default="", description="Of a call that was made several times: what became of it before.")
 
 
@@ -187,6 +189,8 @@ def _remark(outcome: ToolOutcome) -> str:
     who = json_line(one_line(outcome.by)[:100]) if outcome.by else ""
     if outcome.state == "denied":
         return f"(denied by {who})" if who else "(denied)"
+    if outcome.state == "unanswered":
+        return "(not made: it needs a person's approval, and no decision came in time; it was not denied)"
     said = {"interrupted": "interrupted before it began", "unknown": "interrupted; unknown whether it took effect"}
     changed = f"{who or 'a person'} changed the arguments; you asked for {outcome.asked}" if outcome.asked else ""
     remarks = "; ".join(filter(None, [changed, outcome.again, said.get(outcome.state, "")]))

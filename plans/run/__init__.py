@@ -35,7 +35,17 @@ from plansurvive.plans.model.parts import Part, Parted
 from plansurvive.plans.model.shares import Fairness, Priority
 from plansurvive.plans.notice import Notice
 from plansurvive.plans.receipts import Receipts
-from plansurvive.plans.step_state import DENIED, DONE, Change, Decision, Result, State, Status, StepState
+from plansurvive.plans.step_state import (
+    DENIED,
+    DONE,
+    NOBODY_ANSWERED,
+    Change,
+    Decision,
+    Result,
+    State,
+    Status,
+    StepState,
+)
 from plansurvive.plans.usage import Ledger
 
 __all__ = [
@@ -43,6 +53,7 @@ __all__ = [
     "DONE",
     "ENDED",
     "LOG_ENTRIES",
+    "NOBODY_ANSWERED",
     "Change",
     "Decision",
     "Options",

@@ -97,10 +97,14 @@ def _counts(schedule: ReadinessIndex) -> str:
     for name in (*schedule.awaiting, *schedule.recovering, *schedule.expecting):
         if not is_inside(schedule, name):
             number[schedule.run.steps[name].status] -= 1
-    denied = top_denied(schedule)
-    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied
+    denied, unanswered = top_denied(schedule)
+    number[Status.SKIPPED] = number.get(Status.SKIPPED, 0) - denied - unanswered
     parts = [(number.get(status, 0), status.value) for status in Status]
-    parts += [(denied, "denied"), *((len(names), f"awaiting {what}") for what, names in _asking(schedule))]
+    parts += [
+        (denied, "denied"),
+        (unanswered, "unanswered"),
+        *((len(names), f"awaiting {what}") for what, names in _asking(schedule)),
+    ]
     parts += [(len(schedule.expecting), "awaiting event"), (len(schedule.recovering), "awaiting recovery")]
     return ", ".join(f"{count} {name}" for count, name in parts if count)
 

@@ -120,7 +120,8 @@ def _ended(summary: Summary, name: str) -> list[NextAction]:
     if summary.problems:  # it was refused before it began, and would be refused again
         found.append(NextAction(f"plan resume {name}", "checks it again, once what is wrong is put right"))
         return found
-    again = " and asks again about what was denied" if summary.denied else ""
+    undecided = [word for word, steps in (("denied", summary.denied), ("not answered", summary.unanswered)) if steps]
+    again = f" and asks again about what was {' or '.join(undecided)}" if undecided else ""
     found.append(NextAction(f"plan resume {name}", f"runs what is not done{again}; keeps the rest"))
     if first is not None and not is_agent:
         outer = template_of(first.step_id).partition(".")[0]

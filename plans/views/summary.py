@@ -87,7 +87,9 @@ class Summary(View):
     title: str = ""
     version: int = Field(default=1, description="Version of the plan, as edits and approvers left it.")
     status: PlanStatus
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    counts: dict[str, int] = Field(
+        default_factory=dict, description="Steps by status, `denied`, `unanswered` apart; `total`."
+    )
     created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -99,6 +101,9 @@ class Summary(View):
     failed: list[Failure] = Field(default_factory=list)
     skipped: list[Reason] = Field(default_factory=list)
     denied: list[Denial] = Field(default_factory=list)
+    unanswered: list[Reason] = Field(
+        default_factory=list, description="Steps that were skipped as no decision came in time; omitted if none."
+    )
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     asks: list[AskedStep] = Field(
         default_factory=list, description="What is awaited, here and below; omitted if empty."
@@ -123,12 +128,19 @@ class Summary(View):
         """Whether every step was completed, or skipped by a reviewer or a condition."""
         return self.status is PlanStatus.COMPLETED
 
+    @property
+    def lacks_answers_alone(self) -> bool:
+        """Whether nothing but decisions that did not come in time kept it from completing."""
+        undone = all(each.status == "completed" for each in self.undone)
+        others = self.failed or self.denied or self.stopped or self.closing
+        return self.status is PlanStatus.PARTIAL and bool(self.unanswered) and undone and not others
+
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
         empty = [
             name
-            for name in ("undone", "closing", "phase", "asks", "problems", "deadline", "outdated")
+            for name in ("undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered")
             if not getattr(self, name)
         ]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
@@ -156,7 +168,8 @@ def summary_of(run: Run) -> Summary:
         stopped=run.stopped,
         failed=[_failure(step, state) for step, state in islice(_failed(run, census), 100)],
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
-        denied=[_denial(run, step) for step, state in islice(_denied(run, census), 100)],
+        denied=[_denial(run, step) for step, state in _denied(run, census) if not state.is_unanswered][:100],
+        unanswered=[_reason(step, state) for step, state in _denied(run, census) if state.is_unanswered][:100],
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         asks=list(islice(_asks(run), 100)),
         problems=len(run.problems),
@@ -190,7 +203,7 @@ def _failed(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
 
 
 def _denied(run: Run, census: Census) -> Iterator[tuple[Step, StepState]]:
-    """The steps that a person denied, those inside blocks and loops included, without the blocks around them."""
+    """The steps that were denied or not answered, also inside blocks and loops, without the blocks around them."""
     for step in run.plan.steps:
         for name in (*census.walk(step.id), step.id):
             inner = (run.steps[child] for child in census.children(name))
@@ -300,6 +313,7 @@ def summary_markdown(summary: Summary, steps: str = "") -> str:
     rows += _section("Blocks and loops", [md(folded_line(name, each)) for name, each in summary.inside.items()])
     rows += _section("Failed", [f"`{each.step_id}`: {md(why_failed(summary, each))}" for each in summary.failed])
     rows += _section("Denied", [f"`{each.step_id}`: {md(why_denied(each))}" for each in summary.denied])
+    rows += _section("Unanswered", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.unanswered])
     rows += _section("Skipped", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.skipped])
     rows += _section("Blocked", [f"`{each.step_id}`: {md(each.reason)}" for each in summary.blocked])
     rows += _section("Undone", [_undone_row(each) for each in summary.undone])

@@ -133,7 +133,7 @@ async def test_a_denied_step_is_skipped_and_blocks_what_depends_on_it(plans: Pla
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answer", "status", "code"),
-    [("deny", "skipped", "DENIED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
+    [("deny", "skipped", "NOBODY_ANSWERED"), ("approve", "completed", None), ("fail", "failed", "APPROVAL_TIMEOUT")],
 )
 @pytest.mark.crosses_runs
 async def test_when_the_time_is_over_the_rule_decides(plans: Plans, answer: str, status: str, code: str | None) -> None:

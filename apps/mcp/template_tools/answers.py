@@ -66,5 +66,6 @@ def _why(summary: Summary, value: Result | None, here: Connected) -> TextContent
     rows = [f"Plan {summary.plan_id}: {summary.status.value}. {summary.stopped}".strip()]
     rows += [f"{each.step_id}: {each.code or 'failed'}: {why_failed(summary, each)}" for each in summary.failed[:10]]
     rows += [f"{each.step_id} was denied{f': {each.comment}' if each.comment else ''}" for each in summary.denied[:10]]
+    rows += [f"{each.step_id} was not answered: {each.reason}" for each in summary.unanswered[:10]]
     rows += [f"{value.code}: {value.error}"] if value and not value.ok else []
     return TextContent(text=bounded("\n".join([*rows, where(here, summary.plan_id).text])))

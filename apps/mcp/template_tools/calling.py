@@ -89,7 +89,9 @@ async def _followed(request: Request, here: Connected, plan: str) -> None:
         async with asyncio.timeout(WAIT):
             async for _ in changes(here.client, plan):
                 view = await runs.brief(here.client, plan)
-                done = sum(view.counts.get(name, 0) for name in ("completed", "skipped", "failed", "denied"))
+                done = sum(
+                    view.counts.get(name, 0) for name in ("completed", "skipped", "failed", "denied", "unanswered")
+                )
                 if done > told:
                     told = done
                     total = view.counts.get("total", done)

@@ -45,7 +45,7 @@ class StepShown(Value):
     description: str = ""
     status: Status
     word: str = Field(
-        default="", description="The same in words: `awaiting approval`, `denied`, `permanently blocked`."
+        default="", description="The same in words: `awaiting approval`, `denied`, `unanswered`, `permanently blocked`."
     )
     awaiting: str | None = Field(
         default=None, description="approval, answer: of a person; event; recovery: of the LLM."

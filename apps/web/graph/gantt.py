@@ -173,7 +173,7 @@ def _group(node: Node, steps: Mapping[str, StepView], scale: _Scale) -> Iterator
     is_open = any(step.started_at and not step.ended_at for step in found)
     end = None if is_open else max((step.ended_at for step in found if step.ended_at), default=None)
     words = [status_word(step) for step in found]
-    worst = next((word for word in ("failed", "denied", "running") if word in words), None)
+    worst = next((word for word in ("failed", "denied", "unanswered", "running") if word in words), None)
     status = worst or ("completed" if words.count("completed") == len(words) else "running")
     done = sum(word in ("completed", "skipped") for word in words)
     says = f"{done:,} of {len(found):,} done, {_length(((end or scale.now) - min(began)).total_seconds())}"

@@ -57,7 +57,7 @@ def remark(step: BriefStep, stands: Row) -> str:
         return stands.took
     if stands.sign == "failed":
         return stands.code or "failed"
-    return stands.word if stands.sign in ("waiting", "skipped", "denied") or step.never else ""
+    return stands.word if stands.sign in ("waiting", "skipped", "denied", "unanswered") or step.never else ""
 
 
 def _head(view: BriefView, now: datetime) -> RenderableType:
@@ -132,7 +132,7 @@ def _counts(view: BriefView) -> RenderableType:
     waits = Counter(each.awaiting for step in view.steps for each in (step, *step.instances))
     waits["approval"] = len(view.pending) - questions + sum(view.more_pending.values())
     asking = Counter(step.status.value for step in view.steps if step.awaiting and not step.closes)
-    for status in ("running", "completed", "failed", "skipped", "denied", "ready", "blocked", "pending"):
+    for status in ("running", "completed", "failed", "skipped", "denied", "unanswered", "ready", "blocked", "pending"):
         number = counts.get(status, 0) - asking[status]
         if number:
             text.append(" · " if text else "").append(f"{number} {status}", MARKS[status][1])

@@ -13,6 +13,7 @@ from plansurvive.client.cli.follow.catch_up import past
 from plansurvive.client.cli.follow.screen import Screen
 from plansurvive.client.cli.terminal.asking import compared
 from plansurvive.client.cli.terminal.console import SafeConsole
+from plansurvive.client.cli.terminal.failures import ENDED_OTHERWISE, UNANSWERED
 from plansurvive.client.cli.terminal.output import out, say, show, show_json
 from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.feature import views_of_features
@@ -67,6 +68,7 @@ def show_summary(summary: Summary, console: SafeConsole | None = None) -> None:
     failed = sorted(summary.failed, key=lambda each: each.step_id not in summary.inside)  # the count, then its items
     rows += _reasons("failed", "red", [(each.step_id, why_failed(summary, each)) for each in failed], summary)
     rows += _reasons("denied", "yellow", [(each.step_id, why_denied(each)) for each in summary.denied], summary)
+    rows += _reasons("unanswered", "yellow", [(each.step_id, each.reason) for each in summary.unanswered], summary)
     rows += _reasons("skipped", "dim", [(each.step_id, each.reason) for each in summary.skipped], summary)
     rows += _reasons("blocked", "dim", [(each.step_id, each.reason) for each in summary.blocked], summary)
     rows += [
@@ -95,8 +97,10 @@ def _reasons(status: str, style: str, steps: list[tuple[str, str]], summary: Sum
 
 
 def exit_code(summary: Summary) -> int:
-    """0 if every step was completed, or skipped by a reviewer or a condition, else 1."""
-    return 0 if summary.is_completed else 1
+    """0 if every step was completed, or skipped by a reviewer or a condition; 5 if only decisions lack; else 1."""
+    if summary.is_completed:
+        return 0
+    return UNANSWERED if summary.lacks_answers_alone else ENDED_OTHERWISE
 
 
 async def _print_lines(here: Connected, plan: str, rows: Callable[[str], None]) -> None:

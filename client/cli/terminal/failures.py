@@ -13,7 +13,7 @@ from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.errors import NotConnected, WorkerFailed
 
-ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND = 1, 2, 3, 4
+ENDED_OTHERWISE, BAD_INPUT, NOT_CONNECTED, NOT_FOUND, UNANSWERED = 1, 2, 3, 4, 5
 
 
 def show(error: Exception, *, as_json: bool) -> int:

@@ -42,10 +42,10 @@ Asked = Literal["simple", "tasks", "complex"]
 """The kind of answer expected from an agent's model."""
 
 
-CallEnd = Literal["done", "failed", "denied", "interrupted", "unknown"]
-"""How a tool call ended. `failed`: with an error; also when it was not made because a call that it waits for failed.
-`interrupted`: before it began, and the run that resumed its own could not make it either. `unknown`: it was running
-when its run or its worker ended, so it may have happened, wholly or in part."""
+CallEnd = Literal["done", "failed", "denied", "unanswered", "interrupted", "unknown"]
+"""How a tool call ended. `unanswered`: no decision about it came in time. `failed`: with an error; also when it was not
+made because a call that it waits for failed. `interrupted`: before it began, and the run that resumed its own could not
+make it either. `unknown`: it was running when its run or its worker ended, so it may have happened, or a part."""
 
 
 class Outcome(Value):

@@ -139,7 +139,7 @@ def outcome_of(agent: AgentRun, step_id: str) -> Outcome:
     why = (result.error if result else None) or _why_blocked(agent, step_id) or state.reason or "it has not ended"
     # A denied call is reported with the person's comment, so that the model can react to it.
     comment = f": {decision.comment}" if decision and decision.comment and end == "denied" else ""
-    made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and end != "denied" else ""
+    made = "not made: " if state.status in (Status.BLOCKED, Status.SKIPPED) and not state.is_denied else ""
     text = f"{made}{why}{comment}" + (f"; {MAY_HAVE_HAPPENED}" if end == "unknown" else "")
     output = last_output(state)
     size = output.stdout + output.stderr if output else 0
@@ -252,7 +252,7 @@ def _end_of(state: StepState) -> CallEnd:
     if state.result is not None and state.result.ok:
         return "done"
     if state.is_denied:
-        return "denied"
+        return "unanswered" if state.is_unanswered else "denied"
     if state.status is Status.SKIPPED:
         return "interrupted"
     return "unknown" if state.result is not None and state.result.code in UNCERTAIN else "failed"

@@ -54,7 +54,8 @@ def has_denied(state: StepState) -> bool:
     """Whether a person denied something in a batch whose loop goes on."""
     child = state.child
     found = child is not None and child.report is not None and (child.large is not None or child.value is not None)
-    return found and bool(child and child.report and child.report.counts.get("denied"))
+    counts = child.report.counts if child and child.report else {}
+    return found and bool(counts.get("denied") or counts.get("unanswered"))
 
 
 def failures_of(names: Iterable[str], steps: Mapping[str, StepState]) -> Failures:

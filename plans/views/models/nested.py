@@ -17,8 +17,8 @@ class InsideView(Value):
     began: int = Field(default=0, description="How many of them have begun.")
     counts: dict[str, int] = Field(
         default_factory=dict,
-        description="Those that have begun by status, `denied` ones apart. One in which a person, the LLM or an event"
-        " is awaited counts as that alone: `awaiting approval`.",
+        description="Those that have begun by status, `denied`, `unanswered` apart. One in which a person, the LLM or"
+        " an event is awaited counts as that alone: `awaiting approval`.",
     )
     alternative: int | None = Field(default=None, description="Which alternative of a `switch` runs, from 1.")
     alternatives: int | None = Field(default=None, description="How many it has.")

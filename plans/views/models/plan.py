@@ -197,7 +197,9 @@ class BriefView(View):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     deadline: datetime | None = Field(default=None, description="When it must have ended; none once it is closed.")
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    counts: dict[str, int] = Field(
+        default_factory=dict, description="Steps by status, `denied`, `unanswered` apart; `total`."
+    )
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     notices: dict[str, Notice] = Field(default_factory=dict, description="Notices about it as a whole, by feature.")
     host: HostView | None = Field(default=None, description="Where its files are, if workers have a workspace each.")
@@ -248,7 +250,9 @@ class PlanView(View):
     parent: ParentView | None = Field(default=None, description="The plan that it runs for, as a step of it.")
     value: ResultView | None = Field(default=None, description="Its value: `outputs`, once it has ended.")
     unsigned: bool = Field(default=False, description="Started unsigned where that is asked for: waivers are ignored.")
-    counts: dict[str, int] = Field(default_factory=dict, description="Steps by status, `denied` ones apart; `total`.")
+    counts: dict[str, int] = Field(
+        default_factory=dict, description="Steps by status, `denied`, `unanswered` apart; `total`."
+    )
     closing: ClosingView | None = Field(default=None, description="Once it is being closed.")
     notices: dict[str, Notice] = Field(default_factory=dict, description="Notices about it as a whole, by feature.")
     labels: dict[str, str] = Field(default_factory=dict)

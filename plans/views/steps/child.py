@@ -42,7 +42,7 @@ def in_words(status: str, counts: Mapping[str, int], asked: int) -> str:
     """`running, 3 of 5 done, 1 awaiting a decision`; empty before its first report."""
     if not status:
         return ""
-    done = sum(counts.get(name, 0) for name in ("completed", "failed", "skipped", "denied"))
+    done = sum(counts.get(name, 0) for name in ("completed", "failed", "skipped", "denied", "unanswered"))
     parts = [status, f"{done} of {counts.get('total', 0)} done"]
     parts += [f"{counts['failed']} failed"] if counts.get("failed") else []
     parts += [f"{asked} awaiting a decision"] if asked else []

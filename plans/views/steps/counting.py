@@ -22,7 +22,9 @@ from plansurvive.plans.views.steps.row import status_word
 
 DENIED: Final = "denied"
 """The word for a skipped step that a person denied."""
-STATUS_WORDS: Final = (*(status.value for status in Status), DENIED)
+UNANSWERED: Final = "unanswered"
+"""The word for one whose approval no decision came for in time."""
+STATUS_WORDS: Final = (*(status.value for status in Status), DENIED, UNANSWERED)
 """The words that `status_word` returns, in the order in which they are counted."""
 PEOPLE: Final = frozenset(("approval", "answer"))
 """What a person is awaited for; it comes before other things that are awaited in the same item."""

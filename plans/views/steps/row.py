@@ -12,7 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from plansurvive.plans.run import DENIED, Decision, Status, StepState
+from plansurvive.plans.run import DENIED, NOBODY_ANSWERED, Decision, Status, StepState
 from plansurvive.plans.step_state import Answered
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.views.models import BriefStep, DecisionView, StepView
@@ -21,17 +21,19 @@ from plansurvive.plans.views.steps.child import in_words
 from plansurvive.plans.views.steps.words import inside_line
 
 MARKS: Mapping[str, str] = MappingProxyType({
-    "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "denied": "-", "waiting": "?",
+    "completed": "✓", "failed": "✗", "running": ">", "skipped": "-", "denied": "-", "unanswered": "-", "waiting": "?",
     "ready": " ", "blocked": " ", "pending": " ",
 })  # fmt: skip
 """Marks of the text display, by `Row.sign`."""
+_SKIPPED_BY = MappingProxyType({DENIED: "denied", NOBODY_ANSWERED: "unanswered"})
+"""Words of steps that are skipped as a decision was against them, or as none came."""
 
 
 class Row(NamedTuple):
     """How a step stands."""
 
     sign: str
-    """By which it is marked and coloured: its status, or `denied`, or `waiting` if it awaits something."""
+    """By which it is marked and coloured: its status, or `denied`, `unanswered`, or `waiting` for something."""
     word: str
     """The same in words: `awaiting approval`, `permanently blocked`."""
     code: str = ""
@@ -142,9 +144,9 @@ def percent(step: BriefStep, now: datetime) -> int | None:
 
 
 def status_word(step: StepState | StepView | BriefStep) -> str:
-    """The status of a step in a word; `denied` is not just `skipped`."""
-    is_denied = step.status is Status.SKIPPED and step.result is not None and step.result.code == DENIED
-    return "denied" if is_denied else step.status.value
+    """The status of a step in a word; `denied` and `unanswered` are not just `skipped`."""
+    code = step.result.code if step.status is Status.SKIPPED and step.result is not None else None
+    return _SKIPPED_BY.get(code or "", step.status.value)
 
 
 def shortened(value: Any, room: int, indent: int | None = None) -> tuple[str, int]:

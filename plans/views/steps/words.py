@@ -8,7 +8,7 @@ from plansurvive.plans.model import Step
 from plansurvive.plans.text.safe_text import line
 from plansurvive.plans.views.models.nested import InsideView
 
-_ORDER = ("completed", "running", "skipped", "failed", "denied")
+_ORDER = ("completed", "running", "skipped", "failed", "denied", "unanswered")
 _WORDS = {"completed": "done"}
 
 

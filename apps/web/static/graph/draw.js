@@ -5,11 +5,11 @@ import { HEAD, TALL } from "./layout.js";
 
 // The same symbols as in the terminal and in the tables of the page.
 const MARKS = {
-  completed: "✓", failed: "✗", running: ">", skipped: "-", denied: "-", awaiting: "?", waiting: "…", troubled: "✗",
+  completed: "✓", failed: "✗", running: ">", skipped: "-", denied: "-", unanswered: "-", awaiting: "?", waiting: "…", troubled: "✗",
   ready: "·", blocked: "·", pending: "·",
 };
 const WORDS = { awaiting: "awaiting a decision", waiting: "awaiting", troubled: "running, with failures" };
-const BAR = ["completed", "skipped", "failed", "denied", "running", "awaiting"];
+const BAR = ["completed", "skipped", "failed", "denied", "unanswered", "running", "awaiting"];
 const KINDS = {
   each: "loop", repeat: "repeat", block: "block", switch: "switch", case: "case", catch: "catch", finally: "finally",
   undo: "undo", agent: "agent", plan: "plan", task: "task",
@@ -168,7 +168,7 @@ function subtitle(node, look) {
 
 function told(node) {
   const counts = tally(node);
-  const words = [["completed", "done"], ["running", "running"], ["failed", "failed"], ["denied", "denied"], ["awaiting", "to decide"], ["skipped", "skipped"]];
+  const words = [["completed", "done"], ["running", "running"], ["failed", "failed"], ["denied", "denied"], ["unanswered", "unanswered"], ["awaiting", "to decide"], ["skipped", "skipped"]];
   return words.filter(([word]) => counts[word]).map(([word, name]) => `${counts[word].toLocaleString("en")} ${name}`).join(" · ");
 }
 

@@ -182,7 +182,7 @@ export function standing(node) {
     return node.status || "pending";
   }
   const counts = tally(node);
-  for (const word of ["failed", "awaiting", "running", "denied"]) if (counts[word]) return word;
+  for (const word of ["failed", "awaiting", "running", "denied", "unanswered"]) if (counts[word]) return word;
   const done = (counts.completed || 0) + (counts.skipped || 0);
   const all = Object.values(counts).reduce((sum, each) => sum + each, 0);
   if (done === all) return counts.completed ? "completed" : "skipped";
