@@ -68,6 +68,7 @@ FEATURES: tuple[str, ...] = (
     "forecast",
     "hosts",
     "files",
+    "worktrees",
     "upkeep",
     "outputs",
     "keys",

@@ -178,6 +178,11 @@ PLANS: Table = {
         "a step that calls one tool asks for `express` (docs/express.md): it is one activity in any case",
         "set `express` on the plan, or on the block or loop that the step is in",
     ),
+    "BAD_WORKTREE": (
+        "`worktree: true` (docs/worktrees.md) of a step that works on no files, inside another one that has it, or "
+        "where workers have a workspace each",
+        "the message says where it belongs",
+    ),
     "EXPRESS_PAYS": (
         "a warning: more than 200 calls of the plan are quick, and each would be an activity of its own",
         "set `express: true` on the plan (docs/express.md), or `express: false`",
@@ -300,6 +305,28 @@ STEPS: Table = {
         "no; `plan resume ID` later",
     ),
     "STEP_TIMEOUT": ("over the step's timeout", "yes"),
+    "WORKTREE_REFUSED": (
+        "the workspace is not a repository that can have worktrees (docs/worktrees.md): bare, without a commit, with "
+        "submodules, Git LFS or filters, or with links in `.git`; nothing was changed",
+        "no; the message says what to do",
+    ),
+    "WORKTREE_DIRTY": (
+        "tracked files of the workspace differ from its last commit; nothing was changed",
+        "no; commit or stash them, then `plan resume ID`",
+    ),
+    "WORKTREE_MOVED": (
+        "a worktree or its branch is not as the plan left it: replaced, moved or deleted",
+        "no; the message says how to put it back",
+    ),
+    "WORKTREE_CONFLICT": (
+        "the work of steps in worktrees (docs/worktrees.md) changes the same lines; nothing was merged",
+        "no; `git merge` the branch by hand, or let the steps follow each other",
+    ),
+    "WORKTREE_NESTED": (
+        "the step has made a git repository inside its worktree, whose files would be in no commit",
+        "no; have it clone elsewhere, or ignore it",
+    ),
+    "WORKTREE_FAILED": ("git failed in a worktree; the message has its words", "no"),
     "POLICY_DENIED": (
         "a rule of the worker's policy.toml denies the call (docs/policy.md); no approval changes that",
         "no",
@@ -520,6 +547,7 @@ COMMANDS: Table = {
         "tried again",
         "1",
     ),
+    "WORKTREE_MISSING": ("the step has no worktree on this machine (docs/worktrees.md)", "2"),
     "NO_TERMINAL": ("`plan review` without a terminal; use `--web`, or the commands", "2"),
     "NO_EDITOR": ("the program in `VISUAL` or `EDITOR` cannot be run, or failed; nothing was changed", "2"),
     "APP_MISSING": ("the command, or a part of it, is not installed; the message says what to type", "2"),

@@ -9,7 +9,8 @@
     ├── BadExpression         a JMESPath expression that does not parse or apply
     ├── IllegalMove           an invalid status transition
     ├── ToolError             a tool failed; says whether a retry may help
-    │   └── LlmError          an LLM request that failed; activities/llm/errors.py
+    │   ├── LlmError          an LLM request that failed; activities/llm/errors.py
+    │   └── GitFailed         a command of git that failed; features/worktrees/git.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
     ├── BadRing               PLANS_KEYS names something that is not a key ring; features/keys/ring.py

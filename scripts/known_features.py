@@ -46,6 +46,7 @@ GIVEN: Mapping[str, tuple[Name, ...]] = {
     "locks": (("field", "workspace_lock"), ("field", "workspaceLock")),
     "notify": (("field", "notify"),),
     "planning": (("awaits", "recovery"),),
+    "worktrees": (("field", "worktree"),),
 }
 """Names that a feature gives a meaning to, and models of the core declare.
 

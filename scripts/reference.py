@@ -164,7 +164,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "sandbox sandbox_network sandbox_read limit_cpu limit_memory_mb limit_file_mb limit_open_files limit_processes"
         " limit_free_mb",
     ),
-    "File changes and results": ("", "trace undo undo_mb cache cache_mb cache_days express"),
+    "File changes and results": ("", "trace undo undo_mb cache cache_mb cache_days express worktrees"),
     "Encryption": ("What is encrypted, and how keys are changed: docs/encryption.md.", "keys plain codec_audience"),
     "Workers with a workspace each": (
         "What follows from it: docs/scaling.md#a-workspace-each.",

@@ -63,8 +63,8 @@ COMMANDS |= commands_of_apps()
 GROUPS: dict[str, tuple[str, ...]] = {
     "Run": ("run", "start", "check", "make", "import", "template", "schedule", "agent", "call", "tools", "schema"),
     "Decide": ("pending", "approve", "deny", "answer", "event", "review", "begin"),
-    "Look": ("list", "show", "why", "watch", "logs", "files", "summary", "graph", "history", "audit", "quotas",
-             "limits"),
+    "Look": ("list", "show", "why", "watch", "logs", "files", "summary", "graph", "history", "audit", "worktrees",
+             "diff", "quotas", "limits"),
     "Change": ("pause", "unpause", "edit", "add", "remove", "move", "skip", "unskip", "regenerate", "watch-files",
                "clear-session", "interrupt", "cancel"),
     "After the end": ("resume", "rerun", "undo", "evaluate", "prune"),
@@ -95,7 +95,6 @@ ELSEWHERE = {
             "`plan down` stops server and worker",
     "kill": "`plan cancel ID` ends a plan; running steps clean up first",
     "retry": "`plan resume ID` runs what failed again, `plan rerun ID --from STEP` a step and what depends on it",
-    "diff": "`plan files ID` shows what changed on disk, `plan show ID STEP` what one step changed",
     "validate": "`plan check FILE` reports every problem of a plan file",
     "apply": "`plan run FILE` starts a plan",
 }  # fmt: skip

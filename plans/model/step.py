@@ -228,6 +228,11 @@ class Step(Value):
         description="Of a block or loop: true, or bounds `{seconds, steps}`: its quick steps run several in one "
         "activity (docs/express.md); false: each in its own.",
     )
+    worktree: Annotated[bool | None, Use(On.EDIT | On.APPROVAL | On.DETAILS, Llm.NEVER)] = Field(
+        default=None,
+        strict=True,
+        description="True: the step or block works in a git worktree of its own, on a branch (docs/worktrees.md).",
+    )
     undo: Annotated[Undo | None, Use(On.EDIT | On.APPROVAL, Llm.MAY)] = Field(
         default=None,
         description="What takes back its effect, when the plan fails or is cancelled and rolls back, or is undone.",

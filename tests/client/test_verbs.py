@@ -19,6 +19,8 @@ NOT_ON_PLANS = {
     "keys",
     "secrets",
     "policy",
+    "worktrees",
+    "diff",
     "schema",
     "up",
     "down",

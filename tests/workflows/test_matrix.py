@@ -86,6 +86,7 @@ APART = {
     "summary": "what `show` says, shorter",
     "event": "goes to the steps of the plan that is named: a child plan waits for events of its own",
     "clear-session": "each agent and child plan has a session of its own, and is named",
+    **dict.fromkeys(("worktrees", "diff"), "git on this machine has them, under the id of the plan that is named"),
     "watch-files": "reports files to the plan that is named",
     **dict.fromkeys(
         (

@@ -97,6 +97,8 @@ NOT_THERE = {
     "secrets check": "as above",
     "policy check": "policy.toml is for whoever runs the machine",
     "policy test": "as above",
+    "worktrees": "they are on the machine where they were made, and so is git",
+    "diff": "as above",
     "watch-files": "it watches the directory of whoever calls it",
 }
 

@@ -1,0 +1,114 @@
+"""In which worktree a step works, and what is known of the files there.
+
+A worktree belongs to the nearest step or block with `worktree: true`: each item of a loop has its own, rounds of a
+`repeat` share one. What a plan or agent below it does is done in it as well. A plan that continues another one
+works in the worktrees of that one.
+
+Files in a worktree have names of their own in a run, `worktree:STEP:path`: the worker returns them so, and is given
+their stamps under the plain path.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import ValidationError
+
+from plansurvive.features.worktrees.model import WorktreeChoice, WorktreeNote, WorktreeOrder
+from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.execution.tool_history import relative
+from plansurvive.plans.file_stamps import Stamp
+from plansurvive.plans.flow.ids import lineage
+from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import Rules
+from plansurvive.plans.text.safe_text import line
+
+MERGE = "merge_worktrees"
+"""The tool that takes over what is in worktrees, whose call says whose these are."""
+MAX_STAMPS = 2_000
+"""Stamps that go with a call whose path is in a value outside history."""
+_ROUND = re.compile(r"#\d+\Z")
+
+
+def own_tree(run: Run, step_id: str) -> str:
+    """The step or block of the run in whose worktree a step works; empty: in none."""
+    for name in lineage(step_id):
+        found = run.step_of(name)
+        if found is not None and found.worktree:
+            return _ROUND.sub("", name)
+    return ""
+
+
+def origin_of(run: Run) -> str:
+    """The plan whose id the worktrees of the run have."""
+    return run.options.part(WorktreeChoice).origin or run.plan.id or ""
+
+
+def order_of(run: Run, step: Step) -> WorktreeOrder | None:
+    """The worktree that a step works in, without the stamps of its files; None: it works in the workspace."""
+    if tree := own_tree(run, step.id):
+        return WorktreeOrder(plan=origin_of(run), tree=tree, step=step.id, title=_title(step))
+    choice = run.options.known_part(WorktreeChoice)
+    if choice is None or not choice.tree:
+        return None
+    return WorktreeOrder(plan=choice.plan, tree=choice.tree, step=choice.step, title=choice.title)
+
+
+def name_of_file(tree: str, path: str) -> str:
+    """The name of a file in a worktree, in stamps and records."""
+    return f"worktree:{tree}:{path}"
+
+
+def _title(step: Step) -> str:
+    return line(" ".join((step.description or f"{step.tool} ({step.id})").split()))[:200]
+
+
+def _stamps(run: Run, step: Step, call: Call, tree: str) -> dict[str, Stamp]:
+    """The stamps of the files among a call's arguments, by path in the worktree."""
+    scope = f"{step.queue}:" if step.queue and step.queue in run.facts.workspaces else ""
+    scope, seen = scope + name_of_file(tree, ""), run.files.stamps
+    if ["path"] in call.deferred:
+        recent = [name for name in seen if name.startswith(scope)][-MAX_STAMPS:]
+        return {name.removeprefix(scope): seen[name] for name in recent}
+    texts = [value for value in call.args.values() if isinstance(value, str) and 0 < len(value) < 4_096]
+    paths = [relative(value, call.workspace) for value in texts if "\n" not in value]
+    return {path: seen[scope + path] for path in paths if scope + path in seen}
+
+
+def _extend(run: Run, step: Step, call: Call) -> WorktreeOrder | None:
+    order = order_of(run, step)
+    if order is not None:
+        return order.model_copy(update={"stamps": _stamps(run, step, call, order.tree)})
+    return WorktreeOrder(plan=origin_of(run)) if step.tool == MERGE else None
+
+
+def _settled(run: Run, step: Step, returned: Return) -> WorktreeNote | None:  # noqa: ARG001
+    return note_in(returned)
+
+
+def note_in(ended: Return) -> WorktreeNote | None:
+    """What a call says of its worktree; None if it says nothing, or anything else than our workers do."""
+    if WorktreeNote.feature not in ended.parts:
+        return None
+    try:
+        return ended.part(WorktreeNote)
+    except ValidationError:  # of an activity that was completed by hand
+        return None
+
+
+def _for_next(run: Run, rerun: bool) -> WorktreeChoice | None:  # noqa: ARG001
+    choice = run.options.part(WorktreeChoice)
+    has_own = any(step.worktree for _, step in walk(run.plan))
+    return choice.model_copy(update={"origin": origin_of(run)}) if has_own else None
+
+
+def _for_child(run: Run, step: Step, plan: Plan | None) -> WorktreeChoice | None:  # noqa: ARG001
+    order = order_of(run, step)
+    if order is None:
+        return None
+    return WorktreeChoice(plan=order.plan, tree=order.tree, step=order.step, title=order.title)
+
+
+RULES = Rules("worktrees", for_next=_for_next, for_child=_for_child, extend=_extend, settled=_settled)

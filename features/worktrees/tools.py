@@ -1,0 +1,22 @@
+"""The tool of the feature, for commands: always the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plansurvive.plans.model import ToolSpec
+from plansurvive.runtime.settings import Settings
+
+
+def specs(settings: Settings) -> dict[str, ToolSpec]:
+    """`merge_worktrees`."""
+    from plansurvive.features.worktrees.merge_tool import merge_tool  # lazily: imports what runs tools
+    from plansurvive.features.worktrees.rules import MERGE
+    from plansurvive.features.worktrees.settings import folder_of
+
+    return {MERGE: merge_tool(folder_of(settings)).spec}
+
+
+async def refresh(settings: Settings, data: Any = None, *, everything: bool = False) -> list[str]:  # noqa: ARG001
+    """Nothing: it is always known."""
+    return []
