@@ -35,6 +35,7 @@ RELEASES = ROOT / "tests" / "replay" / "releases"
 SCENARIOS = (
     "chain", "fan-out", "approval", "retry", "loops-continued", "batches", "child-plan", "agent-step",
     "agent-continued", "events", "continued", "notifications", "finally-cancelled", "conditions",
+    "express", "policy", "quota",
 )  # fmt: skip
 """What is recorded of each release: one scenario per kind of command that a workflow gives."""
 PLANS = 12

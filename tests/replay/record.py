@@ -38,6 +38,7 @@ from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Plans
 from tests.kit.waiting import connected, until
 from tests.replay import server_tools
+from tests.replay.ruled import ruling
 from tests.replay.scenarios import LLM, SCENARIOS, TALKS
 from tests.replay.server_tools import SERVER_TOOLS
 
@@ -80,7 +81,7 @@ async def _histories(name: str, client: Client, settings: Settings, folder: Path
     tools = load_tools([LEDGER_TOOLS])
     workspace = folder / name
     workspace.mkdir()
-    with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm:
+    with ScriptedLlm(Script.of(TALKS.get(name, LLM))) as llm, ruling(name, settings):
         asking = settings.with_flags(openai_base_url=llm.url, model="demo")
         if name in SERVER_TOOLS:
             server_tools.serve(asking, folder)

@@ -17,7 +17,9 @@ from tests.replay.locks import LOCKS
 from tests.replay.loops import LOOPS
 from tests.replay.notified import NOTIFIED
 from tests.replay.outputs import OUTPUTS
+from tests.replay.ruled import RULED
 from tests.replay.schedules import SCHEDULED
+from tests.replay.segments import SEGMENTS
 from tests.replay.server_tools import SERVER_TOOLS
 from tests.replay.signals import SIGNALS
 from tests.replay.waiting import WAITING
@@ -348,4 +350,6 @@ SCENARIOS: dict[str, Scenario] = {
     **SERVER_TOOLS,
     **HOSTS,
     **SIGNALS,
+    **SEGMENTS,
+    **RULED,
 }
