@@ -22,6 +22,7 @@ from plansurvive.features.agents.model.run import AgentRun
 from plansurvive.features.agents.progress import note_end
 from plansurvive.features.children.child_run import directories_for
 from plansurvive.features.children.handles import cancel
+from plansurvive.features.children.judged import judged
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.children.requests import must_ask
 from plansurvive.plans.child_state import AtWork, ParentLink
@@ -51,6 +52,7 @@ class ChildAgents(InSteps):
         return asyncio.create_task(self._work(step, dict(args)))
 
     async def _work(self, step: Step, args: dict[str, Any]) -> dict[str, Any]:
+        said = await judged(self._schedule, step, args, self._place.execution.place)
         await self._place.settled(step)
         began = workflow.now()
         agent = self._agent(step, args)
@@ -67,7 +69,7 @@ class ChildAgents(InSteps):
             raise self._failure(step, name, error.cause) from error
         finally:
             self._handles.forget(step.id)
-        return self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000)
+        return {**self._returned(step, result, (workflow.now() - began).total_seconds() * 1_000), **said}
 
     async def _result(self, step: Step, agent: AgentRun, name: str) -> dict[str, Any]:
         opened(self._run, step, agent, asks=must_ask(self._schedule))

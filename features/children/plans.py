@@ -26,6 +26,7 @@ from plansurvive.features.children import batches, child_run, results
 from plansurvive.features.children.accounts import opened
 from plansurvive.features.children.files import placed
 from plansurvive.features.children.handles import Handles, cancel
+from plansurvive.features.children.judged import judged
 from plansurvive.features.children.model import LoadedPlan, LoadedUndo, LoadRequest, UndoRequest
 from plansurvive.features.children.orders import Source, inline_data, inputs_of, source_of
 from plansurvive.features.children.place import SharedPlace
@@ -119,9 +120,10 @@ class ChildPlans:
         else:
             if must_load(state.child, args):
                 await self._load(step, source)
-            self._require_approval(step)
+            self._require_approval(step)  # first, as the policy takes a decision for one about this content
             data = self._state(step).data
-        return await self._run_child(step, data, inputs, args.get("id"))
+        said = await judged(self._schedule, step, args, self._place.execution.place)
+        return {**await self._run_child(step, data, inputs, args.get("id")), **said}
 
     async def _load(self, step: Step, source: Source) -> None:
         try:

@@ -1,66 +1,51 @@
-"""The policy in a worker: each attempt is judged, with its arguments filled in, before anything else happens."""
+"""The policy in a worker: each attempt is judged, with its arguments filled in, before anything else happens.
+
+So is each step that is a plan or an agent, by the activity `judge_call`, before its child begins.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from temporalio import activity
 from temporalio.client import Client
+from temporalio.exceptions import ApplicationError
 
-from plansurvive.activities.feature import Attempt, InWorker, Layer
+from plansurvive.activities.feature import Attempt, InWorker, Layer, Waits
+from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.activities.tools.tool import Tool, ToolContext
-from plansurvive.features.policy.current import UNREADABLE, Current
-from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
-from plansurvive.features.policy.model import JudgedCall, Ruling
+from plansurvive.features.policy.current import Current
+from plansurvive.features.policy.judging import Asker, Judged
+from plansurvive.features.policy.llm_judge import LONGEST, LlmJudge
+from plansurvive.features.policy.model import JUDGE_CALL, JudgedCall, JudgeRequest, Ruling
 from plansurvive.features.policy.policy_file import people_of
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
+from plansurvive.features.policy.ruling import ASKS, Rulings
 from plansurvive.plans.activity_io import Call, CheckRequest
-from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.model.parts import Part
-from plansurvive.plans.text.spans import in_words
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.value_store import StoredText
-
-DENIED = "POLICY_DENIED"
-ASKS = "APPROVAL_REQUIRED"
-EXPIRED = "APPROVAL_EXPIRED"
 
 
 class Judge(Layer):
     """The layer around attempts: says whether they may be made."""
 
-    def __init__(self, current: Current) -> None:
-        self._current = current
+    def __init__(self, rulings: Rulings) -> None:
+        self._rulings = rulings
 
     async def judged(self, tool: Tool, context: ToolContext, args: Mapping[str, Any]) -> Call:
-        """The call, approved if the policy allows it. Raises ToolError POLICY_DENIED or APPROVAL_REQUIRED."""
-        call, (policy, problem) = context.call, self._current.now()
-        told = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
-        if problem:
-            verdict = Verdict("ask", (), f"{UNREADABLE}: {problem}; every call asks until that is corrected")
-        elif policy is not None:
-            verdict = judge(policy, _judged(tool.spec, context, args, told))
-        else:
-            verdict = Verdict("")
-        unsettled = _unsettled(verdict, context, told) if verdict.decide == "ask" else ""
-        if verdict.decide:
-            context.left[Ruling.feature] = Ruling(
-                decide=verdict.decide,
-                rules=list(verdict.rules),
-                hash=policy.hash if policy else "",
-                reason=(unsettled or verdict.reason)[:2_000],
-            )
-        if verdict.decide == "deny":
-            raise ToolError(DENIED, verdict.reason)
-        if unsettled:
-            raise ToolError(ASKS, unsettled)
-        if verdict.decide == "allow":
-            return call.model_copy(update={"approved": True})
-        if not verdict.decide and told and told.asks and not call.approved:
-            raise ToolError(ASKS, f"{tool.spec.name} needs a person's approval with these arguments")
-        return call
+        """The call, approved if the policy allows it. Raises ToolError (POLICY_DENIED, APPROVAL_REQUIRED) and Waits."""
+        call = context.call
+        said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
+        found = _judged(tool.spec, context, args, said)
+        ruling, error = await self._rulings.of(found, said, key=call.key, approved=call.approved, again=context.again)
+        if ruling.decide:
+            context.left[Ruling.feature] = ruling
+        if error is not None:
+            raise error
+        return call.model_copy(update={"approved": True}) if ruling.decide == "allow" else call
 
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:
         """What the policy has said goes into the result."""
@@ -70,29 +55,41 @@ class Judge(Layer):
         return value
 
 
-def _unsettled(verdict: Verdict, context: ToolContext, told: JudgedCall | None) -> str:
-    """Why no decision of a person answers the policy; empty if one does. A call uses it up when it is first tried."""
-    if told is None or not told.decided:
-        return verdict.reason
-    if verdict.expires is None or context.again:
-        return ""
-    age = (datetime.now(UTC) - max(each.time for each in told.decided)).total_seconds()
-    if age <= verdict.expires:
-        return ""
-    return (
-        f"{EXPIRED}: the decision is {in_words(age)} old, and counts for {in_words(verdict.expires)}; {verdict.reason}"
-    )
+class StepJudge:
+    """The activity for steps that no activity of their tool runs."""
+
+    def __init__(self, rulings: Rulings) -> None:
+        self._rulings = rulings
+
+    @activity.defn(name=JUDGE_CALL)
+    async def judge_call(self, request: JudgeRequest) -> Ruling:
+        """What the policy says. Raises ApplicationError POLICY_DENIED or APPROVAL_REQUIRED, with it as detail."""
+        found = Judged(request.tool, request.args, asker=_asker(request.said))
+        key = f"{activity.info().workflow_run_id}/{request.step}"
+        try:
+            ruling, error = await self._rulings.of(found, request.said, key=key, approved=request.approved)
+        except Waits as wait:
+            raise ApplicationError(
+                f"its judge has to wait: {wait}", {"parts": {}}, type=ASKS, non_retryable=True
+            ) from None
+        if error is not None:
+            left = {"parts": {Ruling.feature: ruling.model_dump(mode="json", exclude_defaults=True)}}
+            raise ApplicationError(error.message, left, type=error.code, non_retryable=True)
+        return ruling
 
 
-def _judged(spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], told: JudgedCall | None) -> Judged:
-    asker = Asker(tuple(told.names), told.starter, False, told.origin) if told else None
+def _asker(said: JudgedCall | None) -> Asker | None:
+    return Asker(tuple(said.names), said.starter, False, said.origin) if said else None
+
+
+def _judged(spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said: JudgedCall | None) -> Judged:
     return Judged(
         spec.name,
         args,
         command_of(spec),
         {name: real_path(context.workspace.root, args[name]) for name in path_arguments(spec, args)},
         frozenset(name for name, value in args.items() if isinstance(value, StoredText)),
-        asker,
+        _asker(said),
     )
 
 
@@ -105,10 +102,33 @@ class Worker(InWorker):
         """Raises SettingError for a policy that is broken, or that others may write."""
         super().__init__(client, settings, fault)
         self._current = Current(settings)
+        self._made: Rulings | None = None
 
     def layer(self, tools: Iterable[Tool]) -> Layer | None:  # noqa: ARG002
         """Judges each attempt, also by a policy that comes later."""
-        return Judge(self._current)
+        return Judge(self._rulings())
+
+    def activities(self) -> Sequence[Callable[..., object]]:
+        """`judge_call`."""
+        return [StepJudge(self._rulings()).judge_call]
+
+    def _rulings(self) -> Rulings:
+        """What says what the policy says: one for the worker, whose judge asks within the layers of other features."""
+        if self._made is None:
+            settings, others = self.settings, [each for each in self.others.in_worker if each is not self]
+            layers = list[Layer]()
+
+            def around() -> Sequence[Layer]:
+                if not layers:
+                    layers.extend(layer for each in others if (layer := each.layer(())) is not None)
+                return layers
+
+            model = LanguageModel(
+                settings.openai_base_url, settings.openai_api_key, settings.model,
+                min(settings.llm_timeout, LONGEST), self.others.masked,
+            )  # fmt: skip
+            self._made = Rulings(self._current, LlmJudge(model, around))
+        return self._made
 
     def facts(self, request: CheckRequest) -> Part | None:  # noqa: ARG002
         """Who may sign for themselves, by the policy of the moment at which the plan begins."""

@@ -11,7 +11,7 @@ let through because something harmless stands beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from plansurvive.features.policy.patterns import Pattern
-from plansurvive.features.policy.rule import Compiled, Condition, Decide, Policy
+from plansurvive.features.policy.rule import Compiled, Condition, Decide, Policy, Rule
 from plansurvive.features.policy.shell_words import Commands, Words, commands_of
 
 MISSING = object()
@@ -76,6 +76,8 @@ class Verdict:
     """A sentence."""
     expires: int | None = None
     """Of an ask: for how many seconds a decision counts; None: until the call is made."""
+    judges: tuple[Rule, ...] = ()
+    """Of an ask: those of its rules whose judge may be asked to settle it."""
 
 
 class _Fit(StrEnum):
@@ -91,13 +93,19 @@ _Answer = _Fit | str
 """NO, YES, or why it is not known."""
 
 
-def judge(policy: Policy, call: Judged) -> Verdict:
-    """What the rules say of a call together."""
+def judge(policy: Policy, call: Judged, settled: Collection[str] = ()) -> Verdict:
+    """What the rules say of a call together. `settled`: rules whose ask their judge has taken back, as if they allowed.
+
+    What is not known stays so: a judge speaks for its own rule alone.
+    """
     found: dict[str, list[str]] = {"deny": [], "ask": [], "allow": [], "unknown": [], "hidden": [], "doubted": []}
     doubts, is_written_out = dict[str, str](), False
     for each in policy.of_tool(call.tool):
         answer = _fits(policy, each, call)
         name, decide = each.rule.name, each.rule.decide
+        if answer is _Fit.YES and decide == "ask" and name in settled:
+            found["allow"].append(name)
+            continue
         if answer is _Fit.YES:
             found[decide].append(name)
             is_written_out = is_written_out or (decide == "allow" and each.rule.command is not None)
@@ -108,13 +116,11 @@ def judge(policy: Policy, call: Judged) -> Verdict:
     if found["deny"]:
         return Verdict("deny", tuple(found["deny"]), f"{_named(found['deny'])} of the policy denies it")
     if found["ask"]:
-        spans = [
-            each.rule.expires
-            for each in policy.rules
-            if each.rule.name in found["ask"] and each.rule.expires is not None
-        ]
+        asking = [each.rule for each in policy.rules if each.rule.name in found["ask"]]
+        spans = [rule.expires for rule in asking if rule.expires is not None]
+        judges = tuple(rule for rule in asking if rule.judge is not None)
         reason = f"{_named(found['ask'])} of the policy asks"
-        return Verdict("ask", tuple(found["ask"]), reason, min(spans, default=None))
+        return Verdict("ask", tuple(found["ask"]), reason, min(spans, default=None), judges)
     # An operator who has written a command out, with the program that it runs, has looked into it.
     unknown = found["unknown"] + ([] if is_written_out else found["hidden"])
     if unknown:

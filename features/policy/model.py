@@ -5,12 +5,13 @@ Also the public keys of people and pages, with which signatures are verified.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.model import Value
 from plansurvive.plans.model.parts import Part
+from plansurvive.plans.usage import Usage
 
 KEY = "ed25519:"
 """What a public key in policy.toml begins with; the base64 of its SubjectPublicKeyInfo follows."""
@@ -52,6 +53,36 @@ class JudgedCall(Part):
         default="", description="Who chose the call; empty: not known."
     )
     decided: list[Decided] = Field(default_factory=list, description="What people have decided about it.")
+    spent: bool = Field(default=False, description="The plan's budget has no room for another request to an LLM.")
+
+
+JUDGE_CALL = "judge_call"
+"""The activity that judges a step that no activity of its tool runs: a plan or an agent."""
+JUDGED_STEPS = ("agent", "plan")
+"""The tools of such steps."""
+
+
+class JudgeRequest(Value):
+    """What is judged before the child of a step begins."""
+
+    tool: str
+    args: dict[str, Any]
+    step: str
+    plan_id: str = ""
+    approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
+    said: JudgedCall = Field(default_factory=JudgedCall)
+
+
+class Judgement(Value):
+    """What the judge of a rule, an LLM, said of one call."""
+
+    rule: str = Field(max_length=200)
+    decide: Literal["allow", "ask"]
+    reason: str = Field(default="", max_length=500)
+    model: str = Field(default="", max_length=200, description="Empty: it did not answer.")
+    request: str = Field(default="", max_length=64, description="SHA-256 of what it was sent.")
+    usage: Usage = Field(default_factory=Usage)
+    seconds: float = Field(default=0.0, ge=0)
 
 
 class Ruling(Part):
@@ -63,3 +94,6 @@ class Ruling(Part):
     rules: list[str] = Field(default_factory=list, max_length=1_000, description="The rules that decided, by name.")
     hash: str = Field(default="", max_length=64, description="SHA-256 of the policy.toml that they are in.")
     reason: str = Field(default="", max_length=2_000)
+    judged: list[Judgement] = Field(
+        default_factory=list, max_length=100, description="What the judges of rules said; their `allow` settles theirs."
+    )

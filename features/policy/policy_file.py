@@ -50,9 +50,9 @@ MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
-_NOT_YET = ("by", "count", "not_author", "override", "judge")
+_NOT_YET = ("by", "count", "not_author", "override")
 """Terms of a rule that this version reads and does not keep to: a file that relies on them is refused."""
-_NOT_JUDGED = ("agent", "plan", "ask", "wait_for", "sleep")
+_NOT_JUDGED = ("ask", "wait_for", "sleep")
 """Tools that the workflow runs itself."""
 _MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
 _ELSEWHERE = {"match": "tool", "tools": "tool", "commands": "command", "action": "decide", "effect": "decide",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from plansurvive.features.policy.model import Decided, JudgedCall, Origin, Ruling
 from plansurvive.plans.activity_io import Call, Return
-from plansurvive.plans.model import Plan, Step
+from plansurvive.plans.model import Budget, Plan, Step
 from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Result, Run
 from plansurvive.plans.run.feature import Rules
@@ -60,21 +60,40 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
         names=[name for name in (run.plan.title, run.plan.id) if name],
         starter=run.options.by,
         origin=origin_of(run, step),
+        spent=_is_spent(run),
         decided=[Decided(by=decision.by, time=decision.time)] if decision is not None and is_persons else [],
     )
 
 
-def _settled(run: Run, step: Step, returned: Return) -> Ruling | None:  # noqa: ARG001
-    return ruling_of(returned)
+def _settled(run: Run, step: Step, returned: Return) -> Ruling | None:
+    ruling = ruling_of(returned)
+    _count(run, step, ruling)
+    return ruling
 
 
 def _failed(run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:  # noqa: ARG001
     """From now on only a person lets the step start. True: what was decided is no person's decision of this call."""
     ruling = ruling_of(left)
+    _count(run, step, ruling)
     if ruling is None or ruling.decide != "ask" or failure.code != ASKS:
         return False
     run.unwaived[step.id] = ruling.reason[:500]
     return step.id in run.decisions
+
+
+def _count(run: Run, step: Step, ruling: Ruling | None) -> None:
+    """What the judges of rules were asked for a step is spent by its plan, as other requests are."""
+    for each in ruling.judged if ruling is not None else ():
+        run.llm_seconds += each.seconds
+        if each.usage.calls:
+            run.ledger = run.ledger.plus(each.usage, model=each.model, step_id=step.id, seconds=each.seconds)
+
+
+def _is_spent(run: Run) -> bool:
+    """Whether the plan's own budget has no room for another request; nobody is asked to extend it for a judge."""
+    budget, spent = run.plan.budget or Budget(), run.ledger.total
+    limits = ((budget.calls, spent.calls), (budget.tokens, spent.total_tokens), (budget.seconds, run.llm_seconds))
+    return any(limit is not None and used >= limit for limit, used in limits)
 
 
 RULES = Rules("policy", for_child=_for_child, extend=_extend, settled=_settled, failed=_failed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from plansurvive.features.policy.model import JUDGED_STEPS
 from plansurvive.features.policy.policy_file import file_of
 from plansurvive.plans.model import ToolSpec
 from plansurvive.runtime.settings import Settings
@@ -14,6 +15,7 @@ def described(settings: Settings) -> Callable[[ToolSpec], ToolSpec]:
     has_one = file_of(settings).exists()
 
     def say(spec: ToolSpec) -> ToolSpec:
-        return spec if not has_one or spec.durable else spec.model_copy(update={"judged": True})
+        is_judged = has_one and (not spec.durable or spec.name in JUDGED_STEPS)
+        return spec.model_copy(update={"judged": True}) if is_judged else spec
 
     return say

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from examples.scripted_llm.script import Script
+from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.runtime.settings import SettingError
 from tests.kit.driving import Plans, Started, step, work
 from tests.workflows.conftest import MakeWorker
@@ -225,3 +227,72 @@ async def test_an_edit_is_judged_as_it_is_made(idle: Plans, make_worker: MakeWor
         view = await plan.ended()
     assert step(view, "a")["result"]["code"] == "POLICY_DENIED"
     assert idle.ledger == []
+
+
+CHILD = {"id": "c", "tool": "plan", "args": {"steps": [work("inner")]}}
+
+
+@pytest.mark.crosses_runs
+async def test_a_plan_as_a_step_is_judged_before_it_begins(idle: Plans, make_worker: MakeWorker, policy: Write) -> None:
+    async with make_worker(policy=policy(rule("ask", "plan", name="plans of plans"))):
+        plan = await idle.start([CHILD], {"approveAll": True})
+        assert "rule 'plans of plans' of the policy asks" in str((await asked(plan, "c"))["reasons"])
+        assert idle.ledger == []
+        await plan.approve("c", by="ann")
+        view = await plan.ended()
+    assert view["status"] == "completed", view
+    assert step(view, "c")["result"]["policy"]["rules"] == ["plans of plans"]
+
+
+@pytest.mark.parametrize("tool", ["plan", "agent"])
+async def test_a_child_that_the_policy_denies_never_begins(
+    idle: Plans, make_worker: MakeWorker, policy: Write, tool: str
+) -> None:
+    of_tool = CHILD if tool == "plan" else {"id": "c", "tool": "agent", "args": {"objective": "Do it."}}
+    async with make_worker(policy=policy(rule("deny", tool, name="never"))):
+        plan = await idle.start([of_tool])
+        view = await plan.ended()
+    assert step(view, "c")["result"]["code"] == "POLICY_DENIED"
+    started = "start_child_workflow_execution_initiated_event_attributes"
+    assert not [each for each in await plan.events() if each.WhichOneof("attributes") == started]
+    assert idle.ledger == []
+
+
+async def test_an_agent_as_a_step_asks_and_is_not_begun_when_denied(
+    idle: Plans, make_worker: MakeWorker, policy: Write
+) -> None:
+    async with make_worker(policy=policy(rule("ask", "agent"))):
+        plan = await idle.start([{"id": "a", "tool": "agent", "args": {"objective": "Do it."}}])
+        await plan.until_asked("a")
+        await plan.deny("a")
+        view = await plan.ended()
+    assert (view["status"], step(view, "a")["result"]["code"]) == ("partial", "DENIED")
+
+
+async def test_without_a_policy_no_child_is_judged(plans: Plans) -> None:
+    plan = await plans.start([CHILD])
+    assert (await plan.ended())["status"] == "completed"
+    scheduled = [each.activity_task_scheduled_event_attributes for each in await plan.events()]
+    assert "judge_call" not in {each.activity_type.name for each in scheduled}
+
+
+async def test_a_judge_settles_an_ask_and_its_requests_count_for_the_plan(
+    idle: Plans, make_worker: MakeWorker, policy: Write
+) -> None:
+    file = policy(rule("ask", "work", 'judge = "Work is fine."', "small work"))
+    allow = {"reply": {"json": {"decide": "allow", "reason": "it is work"}}, "times": 0}
+    with ScriptedLlm(Script.of([allow])) as llm:
+        async with make_worker(policy=file, openai_base_url=llm.url, model="demo"):
+            long = await idle.start([work("a"), work("b", "a"), work("c", "b")], budget={"calls": 2})
+            view = await long.until_asked("c")
+            await long.deny("c")
+            await long.ended()
+            plan = await idle.start([work("w", requiresApproval=True)])
+            await plan.until_asked("w")
+            await plan.deny("w")
+            await plan.ended()
+    said = step(view, "a")["result"]["policy"]
+    assert said["reason"] == "allowed by the judge under rule 'small work': it is work"
+    assert said["judged"][0]["decide"] == "allow"
+    assert view["tokens"]["calls"] == 2
+    assert step(view, "c")["status"] == "ready"

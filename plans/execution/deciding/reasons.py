@@ -49,6 +49,8 @@ def _reasons(run: Run, step: Step, call: StepCall) -> Iterator[str]:
     said = next((each.error for each in attempts if each.code == ASKED_BY_TOOL), "")
     if said:
         yield " ".join(said.split())[:CUT]
+    elif step.id in run.unwaived:  # of a step that no activity of its tool runs, no attempt is known
+        yield run.unwaived[step.id][:CUT]
     spec = facts.tools.get(step.tool)
     if not step.is_block and spec is not None and spec.asks_by_default(call.args, carries(run, step)):
         if spec.asks_because:

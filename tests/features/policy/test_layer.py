@@ -13,6 +13,7 @@ from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.in_worker import Judge
 from plansurvive.features.policy.model import Decided, JudgedCall
+from plansurvive.features.policy.ruling import Rulings
 from plansurvive.plans.activity_io import Call
 from plansurvive.runtime.settings import Settings
 from tests.activities.attempts import Attempts
@@ -26,7 +27,7 @@ def judging(attempts: Attempts, tmp_path: Path, rule: str) -> Attempts:
     state.mkdir()
     (state / "policy.toml").write_text(f'[[rule]]\nname = "r"\n{rule}\n')
     settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state)})
-    return attempts.but(site=ToolEnvironment(layers=[Judge(Current(settings))]), approved=False)
+    return attempts.but(site=ToolEnvironment(layers=[Judge(Rulings(Current(settings)))]), approved=False)
 
 
 def decided(call: Call, age: timedelta) -> Call:

@@ -1,0 +1,110 @@
+"""What the policy of this moment says of a call, for the layer around attempts and for steps without a tool's activity.
+
+In this order: the file, which may be unreadable; its rules; the judges of rules that ask, unless a person has decided;
+the rules once more without the asks that judges have settled; what people have decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from plansurvive.features.policy.current import UNREADABLE, Current
+from plansurvive.features.policy.judging import Judged, Verdict, judge
+from plansurvive.features.policy.llm_judge import LlmJudge
+from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling
+from plansurvive.features.policy.rule import Policy
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.text.spans import in_words
+
+DENIED = "POLICY_DENIED"
+ASKS = "APPROVAL_REQUIRED"
+EXPIRED = "APPROVAL_EXPIRED"
+
+
+class Rulings:
+    """Says of calls what the policy says of them."""
+
+    def __init__(self, current: Current, llm: LlmJudge | None = None) -> None:
+        """`llm`: None where no judge can be asked; then their rules ask."""
+        self._current, self._llm = current, llm
+
+    async def of(
+        self, call: Judged, said: JudgedCall | None, *, key: str = "", approved: bool = False, again: bool = False
+    ) -> tuple[Ruling, ToolError | None]:
+        """What the policy says, and the error with which a call that may not be made ends.
+
+        `key`: of the call; `said`: what its plan says of it; `again`: an attempt was made before. Raises Waits.
+        """
+        policy, problem = self._current.now()
+        judgements = list[Judgement]()
+        if problem:
+            verdict = Verdict("ask", (), f"{UNREADABLE}: {problem}; every call asks until that is corrected")
+        elif policy is None:
+            verdict = Verdict("")
+        else:
+            verdict = judge(policy, call)
+            if verdict.judges and not (said and said.decided):
+                judgements, verdict = await self._judged(policy, call, verdict, said, key)
+        unsettled = _unsettled(verdict, said, again=again) if verdict.decide == "ask" else ""
+        ruling = Ruling(
+            decide=verdict.decide,
+            rules=list(verdict.rules),
+            hash=policy.hash if policy and verdict.decide else "",
+            reason=(unsettled or verdict.reason)[:2_000] if verdict.decide else "",
+            judged=judgements,
+        )
+        if verdict.decide == "deny":
+            return ruling, ToolError(DENIED, verdict.reason)
+        if unsettled:
+            return ruling, ToolError(ASKS, unsettled)
+        if not verdict.decide and said and said.asks and not approved:
+            return ruling, ToolError(ASKS, f"{call.tool} needs a person's approval with these arguments")
+        return ruling, None
+
+    async def _judged(
+        self, policy: Policy, call: Judged, verdict: Verdict, said: JudgedCall | None, key: str
+    ) -> tuple[list[Judgement], Verdict]:
+        """What the judges of a verdict's rules say, and the verdict without the asks that they settle."""
+        llm = self._llm
+        why = _unasked(call, verdict, said)
+        if llm is None or why:
+            why = why or "this worker cannot ask an LLM"
+            return [], replace(verdict, reason=f"{verdict.reason}; its judge was not asked: {why}")
+        found = list[Judgement]()
+        for rule in verdict.judges:
+            found.append(await llm.judged(rule, call.tool, call.args, key))
+            if found[-1].decide == "ask":  # a person is asked anyway
+                break
+        settled = [each.rule for each in found if each.decide == "allow"]
+        after = judge(policy, call, settled)
+        said_so = "; ".join(f"the judge of rule '{each.rule}' says {each.decide}: {each.reason}" for each in found)
+        if after.decide == "allow":
+            by = next(each for each in found if each.decide == "allow")
+            return found, replace(after, reason=f"allowed by the judge under rule '{by.rule}': {by.reason}")
+        return found, replace(after, reason=f"{after.reason}; {said_so}")
+
+
+def _unasked(call: Judged, verdict: Verdict, said: JudgedCall | None) -> str:
+    """Why the judges of a verdict are not asked; empty if they are."""
+    if len(verdict.judges) < len(verdict.rules):
+        return "another rule asks as well"
+    if call.unknown:
+        return "not all arguments are known here"
+    if said is not None and said.spent:
+        return "the plan's LLM budget is spent"
+    return ""
+
+
+def _unsettled(verdict: Verdict, said: JudgedCall | None, *, again: bool) -> str:
+    """Why no decision of a person answers the policy; empty if one does. A call uses it up when it is first tried."""
+    if said is None or not said.decided:
+        return verdict.reason
+    if verdict.expires is None or again:
+        return ""
+    age = (datetime.now(UTC) - max(each.time for each in said.decided)).total_seconds()
+    if age <= verdict.expires:
+        return ""
+    return (
+        f"{EXPIRED}: the decision is {in_words(age)} old, and counts for {in_words(verdict.expires)}; {verdict.reason}"
+    )
