@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -123,7 +124,8 @@ def _problems(data: Any, error: ValidationError) -> list[Problem]:
 def sound_part(data: Any) -> Plan | None:
     """The plan without its malformed fields, so that the rest can be validated too; None if nothing valid remains.
 
-    Malformed `args` and `inputs` are never dropped: every step that uses them would then be reported as well.
+    Malformed `args` and `inputs` are never dropped, nor are whole loops: every step that uses them, or their items,
+    would then be reported as well.
     """
     if _shape(data):
         return None
@@ -133,14 +135,17 @@ def sound_part(data: Any) -> Plan | None:
     except Unreadable:
         return None
     except ValidationError as error:
-        places = [detail["loc"] for detail in error.errors(include_url=False)]
-    misshapen = {field_of(data, real_part(data, place, missing=True)) for place in places}
-    if () in misshapen or any({"args", "inputs"} & set(place) for place in misshapen):
+        found = [detail["loc"] for detail in error.errors(include_url=False)]
+    parts = {tuple(real_part(data, place, missing=True)) for place in found}
+    fields = {field_of(data, part) for part in parts}
+    if () in fields or any({"args", "inputs"} & set(place) for place in fields):
         return None
-    try:
-        return Plan.model_validate(without(data, misshapen))
-    except ValidationError:
-        return None
+    for places in (parts, fields):  # parts first: of a loop, what its steps may use stays
+        if any(place[-1] in ("forEach", "repeat") for place in places):
+            return None
+        with suppress(ValidationError):
+            return Plan.model_validate(without(data, places))
+    return None
 
 
 def _decode(text: str | bytes) -> str:

@@ -404,7 +404,8 @@ FILES: dict[str, Mistake] = {
         "run FILE --label a=b", "No such option: --label; labels are a field of the plan: `labels: {customer: acme}`"
     ),
     "a host as an option": Mistake("web --host 0.0.0.0", "No such option: --host; set PLANS_WEB_LISTEN=HOST:PORT"),
-    "a command of git": Mistake("diff ID", "No such command 'diff': `plan files ID` shows what changed on disk"),
+    "a command of git": Mistake("diff ID", "Missing argument 'STEP': name a step; `plan show ID` lists them"),
+    "a command of the shell": Mistake("ps", "No such command 'ps': `plan list --running` lists the plans that run"),
     "an empty state directory": Mistake(
         "list", "BAD_SETTING: PLANS_STATE_DIR: it is empty; name a directory, or leave", environ={"PLANS_STATE_DIR": ""}
     ),

@@ -306,3 +306,16 @@ def test_the_codes_that_hints_know_are_explained() -> None:
 def test_large_arguments_are_found_at_every_level() -> None:
     given = found(block("b", call("x", "t" * 70_000)), call("p", undo={"tool": "note", "args": {"text": "t" * 70_000}}))
     assert [(each.code, each.step_id) for each in given] == [("PLAN_TOO_LARGE", "b.x"), ("PLAN_TOO_LARGE", "p")]
+
+
+LOOP: Data = {"items": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    "rule", [{**LOOP, "maxFailures": 1}, {**LOOP, "as": "!"}, {"item": ["a"]}, {**LOOP, "tolerate": "1.5%"}, 5]
+)
+def test_a_fault_of_a_loop_is_not_said_again_of_what_uses_its_items(rule: Any) -> None:
+    data = {"steps": [{**block("l", call("x", "{{item}}"), call("y", "$gone")), "forEach": rule}]}
+    sound = sound_part(data)
+    found = problems(sound, TOOLS) if sound is not None else []
+    assert [each.step_id for each in found if each.code == "BAD_REFERENCE"] in ([], ["l.y"])
