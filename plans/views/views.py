@@ -281,7 +281,7 @@ def brief_step(run: Run, step: Step) -> dict[str, Any]:
 def decision_view(decision: Decision) -> dict[str, Any]:
     """Who decided, and what about: with arguments of the approver's own, by a time limit, or by an earlier decision."""
     shown = {"approved", "by", "comment", "time", "source", "remembered"}
-    shown |= {name for name in ("via", "verified") if getattr(decision, name)}
+    shown |= {name for name in ("via", "verified", "signed") if getattr(decision, name)}
     view = decision.model_dump(mode="json", include=shown)
     return view | {"changedArgs": decision.args is not None}
 
@@ -298,4 +298,4 @@ def _times(state: StepState) -> dict[str, Any]:
 
 def _change(revision: Revision) -> dict[str, Any]:
     found = revision.model_dump(mode="json", exclude={"before", "step_id"})
-    return {name: each for name, each in found.items() if each or name not in ("via", "verified")}
+    return {name: each for name, each in found.items() if each or name not in ("via", "verified", "signed")}

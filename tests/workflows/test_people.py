@@ -19,6 +19,7 @@ from plansurvive.features.signing.own_keys import Kind, Own, make, speak_for
 from plansurvive.plans.editing.edits import SetField
 from plansurvive.plans.run import Decision, Options
 from plansurvive.plans.signature import FIELD
+from plansurvive.plans.views.models import PlanView
 from plansurvive.runtime.settings import Settings
 from tests.kit.driving import Plans, Started
 from tests.workflows.conftest import MakeWorker
@@ -189,7 +190,13 @@ async def test_an_edit_names_who_has_signed_it(
             await runs.edit(client, plan.id, [edit], by="ann")
             last = (await state_of(plan))["revisions"][-1]
             assert (last.get("signed", ""), last.get("verified", False)) == (signer, bool(signer))
+            change = PlanView.model_validate(await plan.view()).changes[-1]
+            assert (change.signed, change.verified) == (signer, bool(signer))
         assert (await ann.decide(plan)).signed == "ann"
+        view = PlanView.model_validate(await plan.ended())
+        decision = next(each.decision for each in view.steps if each.id == "gate")
+        assert decision is not None
+        assert (decision.signed, decision.verified) == ("ann", True)
 
 
 async def test_what_people_sign_is_for_one_run_of_the_plan(

@@ -51,7 +51,8 @@ class DecisionView(Value):
     time: datetime | None = None
     source: str = Field(default="signal", description="signal, update, or timeout: its time limit decided.")
     via: str = Field(default="", description="Where the person decided: web, link, mcp; empty: by command or program.")
-    verified: bool = Field(default=False, description="A login has verified the name.")
+    verified: bool = Field(default=False, description="A login or the person's own key has verified the name.")
+    signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
     remembered: bool = Field(default=False, description="It follows from an approval of another step.")
     changed_args: bool = Field(default=False, description="The approver replaced the arguments.")
 

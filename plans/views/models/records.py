@@ -33,6 +33,7 @@ class ChangeView(Value):
     by: str = ""
     via: str = ""
     verified: bool = False
+    signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
     time: datetime | None = None
     reason: str = ""
     ops: list[str] = Field(default_factory=list)
