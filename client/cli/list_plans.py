@@ -192,7 +192,11 @@ def _next(found: list[Listed], known: Mapping[str, Standing]) -> Iterator[Text]:
     waits = (known[each.plan_id] for each in found if each.plan_id in known and each.is_open)
     first = next((each for each in waits if each.next and (each.asks or not each.is_served)), None)
     for command, sentence in first.next[:1] if first else []:
-        yield Text.assemble(("Next: ", "dim"), command, (f"   {sentence}", "dim"))
+        head = f"Next: {command}"
+        rows = Text("\n".join(row.rstrip() for row in output.wrapped(f"{head}  ", sentence)))
+        rows.stylize("dim", 0, len("Next: "))
+        rows.stylize("dim", len(head))
+        yield rows
 
 
 async def _standings(here: Connected, found: list[Listed]) -> Mapping[str, Standing]:

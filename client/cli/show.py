@@ -79,7 +79,7 @@ def show(
         limit = None if full else TEXT_STEPS
         output.show(session.look(plan, "text", lambda here: runs.text(here.client, plan, limit)))
     else:
-        output.show(session.look(plan, "plan" if full else "text", lambda here: _linked_text(here, plan, full)))
+        output.show_rows(session.look(plan, "plan" if full else "text", lambda here: _linked_text(here, plan, full)))
 
 
 async def _linked_text(here: Connected, plan: str, full: bool) -> str:
@@ -97,10 +97,8 @@ async def _linked_text(here: Connected, plan: str, full: bool) -> str:
     rows += [f"Resumes: {linked.resumes}"] if linked.resumes else []
     rows += [f"Resumed by: {', '.join(linked.resumed_by)}"] if linked.resumed_by else []
     later = linked.resumed_by[-1] if linked.resumed_by else ""
-    rows += [
-        f"Next: {command}   {what}"
-        for command, what in next_actions(so_far, resumed_by=later, views=views_of_features())
-    ]
+    for command, what in next_actions(so_far, resumed_by=later, views=views_of_features()):
+        rows += [row.rstrip() for row in output.wrapped(f"Next: {command}  ", what)]
     return "\n".join([found, *([""] if rows else []), *rows])
 
 
@@ -121,7 +119,9 @@ def _show_inside(plan: str, step: str, *, everything: bool, as_json: bool) -> No
         found = session.look(plan, "inside", lambda here: inside_json(here, plan, step, everything=everything))
         output.show_json(found)
     else:
-        output.show(session.look(plan, "inside", lambda here: inside_text(here, plan, step, everything=everything)))
+        output.show_rows(
+            session.look(plan, "inside", lambda here: inside_text(here, plan, step, everything=everything))
+        )
 
 
 def watch(plan: Id, as_json: AsJson = False) -> None:

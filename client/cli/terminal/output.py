@@ -59,6 +59,29 @@ def show(text: str) -> None:
     out().print(Text(safe(text)), soft_wrap=True)
 
 
+def show_rows(text: str) -> None:
+    """Print a text as `show`; on a terminal, rows of prose that are too long are broken at spaces, and hang.
+
+    A value, a command and the text of a call stay one row, which the terminal breaks: what is copied from there, and
+    what is approved, has no further line breaks.
+    """
+    console = out()
+    if console.is_terminal:
+        text = "\n".join(each for row in safe(text).split("\n") for each in hanging(row, console))
+    show(text)
+
+
+def hanging(row: str, console: SafeConsole) -> list[str]:
+    """A safe row as a console is wide: see `show_rows`."""
+    begins = len(row) - len(row.lstrip())
+    is_exact = row.startswith(("Value: ", "Next: "), begins) or "│ " in row or "= " in row
+    if is_exact or cell_len(row) <= console.width or begins + 20 > console.width:
+        return [row]
+    deeper = begins + 2
+    first, *rest = Text(row[begins:]).wrap(console, console.width - deeper)
+    return [row[:begins] + first.plain.rstrip(), *(" " * deeper + each.plain.rstrip() for each in rest)]
+
+
 def page(text: Text | str) -> None:
     """Print a safe text on standard output: on a terminal that it does not fit, in the pager."""
     console, text = out(), Text(text) if isinstance(text, str) else text

@@ -1,0 +1,30 @@
+"""Rows of a plan on a narrow terminal: prose is broken at spaces, what is exact stays whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from plansurvive.client.cli.terminal.console import SafeConsole
+from plansurvive.client.cli.terminal.output import hanging
+
+NARROW = SafeConsole(width=40)
+PROSE = "the path does not exist in the workspace; list_directory lists what is there"
+
+
+def test_prose_is_broken_at_spaces_and_hangs() -> None:
+    rows = hanging(f"      Notes: {PROSE}", NARROW)
+    assert len(rows) > 1
+    assert " ".join(row.strip() for row in rows) == f"Notes: {PROSE}"
+    assert all(len(row) <= NARROW.width for row in rows)
+    assert [len(row) - len(row.lstrip()) for row in rows] == [6, *[8] * (len(rows) - 1)]
+
+
+@pytest.mark.parametrize("row", ["Value: ", "Next: plan resume x --from ", "content      │ ", "args         = "])
+def test_what_is_copied_or_approved_stays_whole(row: str) -> None:
+    whole = "      " + row + PROSE
+    assert hanging(whole, NARROW) == [whole]
+
+
+def test_a_row_that_fits_and_one_too_deep_stay_as_they_are() -> None:
+    assert hanging("  [x] short", NARROW) == ["  [x] short"]
+    assert hanging(" " * 30 + PROSE, NARROW) == [" " * 30 + PROSE]
