@@ -97,13 +97,15 @@ class Sandbox:
         *,
         network: bool = False,
         owner: str = "",
+        writable: Sequence[str] = (),
     ) -> Order:
         """The order to run a command in a directory of the workspace.
 
         `protected`: absolute paths to bind read-only; `extra`: variables that the step sets; `network`: the step asks
         for network access; `owner`: the run of a plan whose commands share /tmp, else those of tool servers in the
-        workspace do. Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK, RESOURCE_LIMIT (more protected files than can be
-        bound).
+        workspace do; `writable`: further directories that it may change.
+
+        Raises ToolError SANDBOX_UNAVAILABLE, NO_NETWORK, RESOURCE_LIMIT (more protected files than can be bound).
         """
         if self.problem:
             raise ToolError("SANDBOX_UNAVAILABLE", self.problem)
@@ -117,13 +119,15 @@ class Sandbox:
         bwrap: list[str] = []
         rule: dict[str, Any] = {}
         if os.geteuid() == 0:
-            drop = {"owned": list(dict.fromkeys((workspace, temporary))), "needed": list(view.more)}
+            drop = {"owned": list(dict.fromkeys((workspace, temporary, *writable))), "needed": list(view.more)}
         if self.level == "bwrap":
             kept = [*protected, *_own_code(workspace)]
             shut = bubblewrap.arguments(view, workspace, temporary, directory, kept, network=open_)
-            bwrap = [bubblewrap.program(), *shut]
+            binds = (part for place in writable for part in ("--bind", place, place))
+            bwrap = [bubblewrap.program(), *shut, *binds]
         else:
             rule = self._landlock(workspace, temporary, [*view.readable()], open_)
+            rule["writable"] += writable
         inside = "/tmp" if bwrap else temporary  # noqa: S108
         env = environment(os.environ, workspace, {"TMPDIR": inside, **extra})
         return Order(list(command), env, directory, limits, [workspace, temporary], bwrap, rule, drop)
