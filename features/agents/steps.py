@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 from temporalio import workflow
@@ -40,7 +40,8 @@ from plansurvive.workflows.in_steps import InSteps
 class ChildAgents(InSteps):
     """The agents of one Run's steps. `children` stops and hears them."""
 
-    tools = (AGENT,)
+    tools: ClassVar[tuple[str, ...]] = (AGENT,)
+    workflow_type: ClassVar[str] = "AgentWorkflow"
 
     def __init__(self, schedule: Schedule, place: SharedPlace) -> None:
         self._schedule, self._handles, self._place = schedule, place.handles, place
@@ -75,7 +76,7 @@ class ChildAgents(InSteps):
         opened(self._run, step, agent, asks=must_ask(self._schedule))
         child = await self._handles.start(
             step.id,
-            "AgentWorkflow",
+            self.workflow_type,
             {"agent": agent.model_dump(mode="json", exclude_defaults=True)},
             name,
             _memo(agent),

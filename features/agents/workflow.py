@@ -49,6 +49,9 @@ class AgentWorkflow(MessageHandlers):
     Registered as the class of the same name in `features.workflow_types`, which adds the features.
     """
 
+    _failed_with = "AGENT_FAILED"
+    """The code with which a failed run ends."""
+
     def __init__(self, *arguments: Any) -> None:
         self._index = search_attributes.Index()
         self._reporter = reports.Reporter()
@@ -266,14 +269,18 @@ class AgentWorkflow(MessageHandlers):
         agent = self._agent
         self._publish()
         summary = summary_of(self._started().run).to_json() | {"agent": agent_run.agent_view(agent)}
-        summary["value"] = agent_run.answer_value(agent) if agent.end == "completed" else None
+        summary["value"] = self._value() if agent.end == "completed" else None
         summary |= last_report(agent)
         await reports.ended(agent)
         await self._collaborators.ended()
         if agent.end == "failed":
             text = f"the agent failed: {agent.run.stopped}"
-            raise ApplicationError(text, summary, type="AGENT_FAILED", category=ApplicationErrorCategory.BENIGN)
+            raise ApplicationError(text, summary, type=self._failed_with, category=ApplicationErrorCategory.BENIGN)
         return summary
+
+    def _value(self) -> Any:
+        """What the run of a completed agent returns as its value."""
+        return agent_run.answer_value(self._agent)
 
     @workflow.signal(description="Sent by its plan: whether the agent may send its next LLM request.")
     def budget_answer(self, *arguments: Any) -> None:
