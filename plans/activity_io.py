@@ -275,6 +275,18 @@ class Facts(Parted, Value):
     own_files: bool = Field(default=False, description="Its workers have a workspace each; a plan stays with a host.")
 
 
+class AgentEvent(Value):
+    """Argument of track_agent: one event for the history of agents; the workflow supplies the time."""
+
+    kind: Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
+    agent_id: str = Field(min_length=1, max_length=200, description="Id of the run; for `resumed`, of the new run.")
+    time: datetime = Field(description="When it happened; the same for all attempts to record it.")
+    agent_type: str = Field(default="general-purpose", description="For `spawned`.")
+    plan: str | None = Field(default=None, description="For `spawned`.")
+    task_group: str = Field(default="", description="For `spawned`: its task.")
+    resumes: str = Field(default="", description="For `resumed`: id of the old run.")
+
+
 class SummaryFile(Value):
     """Input of `write_summary`: the summary of a finished run as Markdown."""
 

@@ -30,7 +30,8 @@ from plansurvive.features.agents.history_file import (
     summary_with_successor,
 )
 from plansurvive.features.agents.model import history as agents
-from plansurvive.features.agents.model.history import PLAN_TYPE, AgentEvent, Entry, History, Status
+from plansurvive.features.agents.model.history import PLAN_TYPE, Entry, History, Status
+from plansurvive.plans.activity_io import AgentEvent
 from plansurvive.plans.definition.parsing import MAX_BYTES
 from plansurvive.plans.errors import PlanError
 from plansurvive.runtime.base.atomic_file import write_whole

@@ -14,11 +14,11 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, is_cancelled_exception
 
 from plansurvive.features.agents.history_file import run_summary
-from plansurvive.features.agents.model.history import DEFAULT_TYPE, AgentEvent, Entry, written
+from plansurvive.features.agents.model.history import DEFAULT_TYPE, Entry, written
 from plansurvive.features.agents.model.reports import report as reports
 from plansurvive.features.agents.model.run import AgentRun, tasks_text
 from plansurvive.features.agents.progress import progress_of
-from plansurvive.plans.activity_io import SummaryFile
+from plansurvive.plans.activity_io import AgentEvent, SummaryFile
 from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.resume import base_id

@@ -26,14 +26,13 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from plansurvive.activities.attempt.compact import returned
 from plansurvive.activities.attempt.inner import INNER, Told
 from plansurvive.activities.tools.outgoing import OUTGOING
-from plansurvive.features.agents.model.history import AgentEvent
 from plansurvive.features.telemetry.attempt_spans import Ended, Outcome, spans_of, usage_of
 from plansurvive.features.telemetry.current_attempt import CURRENT, Attempted, outgoing
 from plansurvive.features.telemetry.json_logs import EVENT, OWN, plan_of
 from plansurvive.features.telemetry.propagation import carried_in
 from plansurvive.features.telemetry.spans import Attribute, Span, cut, plan_spans
 from plansurvive.features.telemetry.trace_context import Carried, TraceContext, of_attempt, of_step
-from plansurvive.plans.activity_io import WORKER_LOST, Call
+from plansurvive.plans.activity_io import WORKER_LOST, AgentEvent, Call
 from plansurvive.plans.flow.ids import of_call
 from plansurvive.plans.llm.request import LlmAnswer, LlmRequest
 from plansurvive.plans.run import DONE, Run, run_of

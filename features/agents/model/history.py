@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from plansurvive.plans.activity_io import AgentEvent
 from plansurvive.plans.execution.resume import base_id
 from plansurvive.plans.model import Value
 
@@ -86,18 +87,6 @@ class Spawn(Value):
     agent_type: str = DEFAULT_TYPE
     plan: str | None = None
     task_group: str = Field(default="", description="Its task in the plan, or its request if it works without a plan.")
-
-
-class AgentEvent(Value):
-    """One event to record in the history; the workflow supplies the time."""
-
-    kind: Literal["spawned", "completed", "failed", "timeout", "interrupted", "resumed"]
-    agent_id: str = Field(min_length=1, max_length=200, description="Id of the run; for `resumed`, of the new run.")
-    time: datetime = Field(description="When it happened; the same for all attempts to record it.")
-    agent_type: str = Field(default=DEFAULT_TYPE, description="For `spawned`.")
-    plan: str | None = Field(default=None, description="For `spawned`.")
-    task_group: str = Field(default="", description="For `spawned`: its task.")
-    resumes: str = Field(default="", description="For `resumed`: id of the old run.")
 
 
 def applied(history: History, event: AgentEvent) -> History:

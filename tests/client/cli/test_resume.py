@@ -20,7 +20,7 @@ from examples.scripted_llm.script import Script
 from examples.scripted_llm.server import ScriptedLlm
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.agents.history_store import AgentHistory
-from plansurvive.features.agents.model.history import AgentEvent
+from plansurvive.plans.activity_io import AgentEvent
 from plansurvive.runtime.settings import Settings
 from plansurvive.runtime.task_queues import listeners
 from plansurvive.worker import build

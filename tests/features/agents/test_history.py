@@ -18,7 +18,6 @@ from plansurvive.features.agents.history_file import (
     summary_with_successor,
 )
 from plansurvive.features.agents.model.history import (
-    AgentEvent,
     Entry,
     History,
     Spawn,
@@ -37,6 +36,7 @@ from plansurvive.features.agents.model.history import (
     spawn,
     written,
 )
+from plansurvive.plans.activity_io import AgentEvent
 
 EXAMPLE = (Path(__file__).parent / "golden" / "agent-history.json").read_text(encoding="utf-8").removesuffix("\n")
 NOON = datetime(2026, 1, 15, 12, 0, 0, tzinfo=UTC)

@@ -19,7 +19,8 @@ import pytest
 
 from plansurvive.features.agents.history_file import read_history, run_summary
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker, HistoryWriteFailed
-from plansurvive.features.agents.model.history import AgentEvent, Entry, History
+from plansurvive.features.agents.model.history import Entry, History
+from plansurvive.plans.activity_io import AgentEvent
 from tests.nightly import only_nightly
 
 ROOT = Path(__file__).parent.parent.parent.parent
@@ -30,7 +31,7 @@ import sys
 from datetime import UTC, datetime
 from itertools import count
 from plansurvive.features.agents.history_store import AgentHistory
-from plansurvive.features.agents.model.history import AgentEvent
+from plansurvive.plans.activity_io import AgentEvent
 from tests.nightly import only_nightly
 store, name, times = AgentHistory(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for number in range(times) if times else count():
@@ -324,7 +325,7 @@ FULL_DISK = """
 import resource, signal, sys
 from datetime import UTC, datetime
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker
-from plansurvive.features.agents.model.history import AgentEvent
+from plansurvive.plans.activity_io import AgentEvent
 store, lasts = AgentHistory(sys.argv[1]), int(sys.argv[2])
 event = AgentEvent(kind="spawned", agent_id="first", time=datetime.now(UTC))
 store.record(event)

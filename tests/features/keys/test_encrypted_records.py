@@ -10,10 +10,9 @@ import pytest
 from plansurvive.activities.lifecycle.record_end import SummaryWriter
 from plansurvive.features.agents.history_file import run_summary
 from plansurvive.features.agents.history_store import AgentHistory, AgentTracker
-from plansurvive.features.agents.model.history import AgentEvent
 from plansurvive.features.keys.ring import Key
 from plansurvive.features.keys.sealing import Encrypting
-from plansurvive.plans.activity_io import SummaryFile
+from plansurvive.plans.activity_io import AgentEvent, SummaryFile
 from plansurvive.runtime.errors import KeyMissing
 from tests.client.cli.command import plan
 from tests.features.keys.rings import key, live, ring_file
