@@ -103,7 +103,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.1
 lock: $(INSTALLED)
 	$(BIN)/python -m pip install --quiet uv
 	$(COMPILE) --extra all --extra dev --upgrade --output-file requirements.lock
-	$(COMPILE) --extra s3 --extra gcs --extra notify --extra mcp --extra telemetry --constraint requirements.lock --output-file docker/requirements.lock
+	$(COMPILE) --extra s3 --extra gcs --extra notify --extra mcp --extra acp --extra telemetry --constraint requirements.lock --output-file docker/requirements.lock
 	$(COMPILE) --extra s3 --extra gcs --extra web --constraint requirements.lock --output-file docker/web.lock
 
 # What audits the lock is locked itself, apart: it is no part of the project.

@@ -21,7 +21,9 @@ from plansurvive.plans.model import Value
 from plansurvive.plans.run import PlanStatus
 
 PLANS = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus != 'ContinuedAsNew' AND ParentWorkflowId IS NULL"
-AGENTS_TOO = "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+AGENTS_TOO = (
+    "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+)
 AWAITING = "(PlanPending IS NOT NULL OR PlanStatus IN ('review', 'asking') OR PlanStatus IS NULL)"
 """Those that may await a person: `asking` stands for PlanPending where that is missing, and no status for no index."""
 MAX_LABELS = 20

@@ -77,6 +77,7 @@ FEATURES: tuple[str, ...] = (
     "signing",
     "children",
     "agents",
+    "coding_agents",
     "express",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""

@@ -1,7 +1,7 @@
 """Composition: the workflow types that a worker registers and histories are replayed with.
 
-PlanWorkflow and AgentWorkflow are the core's with the features of this worker; the others are the features' own, and
-those of the core that know none. Built once, at import.
+PlanWorkflow, AgentWorkflow and CodingAgentWorkflow are composed with the features of this worker; the others are the
+features' own, and those of the core that know none. Built once, at import.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from temporalio import workflow
 
 from plansurvive.features import FEATURES, sides
 from plansurvive.features.agents import workflow as agent
+from plansurvive.features.coding_agents import workflow as coding_agent
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.in_views import ViewSet
 from plansurvive.workflows import plan
@@ -69,7 +70,23 @@ class AgentWorkflow(OfAgents, agent.AgentWorkflow):  # type: ignore[misc, valid-
         return await super().run(*arguments)
 
 
+@workflow.defn(name="CodingAgentWorkflow", failure_exception_types=[PlanError, ValidationError])
+class CodingAgentWorkflow(OfAgents, coding_agent.CodingAgentWorkflow):  # type: ignore[misc, valid-type]
+    """Runs one coding agent, with the features that agents have."""
+
+    features = FEATURES_OF_WORKER.of_agents
+
+    @workflow.init
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+
+    @workflow.run
+    async def run(self, *arguments: Any) -> dict[str, Any]:
+        """Begin, work, end. Returns the summary."""
+        return await super().run(*arguments)
+
+
 WORKFLOWS: tuple[type, ...] = (
-    *(PlanWorkflow, AgentWorkflow),
+    *(PlanWorkflow, AgentWorkflow, CodingAgentWorkflow),
     *(each for side in sides("in_workflow") for each in side.WORKFLOWS),
 )

@@ -165,7 +165,7 @@ PLANS: Table = {
         "the message says which",
     ),
     "AGENT_FAILED": (
-        "the agent's model could not be reached, or gave no usable answer",
+        "the agent's model could not be reached, or gave no usable answer; a coding agent reported an error",
         "`plan show ID`, then `plan resume ID`",
     ),
     "AGENT_SCHEMA": ("the agent's workflow was started with malformed input", "the message shows valid input"),
@@ -278,6 +278,21 @@ STEPS: Table = {
         "a tool server (docs/tool-servers.md) is not in mcp.toml, does not start, or cannot be reached; nothing was "
         "sent to it",
         "where it may pass",
+    ),
+    "NO_CODING_AGENT": (
+        "agents.toml (docs/coding-agents.md) has no coding agent of that name",
+        "no; add it there, or correct the name",
+    ),
+    "AGENTS_UNREADABLE": ("agents.toml cannot be used", "no; the message says which line, and what to do"),
+    "AGENT_UNAVAILABLE": (
+        "a coding agent does not start, gives no answer, or speaks another version of the protocol",
+        "where it may pass",
+    ),
+    "AGENT_LOGIN": ("a coding agent is not logged in", "no; give it its key in `env`, or log in with its own command"),
+    "AGENT_ENDED": ("a coding agent's process ended in the middle of its work", "yes, in the same session"),
+    "AGENT_LOST": (
+        "a coding agent's process is gone, and it cannot load its session; what it did may be half done",
+        "no; look at the files, then `plan resume`, which begins a new session",
     ),
     "MCP_NO_TOOL": ("mcp.toml keeps plans from using that tool of the server", "no; `tools` and `deny` there"),
     "TOOL_CHANGED": (

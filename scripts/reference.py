@@ -158,7 +158,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "server temporal_from grpc_compression state_dir cache_dir inline_bytes output_mb storage external_bytes "
         "prune_hours",
     ),
-    "Files of the operator": ("", "limits mcp notify policy secrets"),
+    "Files of the operator": ("", "agents limits mcp notify policy secrets"),
     "Commands: sandbox and limits": (
         "Levels of the sandbox: docs/security.md. The limits apply to what `run_command` and `run_python` start.",
         "sandbox sandbox_network sandbox_read limit_cpu limit_memory_mb limit_file_mb limit_open_files limit_processes"
@@ -279,7 +279,11 @@ INPUTS: dict[str, type[BaseModel] | None] = {
     "stamps": FilesAsked, "inside": InsideAsked, "logs": LogsAsked, "call": StepAsked, "text": Shown, "receipts": None,
     "summary": None, "file": None, "tools": None, "state": None,
 }  # fmt: skip
-INPUTS |= {message.name: message.reads for message in messages_of(FEATURES_OF_WORKER.in_run)}
+INPUTS |= {
+    message.name: message.reads
+    for features in (FEATURES_OF_WORKER, FEATURES_OF_WORKER.of_agents)
+    for message in messages_of(features.in_run)
+}
 """What each message is read as; None: it needs no input."""
 WORKFLOWS: dict[str, type] = {"plans": PlanWorkflow, "agents": AgentWorkflow}
 

@@ -105,7 +105,7 @@ def test_pages_screens_and_stores_are_extras_and_all_has_them(wheel: Path) -> No
         assert all("extra == " in row for row in rows), rows
         assert any("extra == 'all'" in row for row in rows), rows
     extras = {row.removeprefix("Provides-Extra: ") for row in text.splitlines() if row.startswith("Provides-Extra: ")}
-    assert extras == {"web", "mcp", "review", "s3", "gcs", "telemetry", "notify", "all", "dev"}
+    assert extras == {"web", "acp", "mcp", "review", "s3", "gcs", "telemetry", "notify", "all", "dev"}
 
 
 @pytest.mark.slow

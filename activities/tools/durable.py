@@ -1,7 +1,8 @@
-"""Descriptions of the tools that the workflow runs itself, without an activity: sleep, ask, wait_for, agent and plan.
+"""Descriptions of the tools that the workflow runs itself, without an activity: sleep, ask, wait_for, agent, plan
+and coding_agent.
 
 sleep is a durable timer, which needs no running worker. ask and wait_for wait for a message, for years if need be.
-agent and plan are child workflows; their tool calls and files are attributed to the step.
+agent, plan and coding_agent are child workflows; their tool calls and files are attributed to the step.
 """
 
 from __future__ import annotations
@@ -14,6 +15,18 @@ from plansurvive.activities.tools.tool import tool
 from plansurvive.plans.errors import ToolError
 
 _SLEPT = {"type": "object", "properties": {"until": {"type": "string"}}, "additionalProperties": False}
+
+_CODED = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "sessionId": {"type": "string"},
+        "stopReason": {"type": "string"},
+        "usage": {"type": "object"},
+        "files": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
 
 
 @tool(effect="pure", durable=True, timeout=31_536_000.0, value_schema=_SLEPT)
@@ -123,3 +136,24 @@ def plan(
         The other plan's `outputs`; if it has none, the values of its completed steps by id.
     """
     raise ToolError("BAD_TOOL", "plan is a child workflow; a worker must not register it as an activity")
+
+
+@tool(approval="always", effect="opaque", durable=True, timeout=86_400.0, value_schema=_CODED)
+def coding_agent(
+    agent: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")],  # noqa: ARG001
+    prompt: Annotated[str, Field(min_length=1, max_length=15_000)],  # noqa: ARG001
+    session: Annotated[str, Field(min_length=1, max_length=2_000)] | None = None,  # noqa: ARG001
+    schema: dict[str, Any] | None = None,  # noqa: ARG001
+) -> NoReturn:
+    """Have a coding agent of agents.toml work in the workspace. What it asks permission for, a person decides.
+
+    Args:
+        agent: Its name in agents.toml.
+        prompt: What it is to do, with all the information it needs.
+        session: Id of an earlier session of it to continue; default: a new one.
+        schema: JSON Schema that the answer must match; default: the answer is text.
+
+    Returns:
+        {text, sessionId, stopReason, usage, files}, or a JSON value that matches the schema.
+    """
+    raise ToolError("BAD_TOOL", "coding_agent is a child workflow; a worker must not register it as an activity")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from plansurvive.activities.tools.durable import agent, ask, plan, sleep, wait_for
+from plansurvive.activities.tools.durable import agent, ask, coding_agent, plan, sleep, wait_for
 from plansurvive.activities.tools.files import FILE_TOOLS
 from plansurvive.activities.tools.http import HTTP_TOOLS
 from plansurvive.activities.tools.search import SEARCH_TOOLS
@@ -48,7 +48,7 @@ def reserved_names() -> frozenset[str]:
 
 def builtin_tools() -> dict[str, Tool]:
     """The built-in tools by name."""
-    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, ask, wait_for, agent, plan)
+    tools = (*FILE_TOOLS, *SEARCH_TOOLS, *SHELL_TOOLS, *HTTP_TOOLS, sleep, ask, wait_for, agent, plan, coding_agent)
     return {tool.spec.name: tool for tool in tools}
 
 

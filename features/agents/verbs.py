@@ -24,7 +24,9 @@ from plansurvive.plans.run import Options, PlanStatus
 from plansurvive.plans.text.safe_text import line
 from plansurvive.workflows.search_attributes import first
 
-RUNS = "WorkflowType IN ('AgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+RUNS = (
+    "WorkflowType IN ('AgentWorkflow', 'CodingAgentWorkflow', 'PlanWorkflow') AND ExecutionStatus != 'ContinuedAsNew'"
+)
 MAX_RUNS = 1_000
 _ENDS: dict[str, Status] = {"completed": "completed", "timeout": "timeout", "cancelled": "interrupted"}
 _BY_TEMPORAL: dict[WorkflowExecutionStatus, Status] = {

@@ -28,7 +28,7 @@ EVERY = 30.0
 """Seconds between two looks."""
 OVERLAP = timedelta(minutes=10)
 """How much later than a workflow's end the server's index may have it."""
-KINDS = "'PlanWorkflow', 'AgentWorkflow', 'ChangesWorkflow'"
+KINDS = "'PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow', 'ChangesWorkflow'"
 
 
 class Keeper:

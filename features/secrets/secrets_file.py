@@ -41,7 +41,9 @@ COMMAND, FILE_OF, VARIABLE = "command:", "file:", "env:"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _KEPT = {
     **dict.fromkeys(("write_file", "edit_file"), "it keeps what it writes for `plan undo`, and shows it in diffs"),
-    **dict.fromkeys(("ask", "agent", "plan", "wait_for", "sleep"), "its arguments are kept with the plan"),
+    **dict.fromkeys(
+        ("ask", "agent", "coding_agent", "plan", "wait_for", "sleep"), "its arguments are kept with the plan"
+    ),
     "run_python": "its only text is code, which is kept with the plan; use run_command and its `env`",
 }
 """Tools that cannot have secrets, and why."""

@@ -50,7 +50,7 @@ REMEMBERED = 500
 """Number of used signatures that a run remembers for one nonce; then it takes the next nonce."""
 USED = "it was started before"
 """Why a start does not count whose signature another run has used."""
-SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "ChangesWorkflow")
+SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "CodingAgentWorkflow", "ChangesWorkflow")
 """The workflow types whose start is signed."""
 SIGNED_MESSAGES: Mapping[str, str] = MappingProxyType({
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",

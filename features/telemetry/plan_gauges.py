@@ -30,7 +30,8 @@ OPEN = ("draft", "review", "running", "paused")
 _PENDING = SearchAttributeKey.for_keyword_list("PlanPending")
 _RUNNING = "WorkflowType = 'PlanWorkflow' AND ExecutionStatus = 'Running'"
 _AWAITING = (
-    "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow') AND ExecutionStatus = 'Running' AND PlanPending IS NOT NULL"
+    "WorkflowType IN ('PlanWorkflow', 'AgentWorkflow', 'CodingAgentWorkflow')"
+    " AND ExecutionStatus = 'Running' AND PlanPending IS NOT NULL"
 )
 _BY_THEMSELVES = f"{_AWAITING} AND ParentWorkflowId IS NULL"
 """Without what runs for steps: a plan lists what is asked below it as well, and counts once."""

@@ -45,9 +45,19 @@ OF_RUNS = {
     "workspace_lock": FORGEABLE,
     "quota_place": FORGEABLE,
 }
+OF_CODING_AGENTS = {
+    "coding_session": "which session a coding agent has: forged, it continues another one, and asks as before",
+    "coding_permission": "asks a person, and tells what was decided, which `plan show` does as well",
+    "coding_tasks": "what a coding agent says of its work",
+}
+OF_AGENTS = {
+    **{name: why for name, why in OF_RUNS.items() if name not in ("agent_progress", "place_report")},
+    **OF_CODING_AGENTS,
+}
 HARMLESS: dict[str, dict[str, str]] = {
     "PlanWorkflow": OF_RUNS,
-    "AgentWorkflow": {name: why for name, why in OF_RUNS.items() if name not in ("agent_progress", "place_report")},
+    "AgentWorkflow": OF_AGENTS,
+    "CodingAgentWorkflow": OF_AGENTS,
     "ChangesWorkflow": {},
     "PruneWorkflow": {},
     "LimitsWorkflow": {"exchange": KEEPER},

@@ -33,7 +33,7 @@ LOST = "LOST"
 UNCERTAIN = frozenset(("CANCELLED", WORKER_LOST, "OUTCOME_UNKNOWN", LOST))
 """Codes of calls that were running when they were given up: whether they happened, nobody knows."""
 MAY_HAVE_HAPPENED = "it may have happened, wholly or in part"
-NOT_FOR_AGENTS = frozenset(("agent", "ask", "wait_for", "plan"))
+NOT_FOR_AGENTS = frozenset(("agent", "ask", "wait_for", "plan", "coding_agent"))
 """Tools that only plans may use: an agent does the work itself, and answers the person who started it."""
 
 End = Literal["completed", "stalled", "iterations", "tokens", "timeout", "budget", "interrupted", "cancelled", "failed"]

@@ -121,12 +121,13 @@ def test_the_contract_names_these_tools_and_arguments() -> None:
         "wait_for": ["event", "match", "timeout"],
         "agent": ["objective", "tools", "maxCalls", "maxTokens", "maxSeconds", "outputSchema"],
         "plan": ["file", "template", "steps", "inputs", "id"],
+        "coding_agent": ["agent", "prompt", "session", "schema"],
     }
 
 
 def test_the_contract_says_who_is_asked() -> None:
     asks = {name for name, each in builtin_tools().items() if each.spec.asks_by_default({})}
-    assert asks == {"delete_file", "run_command", "run_python"}
+    assert asks == {"delete_file", "run_command", "run_python", "coding_agent"}
     http = builtin_tools()["http_request"].spec
     assert [method for method in ("GET", "HEAD", "POST", "DELETE") if http.asks_by_default({"method": method})] == [
         "POST",

@@ -1,0 +1,177 @@
+"""Reads `agents.toml`: the coding agents that plans may use, by name.
+
+    [agents.claude]
+    command = ["npx", "@zed-industries/claude-code-acp"]
+    env = { ANTHROPIC_API_KEY = "env:ANTHROPIC_API_KEY" }
+    network = ["*"]
+
+There is one file, the operator's: in the state directory, or where PLANS_AGENTS says. A file of the same name in a
+workspace or a repository is never read, as what it names would be started unasked. Values of variables are never in it,
+only where they are; errors name the file and the key, never a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from plansurvive.features.coding_agents.model import HOLD
+from plansurvive.features.coding_agents.settings import CodingAgentSettings
+from plansurvive.plans.definition.near_names import Hints
+from plansurvive.plans.definition.plain_words import in_plain_words
+from plansurvive.plans.errors import ToolError
+from plansurvive.plans.model import Value
+from plansurvive.runtime.home_paths import home_path
+from plansurvive.runtime.settings import SettingError, Settings
+from plansurvive.runtime.toml_file import read_text, refusal
+
+FILE = "agents.toml"
+"""Name of the file in the state directory, unless PLANS_AGENTS names another."""
+SETTING = "PLANS_AGENTS"
+MAX_AGENTS = 50
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,199}$")]
+Reference = Annotated[str, StringConstraints(min_length=1, max_length=4_000)]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=100_000)]
+
+
+class CodingAgent(Value):
+    """One coding agent: a program that speaks the Agent Client Protocol on standard input and output."""
+
+    command: list[Text] = Field(min_length=1, max_length=200, description="The program and its arguments.")
+    env: dict[Variable, Reference] = Field(
+        default_factory=dict, max_length=100, description="Variables of the program, each as `env:NAME`."
+    )
+    sandbox: Literal["auto", "off"] = Field(default="auto", description="As for commands, or none.")
+    network: list[Text] = Field(default_factory=list, max_length=100, description='`["*"]`, or nothing.')
+    home: str = Field(default="", max_length=4_000, description="Its home directory; empty: one of its own.")
+    hold: float = Field(
+        default=HOLD, gt=0, le=86_400, allow_inf_nan=False, description="Seconds its process waits for a person."
+    )
+    approve: Literal["never", "always"] = Field(default="always", description="Whether a step of it asks first.")
+    read: list[Text] = Field(default_factory=list, max_length=100, description="Further paths that it may read.")
+
+    @property
+    def problems(self) -> list[str]:
+        """What is wrong with it, each with the key and what to do."""
+        found = [
+            "command: it contains a NUL character" if "\0" in "".join(self.command) else "",
+            *(
+                "" if value.startswith("env:") and len(value) > len("env:") else
+                f"env.{name}: write where the value is, `env:NAME`, not the value itself"
+                for name, value in self.env.items()
+            ),
+            "" if self.network in ([], ["*"]) else
+            'network: single hosts cannot be allowed yet; write `["*"]` for the whole network, or leave it out',
+            f"home: {self.home} is not absolute; write the whole path, or ~/..." if self._is_astray else "",
+            *(f"read: {path} is not absolute; write the whole path, or ~/..." for path in self.read
+              if not home_path(path).is_absolute()),
+        ]  # fmt: skip
+        return [problem for problem in found if problem]
+
+    @property
+    def has_network(self) -> bool:
+        """Whether its program has the network."""
+        return bool(self.network)
+
+    @property
+    def _is_astray(self) -> bool:
+        return bool(self.home) and not home_path(self.home).is_absolute()
+
+
+class AgentsFile(Value):
+    """The content of an agents.toml."""
+
+    agents: dict[Name, CodingAgent] = Field(default_factory=dict, max_length=MAX_AGENTS)
+
+
+def file_of(settings: Settings) -> Path:
+    """Where the agents are read from."""
+    return settings.of(CodingAgentSettings).agents or settings.state_dir / FILE
+
+
+def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
+    """The agents by name; none if there is no file and none is named. Raises SettingError."""
+    from tomllib import TOMLDecodeError, loads
+
+    path = file_of(settings)
+    is_named = settings.of(CodingAgentSettings).agents is not None
+    text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
+    if text is None:
+        return {}
+    try:
+        found = loads(text)
+    except (TOMLDecodeError, RecursionError, ValueError) as error:
+        raise refusal(SETTING, path, f"it is not TOML: {error}") from None
+    return _checked(path, found, text)
+
+
+def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:
+    """The sentence about an agent that is not in the file."""
+    if not known:
+        return f"there is no coding agent '{name}': {path} names none; write [agents.{name}] with its command there"
+    hint = Hints().question(name, list(known)) or f"; there are {', '.join(known)}"
+    return f"there is no coding agent '{name}' in {path}{hint}"
+
+
+def agent_of(name: str, settings: Settings) -> CodingAgent:
+    """The agent of that name, as the file is now. Raises ToolError UNKNOWN_AGENT_NAME, BAD_SETTING."""
+    try:
+        known = read_agents(settings)
+    except SettingError as error:
+        raise ToolError("AGENTS_UNREADABLE", error.message) from None
+    if name not in known:
+        raise ToolError("NO_CODING_AGENT", unknown(name, known, file_of(settings)))
+    return known[name]
+
+
+def _checked(path: Path, data: Any, text: str) -> Mapping[str, CodingAgent]:
+    try:
+        found = AgentsFile.model_validate(data).agents
+    except ValidationError as error:
+        lines = [_line(text, each["loc"]) + f"{_place(each)}: {_wrong(each)}" for each in error.errors()]
+        raise refusal(SETTING, path, "; ".join(lines[:10])) from None
+    wrong = [
+        _line(text, ("agents", name, problem.partition(":")[0].partition(".")[0])) + f"agents.{name}.{problem}"
+        for name, agent in found.items()
+        for problem in agent.problems
+    ]
+    if wrong:
+        raise refusal(SETTING, path, "; ".join(wrong[:10]))
+    return found
+
+
+def _line(text: str, place: tuple[int | str, ...]) -> str:
+    """`line 3: ` of a key of a table, as far as it can be found."""
+    keys = [str(part) for part in place[1:3]]
+    inside = len(keys) < 1
+    for number, line in enumerate(text.splitlines(), 1):
+        written = line.strip()
+        if keys and re.match(rf"\[\s*agents\s*\.\s*[\"']?{re.escape(keys[0])}[\"']?\s*[\].]", written):
+            inside = True
+            if len(keys) == 1:
+                return f"line {number}: "
+        elif written.startswith("["):
+            inside = False
+        elif inside and len(keys) == 2 and re.match(rf"[\"']?{re.escape(keys[1])}[\"']?\s*[.=]", written):
+            return f"line {number}: "
+    return ""
+
+
+def _place(error: Any) -> str:
+    parts = [str(part) for part in error["loc"] if part != "[key]"]
+    return ".".join(parts) or "the file"
+
+
+def _wrong(error: Any) -> str:
+    """What is wrong there; of a key that means nothing, which one may have been meant."""
+    if error["type"] != "extra_forbidden":
+        return in_plain_words(str(error["msg"]))
+    model = AgentsFile if len(error["loc"]) == 1 else CodingAgent
+    known = [str(each.alias) for each in model.model_fields.values()]
+    return f"there is no such key{Hints().question(str(error['loc'][-1]), known) or '; there are ' + ', '.join(known)}"

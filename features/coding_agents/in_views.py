@@ -1,0 +1,22 @@
+"""What views show of a step that a coding agent works on, besides what `agents` shows: where to look at it."""
+
+from __future__ import annotations
+
+from plansurvive.features.agents.model.order import agent_of_step
+from plansurvive.features.coding_agents.model import TOOL
+from plansurvive.plans.in_views import InViews, Member
+from plansurvive.plans.model import Step
+from plansurvive.plans.step_state import StepState
+
+
+def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
+    if step.tool != TOOL or not state.calls or not plan_id:
+        return []
+    return [f"Coding agent: plan show {agent_of_step(plan_id, step.id, state.calls)}"]
+
+
+def _member(plan_id: str, step: Step, _: StepState, call: int) -> Member | None:
+    return Member(agent_of_step(plan_id, step.id, call), f"{step.id}.") if step.tool == TOOL else None
+
+
+IN_VIEWS = InViews("coding_agents", details=_details, member=_member, delegated=(TOOL,))

@@ -1,0 +1,77 @@
+"""The line from a turn to the workflow of its agent: which session there is, permissions, tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError, RPCStatusCode
+
+from plansurvive.features.coding_agents.model import Answer, AskPermission, ReportSession, ReportTasks
+from plansurvive.plans.errors import ToolError
+
+PATIENCE = timedelta(seconds=10)
+
+
+@dataclass
+class State:
+    """The session as the workflow knows it when a turn begins."""
+
+    session: str
+    sent: bool
+    process: int
+    decided: list[str]
+    """What was decided that the agent has not been told, in sentences."""
+
+
+@dataclass
+class Line:
+    """Of one turn."""
+
+    client: Client
+    workflow_id: str
+    process: int = field(default=0, init=False)
+    """Number of this process of the agent."""
+
+    async def begin(self) -> State:
+        """A process begins. Raises ToolError."""
+        found = await self._update("coding_session", ReportSession())
+        self.process = int(found["process"])
+        return State(found["session"], bool(found["sent"]), self.process, list(found["decided"]))
+
+    async def report(self, session: str, *, loads: bool) -> None:
+        """The agent has named its session, and the request is about to be sent."""
+        await self._update("coding_session", ReportSession(session=session, loads=loads))
+
+    async def ask(self, question: AskPermission) -> Answer:
+        """Wait for the decision about a call, for as long as the question says."""
+        found = await self._update("coding_permission", question)
+        answer: Answer = found["answer"]
+        return answer
+
+    async def tasks(self, tasks: ReportTasks) -> None:
+        """The agent has a new list of tasks. One that does not arrive is followed by another."""
+        handle = self.client.get_workflow_handle(self.workflow_id)
+        try:
+            await handle.signal("coding_tasks", tasks.model_dump(mode="json"), rpc_timeout=PATIENCE)
+        except RPCError:
+            return
+
+    async def _update(self, name: str, message: Any) -> dict[str, Any]:
+        """Send an update and wait for its answer; the library polls for it as long as it takes."""
+        handle = self.client.get_workflow_handle(self.workflow_id)
+        try:
+            found: dict[str, Any] = await handle.execute_update(name, message.model_dump(mode="json"))
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            text = cause.message if isinstance(cause, ApplicationError) else str(cause)
+            raise ToolError("AGENT_LOST", f"its workflow does not take '{name}': {text}") from None
+        except RPCError as error:
+            gone = error.status is RPCStatusCode.NOT_FOUND
+            raise ToolError(
+                "AGENT_LOST", f"its workflow cannot be reached: {error.message}", retryable=not gone
+            ) from None
+        return found

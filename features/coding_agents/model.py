@@ -1,0 +1,118 @@
+"""A coding agent's session as its workflow keeps it, and the messages between the workflow and the agent's turn.
+
+The session belongs to the workflow: a turn asks for it when it begins, and reports it before it sends the request. So
+a request is sent once per session, whatever is killed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from plansurvive.plans.model import ApprovalRule, Retry, ToolSpec, Value
+from plansurvive.plans.model.parts import Part
+
+TOOL = "coding_agent"
+"""The tool of plans, and in the agent's own workflow the activity that is one turn of it."""
+KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
+"""What the protocol calls the kinds of tool calls. A permission for one is a step of the tool `coding_agent.KIND`."""
+HOLD = 600.0
+"""Seconds that an agent's process waits for a person, unless agents.toml says otherwise."""
+MAX_SHOWN = 200_000
+"""Characters of what a person is shown of a tool call that asks for permission. A longer one is refused."""
+LONGEST = 86_400.0
+"""Seconds that a turn may take, if the step sets no limit."""
+
+Answer = Literal["allowed", "denied", "unanswered", "held"]
+"""What became of a permission: `unanswered`: its time limit has passed; `held`: nobody has decided while it waited."""
+
+
+class Permission(Value):
+    """A permission that the agent has asked for."""
+
+    digest: str = Field(description="Of the call: kind, title, input, content.")
+    used: bool = Field(default=False, description="The agent has been given the decision.")
+
+
+class CodingSession(Part):
+    """The session of one coding agent."""
+
+    feature: ClassVar[str] = "coding_agents"
+
+    agent: str = Field(default="", description="Its name in agents.toml.")
+    session: str = Field(default="", description="The id of the session, once the agent has named it.")
+    loads: bool = Field(default=False, description="The agent can load a session in another process.")
+    sent: bool = Field(default=False, description="The request was sent, or may have been.")
+    processes: int = Field(default=0, description="Processes of the agent so far.")
+    permissions: dict[str, Permission] = Field(default_factory=dict, description="By step of the agent's workflow.")
+    approval: ApprovalRule | None = Field(default=None, description="Of the plan's step: for its permissions.")
+    timeout: float | None = Field(default=None, description="Of the plan's step: seconds that one turn may take.")
+    told: list[str] = Field(default_factory=list, description="Permissions of which the agent knows what became.")
+    value: dict[str, Any] = Field(default_factory=dict, description="What the last turn returned.")
+    tasks: list[str] = Field(default_factory=list, description="Its task list, those that are done first.")
+    done: int = Field(default=0, description="How many of them are done.")
+
+
+class ReportSession(Value):
+    """Sent by a turn: it has begun, and asks for the session; or with `session`: the agent has named one."""
+
+    EXAMPLE: ClassVar[str] = '{"session": "abc", "loads": true}'
+
+    session: str = Field(default="", max_length=2_000, description="Empty: which one is there?")
+    loads: bool = Field(default=False, strict=True)
+
+
+class AskPermission(Value):
+    """Sent by a turn: the agent asks whether it may make a call."""
+
+    EXAMPLE: ClassVar[str] = '{"kind": "execute", "title": "make test", "hold": 600}'
+
+    kind: Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+    title: str = Field(default="", max_length=2_000)
+    input: Any = Field(default=None, description="What the agent says that it will call its tool with.")
+    content: list[str] = Field(default_factory=list, max_length=200, description="Texts and diffs that it shows.")
+    paths: list[str] = Field(default_factory=list, max_length=1_000, description="Files that it names.")
+    hold: float | None = Field(default=None, gt=0, description="Seconds to wait for a person; none: without limit.")
+
+    def args(self, agent: str) -> dict[str, Any]:
+        """What a person is asked."""
+        shown = {"title": self.title, "input": self.input, "content": self.content, "paths": self.paths}
+        return {"agent": agent} | {name: value for name, value in shown.items() if value not in (None, "", [])}
+
+
+class ReportTasks(Value):
+    """Sent by a turn: the agent's task list."""
+
+    EXAMPLE: ClassVar[str] = '{"tasks": ["Write the test"], "done": 0}'
+
+    tasks: list[str] = Field(min_length=1, max_length=50)
+    done: int = Field(default=0, ge=0, le=50)
+
+
+def turn_spec(judged: bool) -> ToolSpec:
+    """One turn as a tool of the agent's own workflow. `judged`: the worker has a policy."""
+    return ToolSpec(
+        name=TOOL,
+        description="One turn of a coding agent.",
+        args_schema={"type": "object"},
+        retry=Retry(attempts=3, delay=1.0, factor=2.0),
+        timeout=LONGEST,
+        judged=judged,
+    )
+
+
+def permission_specs(judged: bool) -> dict[str, ToolSpec]:
+    """The tools whose steps ask for permissions; they do nothing else."""
+    return {
+        name: ToolSpec(
+            name=name,
+            description="Something that a coding agent asks to do.",
+            args_schema={"type": "object"},
+            approval="always",
+            effect="pure",
+            outside=False,
+            judged=judged,
+        )
+        for name in (f"{TOOL}.{kind}" for kind in KINDS)
+    }

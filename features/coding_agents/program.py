@@ -1,0 +1,91 @@
+"""Starts the program of a coding agent in the sandbox that commands run in.
+
+It may change the workspace as a command may, protected files apart, and its home directory, where it keeps its
+sessions; it reads the system's programs and the paths of `read` in agents.toml. It has no network unless agents.toml
+grants it, and of the worker's environment what commands get and `env` names. `sandbox = "off"` starts it with the
+rights of the worker's user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plansurvive.activities.sandbox.process import Running, begin
+from plansurvive.activities.sandbox.sandbox import Network, Sandbox
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.activities.workspace.effect_log import run_of
+from plansurvive.features.coding_agents.agents_file import CodingAgent
+from plansurvive.plans.errors import ToolError
+from plansurvive.runtime.home_paths import home_path
+
+UNAVAILABLE = "AGENT_UNAVAILABLE"
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Where agents have their home directories."""
+
+    cache: Path
+
+    def of(self, name: str, agent: CodingAgent) -> str:
+        """The home of an agent, made if it is not there. Raises ToolError."""
+        place = home_path(agent.home) if agent.home else self.cache / "agents" / name
+        try:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise unavailable(name, f"its home {place} cannot be made: {error.strerror}") from None
+        return str(place.resolve())
+
+
+async def start(name: str, agent: CodingAgent, context: ToolContext, homes: Homes) -> Running:
+    """Start the program in the workspace of the attempt. Raises ToolError AGENT_UNAVAILABLE and the sandbox's."""
+    root = context.workspace.root
+    home = homes.of(name, agent)
+    command = [_found(name, agent.command[0]), *agent.command[1:]]
+    env = {**_variables(name, agent, os.environ), "HOME": home}
+    sandbox = _sandbox(agent, context.sandbox)
+    with context.workspace.directory(".") as directory:
+        order = sandbox.confine(
+            command, root, root, context.protected, env,
+            network=agent.has_network, owner=run_of(context.call.key), writable=(home,),
+        )  # fmt: skip
+        context.level = sandbox.level
+        try:
+            return await begin(replace(order, trace=context.trace), directory)
+        except OSError as error:
+            raise unavailable(name, f"its launcher cannot be started: {error.strerror}", retryable=True) from None
+
+
+def unavailable(name: str, problem: str, *, retryable: bool = False) -> ToolError:
+    """The error of an agent that cannot be used."""
+    return ToolError(UNAVAILABLE, f"the coding agent '{name}' of agents.toml: {problem}", retryable=retryable)
+
+
+def _sandbox(agent: CodingAgent, sandbox: Sandbox) -> Sandbox:
+    """An agent has the network by agents.toml alone: `PLANS_SANDBOX_NETWORK=on` gives it no more."""
+    if agent.sandbox == "off":
+        return Sandbox()
+    readable = tuple(str(home_path(path)) for path in agent.read)
+    network: Network = "off" if sandbox.network == "off" else "step"
+    return replace(sandbox, readable=(*sandbox.readable, *readable), network=network)
+
+
+def _found(name: str, command: str) -> str:
+    path = home_path(command)
+    found = str(path) if path.is_absolute() else shutil.which(command) if "/" not in command else None
+    if found is None or not os.access(found, os.X_OK):
+        where = "is not on the worker's PATH" if "/" not in command else "is not a program with an absolute path"
+        raise unavailable(name, f"`{command}` {where}; install it, or name its whole path in `command`")
+    return found
+
+
+def _variables(name: str, agent: CodingAgent, environ: Mapping[str, str]) -> dict[str, str]:
+    found = {variable: environ.get(value.removeprefix("env:"), "").strip() for variable, value in agent.env.items()}
+    missing = [agent.env[variable].removeprefix("env:") for variable, value in found.items() if not value]
+    if missing:
+        raise unavailable(name, f"the variable {missing[0]} is not set; set it for the worker and start that again")
+    return found

@@ -1,0 +1,252 @@
+"""What an agent asks of us while it works: files, permissions; and what it tells us: its text, calls and tasks.
+
+Files go through the tools `read_file` and `write_file`, so that stamps, conflicts and records are those of any step.
+A permission is asked of the agent's workflow, where a person decides. Only `allow_once` and `reject_once` are ever
+selected: what is allowed for longer is up to `plan approve --remember`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from plansurvive.activities.tools.files import read_file, write_file
+from plansurvive.activities.tools.tool import ToolContext
+from plansurvive.features.coding_agents.line import Line
+from plansurvive.features.coding_agents.model import KINDS, MAX_SHOWN, AskPermission, ReportTasks
+from plansurvive.plans.errors import ToolError
+
+if TYPE_CHECKING:
+    import acp
+    from acp import schema
+
+MAX_TEXT = 1_000_000
+"""Characters of the agent's text that are kept, from its end."""
+TASKS = 50
+Say = Callable[[str], None]
+"""Takes the text of the agent, for `plan logs`."""
+
+
+@dataclass
+class _Known:
+    """What is known of a tool call of the agent."""
+
+    title: str = ""
+    kind: str = "other"
+    status: str = ""
+    input: Any = None
+    content: list[Any] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    def learn(self, told: Any) -> None:
+        """Take over what an update says; what it leaves out stays."""
+        self.title = told.title or self.title
+        self.kind = told.kind if told.kind in KINDS else self.kind
+        self.status = told.status or self.status
+        self.input = self.input if told.raw_input is None else told.raw_input
+        self.content = self.content if told.content is None else list(told.content)
+        self.paths = self.paths if told.locations is None else [each.path for each in told.locations]
+
+
+@dataclass
+class Session:
+    """The client side of one session; the protocol's library calls it. One for each process."""
+
+    agent: str
+    context: ToolContext
+    line: Line
+    hold: float | None
+    say: Say
+    is_replaying: bool = False
+    """The agent is loading a session, and repeats what it has said before."""
+    text: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+    held: asyncio.Event = field(default_factory=asyncio.Event)
+    """A permission was not decided in time: the turn is to end."""
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    """The agent was told to end the turn: only then are its open questions answered, as the protocol wants."""
+    calls: dict[str, _Known] = field(default_factory=dict)
+    _changes: int = 0
+
+    def on_connect(self, conn: Any) -> None:
+        """Called by the library."""
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:  # noqa: ARG002
+        """What the agent tells."""
+        if self.is_replaying:
+            return
+        match update.session_update:
+            case "agent_message_chunk":
+                self._said(update.content)
+            case "tool_call" | "tool_call_update":
+                self._called(update)
+            case "plan":
+                await self._planned(update.entries)
+            case "usage_update" if update.cost is not None:
+                self.usage |= {"cost": update.cost.amount, "currency": update.cost.currency}
+
+    async def request_permission(
+        self, session_id: str, tool_call: schema.ToolCallUpdate, options: list[schema.PermissionOption], **_: Any  # noqa: ARG002
+    ) -> schema.RequestPermissionResponse:  # fmt: skip
+        """Ask a person, by way of the agent's workflow."""
+        known = self.calls.setdefault(tool_call.tool_call_id, _Known())
+        known.learn(tool_call)
+        allow = next((each.option_id for each in options if each.kind == "allow_once"), "")
+        reject = next((each.option_id for each in options if each.kind == "reject_once"), "")
+        if not allow:
+            self.say(f"[denied: {known.title}: the agent offers no way to allow it once]\n")
+            return _selected(reject)
+        return _selected(
+            allow if await self._may(_question(known, self.hold)) else "" if self.held.is_set() else reject
+        )
+
+    async def read_text_file(
+        self, path: str, session_id: str, limit: int | None = None, line: int | None = None, **_: Any  # noqa: ARG002
+    ) -> schema.ReadTextFileResponse:  # fmt: skip
+        """Read a file as the tool `read_file` does."""
+        from acp.schema import ReadTextFileResponse
+
+        offset = max((line or 1) - 1, 0)
+        content = await self._of_tool(lambda context: read_file.function(path, context, offset, limit), self.context)
+        return ReadTextFileResponse(content=content)
+
+    async def write_text_file(self, path: str, content: str, session_id: str, **_: Any) -> None:  # noqa: ARG002
+        """Write a file as the tool `write_file` does; where that needs a person's approval, it is asked for."""
+        try:
+            await self._of_tool(lambda context: write_file.function(path, content, context), self._next())
+        except _NeedsApproval as needed:
+            question = AskPermission(
+                kind="edit", title=f"write {path}"[:2_000], input={"path": path, "why": needed.why},
+                content=[await self._diff(path, content)], paths=[path], hold=self.hold,
+            )  # fmt: skip
+            if not await self._may(question):
+                raise _refused("a person has not allowed this change of the file") from None
+            approved = self._next(approved=True)
+            await self._of_tool(lambda context: write_file.function(path, content, context), approved)
+
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+        """No extension of the protocol is known here."""
+        from acp import RequestError
+
+        raise RequestError.method_not_found(f"_{method}")
+
+    async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
+        """Ignored."""
+
+    def begin(self) -> None:
+        """A request is about to be sent: its answer begins."""
+        self.text = ""
+
+    async def _may(self, question: AskPermission) -> bool:
+        if len(question.model_dump_json()) > MAX_SHOWN:
+            self.say(f"[denied: {question.title}: it is longer than {MAX_SHOWN:,} characters]\n")
+            return False
+        answer = await self.line.ask(question)
+        self.say(f"[{answer}: {question.title}]\n")
+        if answer == "held":
+            self.held.set()
+            await self.cancelled.wait()
+        return answer == "allowed"
+
+    def _said(self, content: Any) -> None:
+        text = getattr(content, "text", "")
+        self.text = (self.text + text)[-MAX_TEXT:]
+        self.say(text)
+
+    def _called(self, update: Any) -> None:
+        known = self.calls.setdefault(update.tool_call_id, _Known())
+        before = known.status
+        known.learn(update)
+        self.context.progress(f"{known.kind}: {known.title}")
+        if known.status != before and known.status in ("completed", "failed"):
+            self.say(f"\n[{known.kind} {known.status}: {known.title}]\n")
+
+    async def _planned(self, entries: list[Any]) -> None:
+        told = [entry for entry in entries if entry.content.strip()][:TASKS]
+        done = sum(entry.status == "completed" for entry in told)
+        if told:
+            # Tasks are done in order where people see them: those that are done come first.
+            ordered = sorted(told, key=lambda entry: entry.status != "completed")
+            await self.line.tasks(ReportTasks(tasks=[each.content.strip()[:300] for each in ordered], done=done))
+
+    async def _of_tool(self, call: Callable[[ToolContext], Any], context: ToolContext) -> Any:
+        try:
+            return await asyncio.to_thread(call, context)
+        except ToolError as error:
+            if error.code == "APPROVAL_REQUIRED":
+                raise _NeedsApproval(error.message) from None
+            raise _refused(context.masked(f"{error.code}: {error.message}")) from None
+
+    def _next(self, *, approved: bool = False) -> ToolContext:
+        """The context of a change of a file: a key of its own, and what the turn has read and written so far."""
+        self._changes += 1
+        call, context = self.context.call, self.context
+        stamps = {
+            **call.stamps,
+            **context.files_read,
+            **{name: each for name, each in context.files_written.items() if each},
+        }
+        key = f"{call.key}.{self.line.process}.{self._changes}"
+        return replace(context, call=call.model_copy(update={"key": key, "stamps": stamps, "approved": approved}))
+
+    async def _diff(self, path: str, content: str) -> str:
+        def now() -> str:
+            with self.context.workspace.file(path) as place:
+                from plansurvive.activities.workspace.contents import read_text
+
+                return read_text(place)
+
+        try:
+            before = await asyncio.to_thread(now)
+        except ToolError:
+            before = ""
+        return _unified(path, before, content)
+
+
+class _NeedsApproval(Exception):
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+def _refused(why: str) -> acp.RequestError:
+    from acp import RequestError
+
+    return RequestError(-32_603, why)
+
+
+def _selected(option: str) -> schema.RequestPermissionResponse:
+    """The answer that selects an option; without one, the request is cancelled."""
+    from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+
+    outcome = AllowedOutcome(outcome="selected", option_id=option) if option else DeniedOutcome(outcome="cancelled")
+    return RequestPermissionResponse(outcome=outcome)
+
+
+def _question(known: _Known, hold: float | None) -> AskPermission:
+    return AskPermission.model_validate(
+        {
+            "kind": known.kind,
+            "title": known.title[:2_000],
+            "input": json.loads(json.dumps(known.input, default=str)),
+            "content": [text for each in known.content[:200] if (text := _shown(each))],
+            "paths": known.paths[:1_000],
+            "hold": hold,
+        }
+    )
+
+
+def _shown(content: Any) -> str:
+    """A text or a diff that an agent shows with a tool call."""
+    if content.type == "diff":
+        return _unified(content.path, content.old_text or "", content.new_text)
+    return cast(str, getattr(content.content, "text", "")) if content.type == "content" else ""
+
+
+def _unified(path: str, before: str, after: str) -> str:
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), f"a/{path}", f"b/{path}", lineterm="")
+    return "\n".join(lines)

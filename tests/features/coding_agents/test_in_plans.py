@@ -1,0 +1,140 @@
+"""Coding agents as steps of plans, on a real server, with a real program that speaks the protocol."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.features.coding_agents.scene import Scene, agent_of, asked, code
+from tests.kit.driving import Plans, step
+
+pytestmark = pytest.mark.uses("agents", "children")
+
+
+async def test_an_agents_text_files_and_usage_are_the_value_of_its_step(idle: Plans, scene: Scene) -> None:
+    (idle.workspace / "in.txt").write_text("old")
+    used = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
+    scene.script(
+        [
+            {"plan": [["Read", "completed"], ["Write", "in_progress"]]},
+            {"read": "in.txt"}, {"write": "in.txt", "content": "new"}, {"make": "own.txt", "content": "x"},
+            {"say": ", done."}, {"usage": used},
+        ]
+    )  # fmt: skip
+    async with scene.worker():
+        plan = await idle.start([code()])
+        view = await plan.ended()
+    assert view["status"] == "completed", view["log"]
+    value = step(view, "code")["result"]["value"]
+    assert value == {
+        "text": "old, done.", "sessionId": "session-1", "stopReason": "end_turn", "usage": used,
+        "files": ["in.txt", "own.txt"],
+    }  # fmt: skip
+    assert (idle.workspace / "in.txt").read_text() == "new"
+    assert sorted(view["step_files"]["0"]) == ["in.txt", "own.txt"]
+    assert [task["objective"] for task in step(view, "code")["tasks"]] == ["Read", "Write"]
+    assert scene.prompts == ["Fix the test."]
+
+
+async def test_a_permission_is_an_approval_and_is_selected_for_once(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, item = await asked(plan)
+        assert item["tool"] == "coding_agent.execute"
+        assert item["args"] == {"agent": "scripted", "title": "make test", "input": {"command": "make test"}}
+        await agent.approve(item["stepId"], digest=item["digest"])
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "ran"
+    assert scene.chosen() == ["yes"]
+    assert sorted(each["tool"] for each in view["step_tool_history"]["0"]) == ["coding_agent", "coding_agent.execute"]
+
+
+async def test_a_denied_permission_is_rejected_once(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "rm -rf build", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, item = await asked(plan)
+        await agent.deny(item["stepId"])
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "not run"
+    assert scene.chosen() == ["no"]
+
+
+async def test_a_process_that_waits_too_long_ends_and_the_decision_continues_its_session(
+    idle: Plans, scene: Scene
+) -> None:
+    again = {"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}
+    scene.script([again], [again], toml='approve = "never"\nhold = 0.2')
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, item = await asked(plan)
+        await agent.until(lambda view: step(view, "call_1")["status"] == "completed", "the turn has ended")
+        assert scene.chosen() == [None]
+        await agent.approve(item["stepId"], digest=item["digest"], comment="go on")
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "ran"
+    assert scene.chosen() == [None, "yes"]
+    assert scene.prompts[0] == "Fix the test."
+    assert scene.prompts[1].startswith("Continue the interrupted request.")
+    assert "Allowed meanwhile: make test." in scene.prompts[1]
+    assert [each["sessionId"] for each in scene.log("session/load")] == ["session-1"]
+
+
+async def test_an_agent_that_dies_is_started_again_in_its_session_and_not_sent_the_request_twice(
+    idle: Plans, scene: Scene
+) -> None:
+    scene.script([{"say": "half"}, {"exit": 3}], [{"say": "whole"}])
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    assert step(view, "code")["result"]["value"]["text"] == "whole"
+    assert scene.prompts == ["Fix the test.", "Continue the interrupted request."]
+
+
+async def test_an_agent_that_dies_and_loads_no_session_is_lost(idle: Plans, scene: Scene) -> None:
+    scene.script([{"exit": 3}], loads=False)
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    result = step(view, "code")["result"]
+    assert (step(view, "code")["status"], result["code"]) == ("failed", "AGENT_LOST")
+    assert "cannot load a session" in result["error"]
+    assert len(scene.prompts) == 1
+
+
+async def test_an_answer_that_does_not_fit_the_schema_is_asked_for_again(idle: Plans, scene: Scene) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    scene.script([{"say": "three"}], [{"say": '```json\n{"n": 3}\n```'}])
+    async with scene.worker():
+        view = await (await idle.start([code(schema=schema)])).ended()
+    assert step(view, "code")["result"]["value"] == {"n": 3}
+    assert "does not conform to the schema" in scene.prompts[1]
+
+
+async def test_a_cancelled_plan_cancels_the_session_and_ends_its_process(idle: Plans, scene: Scene) -> None:
+    scene.script([{"say": "working"}, {"until": str(idle.workspace / "never")}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        await agent_of(plan).until(lambda _: bool(scene.prompts), "the agent works")
+        await plan.handle.cancel()
+        view = await plan.ended()
+    assert view["status"] == "cancelled"
+    assert len(scene.log("session/cancel")) == 1
+
+
+async def test_an_agent_that_is_not_logged_in_says_what_to_do(idle: Plans, scene: Scene) -> None:
+    scene.script([], login=True)
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    result = step(view, "code")["result"]
+    assert result["code"] == "AGENT_LOGIN"
+    assert "log in once" in result["error"]
+
+
+async def test_an_agent_asks_before_it_begins_unless_agents_toml_says_never(idle: Plans, scene: Scene) -> None:
+    scene.script([{"say": "hi"}], toml='approve = "always"')
+    async with scene.worker():
+        plan = await idle.start([code()])
+        view = await plan.until(lambda view: bool(view["pending"]), "the step asks")
+        assert view["pending"][0]["stepId"] == "code"
+        assert scene.prompts == []
+        await plan.approve("code")
+        assert (await plan.ended())["status"] == "completed"

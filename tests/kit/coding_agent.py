@@ -1,0 +1,162 @@
+"""A coding agent without a model: a program that speaks the Agent Client Protocol, and does what a script says.
+
+    python -I -S coding_agent.py SCRIPT
+
+SCRIPT is JSON: `{"loads": true, "prompts": [[ACTION, ...], ...]}`, the actions for each request of a session, the last
+list for all further ones. What it receives is added to `log.jsonl` in its home directory, where its sessions are kept,
+too. It imports nothing of ours and no library, as any program could be at the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+HOME = Path(os.environ["HOME"])
+OPTIONS = [
+    {"optionId": "always", "name": "Always", "kind": "allow_always"},
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+
+
+class Cancelled(Exception):
+    """The client has cancelled the turn."""
+
+
+class Agent:
+    """The agent's end of the connection."""
+
+    def __init__(self, script: dict[str, Any]) -> None:
+        self.script = script
+        self.number = 0
+        self.answers: dict[int, Queue[Any]] = {}
+        self.cancelled = threading.Event()
+        self.writing = threading.Lock()
+
+    def send(self, message: dict[str, Any]) -> None:
+        with self.writing:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            sys.stdout.flush()
+
+    def request(self, method: str, params: dict[str, Any]) -> Any:
+        """Ask the client, and wait for its answer."""
+        self.number += 1
+        number, queue = self.number, Queue[Any]()
+        self.answers[number] = queue
+        self.send({"id": number, "method": method, "params": params})
+        answer = queue.get()
+        log({"answer": answer, "to": method})
+        return answer
+
+    def update(self, session: str, what: str, **fields: Any) -> None:
+        update = {"sessionUpdate": what, **fields}
+        self.send({"method": "session/update", "params": {"sessionId": session, "update": update}})
+
+    def run(self) -> None:
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "method" not in message:
+                self.answers.pop(message["id"]).put(message.get("result", {"error": message.get("error")}))
+                continue
+            method, params = message["method"], message.get("params") or {}
+            log({"method": method, "params": params, "pid": os.getpid()})
+            if method == "session/cancel":
+                self.cancelled.set()
+            elif method == "session/prompt":
+                threading.Thread(target=self.prompted, args=(message["id"], params), daemon=True).start()
+            else:
+                self.answer(message["id"], method, params)
+
+    def answer(self, number: int, method: str, params: dict[str, Any]) -> None:
+        loads = self.script.get("loads", True)
+        if method == "initialize":
+            result: Any = {"protocolVersion": 1, "agentCapabilities": {"loadSession": loads}}
+        elif method == "session/new":
+            if self.script.get("login"):
+                return self.send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
+            name = f"session-{len(list(HOME.glob('session-*'))) + 1}"
+            (HOME / f"{name}.json").write_text("0")
+            result = {"sessionId": name}
+        elif method == "session/load":
+            self.update(params["sessionId"], "agent_message_chunk", content={"type": "text", "text": "of before"})
+            result = {}
+        else:
+            return self.send({"id": number, "error": {"code": -32601, "message": "Method not found"}})
+        return self.send({"id": number, "result": result})
+
+    def prompted(self, number: int, params: dict[str, Any]) -> None:
+        session = params["sessionId"]
+        kept = HOME / f"{session}.json"
+        count = int(kept.read_text())
+        kept.write_text(str(count + 1))
+        prompts = self.script["prompts"]
+        result: dict[str, Any] = {"stopReason": "end_turn"}
+        try:
+            for action in prompts[min(count, len(prompts) - 1)]:
+                self.act(session, action, result)
+        except Cancelled:
+            result = {"stopReason": "cancelled"}
+        self.send({"id": number, "result": result})
+
+    def act(self, session: str, action: dict[str, Any], result: dict[str, Any]) -> None:
+        if self.cancelled.is_set():
+            raise Cancelled
+        if "say" in action:
+            self.update(session, "agent_message_chunk", content={"type": "text", "text": action["say"]})
+        if "plan" in action:
+            entries = [{"content": text, "priority": "medium", "status": status} for text, status in action["plan"]]
+            self.update(session, "plan", entries=entries)
+        if "make" in action:  # by itself, in its sandbox
+            Path(action["make"]).write_text(action.get("content", ""))
+        if "write" in action:
+            place = {"sessionId": session, "path": self.path(action["write"])}
+            self.request("fs/write_text_file", {**place, "content": action["content"]})
+        if "read" in action:
+            answer = self.request("fs/read_text_file", {"sessionId": session, "path": self.path(action["read"])})
+            self.update(session, "agent_message_chunk", content={"type": "text", "text": answer.get("content", "?")})
+        if "ask" in action:
+            self.ask(session, action, result)
+        if "until" in action:
+            while not Path(action["until"]).exists() and not self.cancelled.wait(0.02):
+                pass
+            if self.cancelled.is_set():
+                raise Cancelled
+        if "usage" in action:
+            result["usage"] = action["usage"]
+        if "stop" in action:
+            result["stopReason"] = action["stop"]
+        if "exit" in action:
+            sys.stderr.write("it broke\n")
+            sys.stderr.flush()
+            os._exit(action["exit"])
+
+    def ask(self, session: str, action: dict[str, Any], result: dict[str, Any]) -> None:
+        call = {"toolCallId": f"call-{self.number}", "title": action["ask"], "kind": action.get("kind", "execute")}
+        given = action.get("input", {"command": action["ask"]})
+        self.update(session, "tool_call", **call, status="pending", rawInput=given)
+        known, options = {"toolCallId": call["toolCallId"]}, action.get("options", OPTIONS)
+        params = {"sessionId": session, "toolCall": known, "options": options}
+        outcome = self.request("session/request_permission", params)["outcome"]
+        if self.cancelled.is_set():
+            raise Cancelled
+        for each in action.get("yes" if outcome.get("optionId") == "yes" else "no", []):
+            self.act(session, each, result)
+
+    @staticmethod
+    def path(name: str) -> str:
+        return str(Path.cwd() / name)
+
+
+def log(entry: dict[str, Any]) -> None:
+    with (HOME / "log.jsonl").open("a") as file:
+        file.write(json.dumps(entry) + "\n")
+
+
+if __name__ == "__main__":
+    Agent(json.loads(Path(sys.argv[1]).read_text())).run()
