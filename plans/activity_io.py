@@ -160,6 +160,17 @@ class Call(Parted, Value):
         return seen is not None and seen.state != "deleted" and (seen.made or not self.drafted)
 
 
+JUDGE_CALL = "judge_call"
+"""The activity of a feature that judges a step which no activity of its tool runs: a plan or an agent."""
+
+
+class CallToJudge(Value):
+    """Input of `judge_call`, which answers with a Return that has parts alone."""
+
+    tool: str
+    call: Call
+
+
 class PastCall(Value):
     """An attempt without a value (failed, lost, needs approval), or any call of a step's agent or of an earlier run."""
 

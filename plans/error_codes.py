@@ -637,6 +637,8 @@ COMMANDS: Table = {
     ),
     "AUDIT_DIFFERS": ("the kept record is not what the plan's history on the server says", "1"),
     "AUDIT_SIGNATURE": ("a decision, or the end of the record, is not signed by this state directory's key", "1"),
+    "AUDIT_POLICY": ("the record lacks the text of a policy that answered, or says of it what the text does not", "1"),
+    "AUDIT_CONSENT": ("a rule asks about a call that was made, and the record lacks an approval that it wants", "1"),
     "AUDIT_MISSING": ("the ledger names a plan or a record that neither server nor state directory has", "1"),
     "AUDIT_NO_KEY": ("this state directory has no key to check signatures with", "1"),
     "RECORD_GONE": (

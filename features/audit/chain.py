@@ -70,13 +70,18 @@ def differs(stored: Sequence[Entry], history: Sequence[Entry]) -> list[Problem]:
 def forged(entries: Sequence[Entry], workflow_id: str, key: str) -> list[Problem]:
     """Entries whose signature is not by the owner of the public key (hexadecimal), of messages not refused."""
     refused = {each.entry for each in entries if each.outcome == "refused"}
-    return [
-        _problem("AUDIT_SIGNATURE", f"entry {entry.number}: the signature is not by this state directory's key")
-        for entry in entries
-        if entry.signed is not None
-        and entry.number not in refused
-        and not _is_good(entry, entry.signed, workflow_id, key)
-    ][:MAX_PROBLEMS]
+    own = dict[str, str]()
+    for entry in entries:  # the first keys count: a plan's people are those of the policy that it began with
+        own = {**entry.keys, **own}
+    found = list[Problem]()
+    for entry in entries:
+        signed = entry.signed
+        if signed is None or entry.number in refused or (signed.by and not own):
+            continue  # a worker that knew no keys of people took what they signed for unsigned
+        whose = f"{signed.by}'s key" if signed.by else "this state directory's key"
+        if not _is_good(entry, signed, workflow_id, own.get(signed.by, "") if signed.by else key):
+            found.append(_problem("AUDIT_SIGNATURE", f"entry {entry.number}: the signature is not by {whose}"))
+    return found[:MAX_PROBLEMS]
 
 
 def _is_good(entry: Entry, signed: Signed, workflow_id: str, key: str) -> bool:

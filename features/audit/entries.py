@@ -31,6 +31,7 @@ class Signed(Value):
     id: str = Field(pattern=r"^[0-9a-f]{32}$")
     time: int = Field(ge=0)
     value: str = Field(pattern=r"^[0-9a-f]{128}$")
+    by: str = Field(default="", max_length=NAME, description="Whose own key it names; empty: the state directory's.")
 
 
 class Act(Value):
@@ -53,6 +54,17 @@ class Act(Value):
     text: str = Field(default="", max_length=NAME, description="Why a signal was refused, or became void.")
     entry: int | None = Field(default=None, ge=1, description="Number of the entry of the signal that this is about.")
     attempt: int = Field(default=0, description="Attempts that a call took.")
+    decide: str = Field(default="", max_length=NAME, description="What the policy said of a call: allow, ask, deny.")
+    rules: list[str] = Field(default_factory=list, max_length=1_000, description="The rules that decided it, by name.")
+    policy: str = Field(default="", max_length=64, description="SHA-256 of the policy.toml that answered.")
+    judges: list[str] = Field(default_factory=list, max_length=1_000, description="Rules whose judge settled the ask.")
+    consents: list[str] = Field(
+        default_factory=list, max_length=1_000, description="Who had decided about a call when it was made."
+    )
+    keys: dict[str, str] = Field(
+        default_factory=dict,
+        description="Public keys, hexadecimal, of people and pages who sign for themselves.",
+    )
     linked: str = Field(default="", max_length=1_000, description="Workflow of a child, an agent, or an earlier run.")
     signed: Signed | None = None
 

@@ -19,11 +19,13 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client
 
 from plansurvive.features.audit.entries import SILENT, Act, digest_of, short
-from plansurvive.features.audit.messages import of_message, of_start
+from plansurvive.features.audit.messages import hexadecimal, keys_of, of_message, of_start
 from plansurvive.features.audit.outcomes import DECIDES, Sent
 from plansurvive.features.audit.signals import RECORDED, Signals
 from plansurvive.features.express.model import SEGMENT, CallEnd, SegmentEnd
+from plansurvive.features.policy.model import JudgedCall, Ruling
 from plansurvive.features.signing.model import NONCE, nonce_after
+from plansurvive.plans.activity_io import JUDGE_CALL
 from plansurvive.plans.execution.deciding.reasons import ASKED_BY_TOOL
 from plansurvive.plans.flow.ids import of_call
 
@@ -50,6 +52,9 @@ CALLS = {
     "activity_task_timed_out_event_attributes": "timed out",
     "activity_task_canceled_event_attributes": "cancelled",
 }
+JSON = b"json/plain"
+CHECK = "check_plan"
+"""The local activity that gives a plan its facts."""
 ASKED = "asked first"
 """Outcome of a call whose tool found that a person has to approve it: nothing was done, and nothing has failed."""
 CHILDREN = {
@@ -119,7 +124,7 @@ class Reader:
         ]  # fmt: skip
 
     async def _of_signals(self, event: HistoryEvent, time: datetime) -> list[Act]:
-        """What an event says of the signals before it."""
+        """What an event says of the signals before it, or of the keys with which those after it are signed."""
         name = event.WhichOneof("attributes") or ""
         if name in ENDS:
             return self.signals.at_end(time)
@@ -129,7 +134,11 @@ class Reader:
         if found is None or found.marker_name != LOCAL or "result" not in found.details:
             return []
         about = await self._only(found.details["data"])
-        if not isinstance(about, dict) or about.get("activity_type") != RECORDED:
+        kind = about.get("activity_type") if isinstance(about, dict) else None
+        if kind == CHECK:
+            keys = keys_of(await self._only(found.details["result"]))
+            return [Act(time=time, action="keys known", keys=keys)] if keys else []
+        if kind != RECORDED:
             return []
         return self.signals.at_record(await self._only(found.details["result"]), time)
 
@@ -147,6 +156,7 @@ class Reader:
             code = short(call.failed.attempt.code) if call.failed is not None else ""
             outcome = "failed" if call.failed is not None else "completed"
             end = about | {"outcome": outcome, "code": code, "attempt": 1, "client": worker}
+            end |= _ruled(call.returned.parts.get(Ruling.feature)) if call.returned is not None else {}
             acts.append(Act(time=min(call.ended or time, time), action="step ended", **end))
         return acts
 
@@ -157,7 +167,7 @@ class Reader:
         if name in ENDS:
             return self._end(name, attributes)
         if name in CALLS:
-            return self._call_ended(name, attributes)
+            return await self._call_ended(name, attributes)
         if name in CHILDREN:
             return self._child_ended(name, attributes)
         return await read(event, attributes) if read is not None else None
@@ -227,14 +237,21 @@ class Reader:
         parent = found.external_workflow_execution.workflow_id
         return {"action": "cancel", "client": short(found.identity), "outcome": "accepted", "linked": parent[:1_000]}
 
-    async def _call(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
+    async def _call(self, event: HistoryEvent, found: Any) -> dict[str, Any] | None:
         sent = await self._only(found.input)
+        if found.activity_type.name == JUDGE_CALL and isinstance(sent, dict) and isinstance(sent.get("call"), dict):
+            about = sent["call"]
+            call = {"tool": short(sent.get("tool")), "step_id": short(about.get("stepId"), 1_000),
+                    "args": digest_of(about.get("args")), "consents": _consents(about.get("parts"))}  # fmt: skip
+            self._calls[event.event_id] = {**call, "of": JUDGE_CALL}
+            return None
         call = {"tool": short(found.activity_type.name), "step_id": found.activity_id[:1_000]}
         if isinstance(sent, dict) and isinstance(sent.get("stepId"), str) and "args" in sent:
             call |= {"step_id": of_call(found.activity_id)[0][:1_000], "args": digest_of(sent["args"])}
             call["of"] = "step"
         self._calls[event.event_id] = call
-        return {"action": f"{call.get('of', 'activity')} started", **_without_of(call)}
+        consents = _consents(sent.get("parts") if isinstance(sent, dict) else None)
+        return {"action": f"{call.get('of', 'activity')} started", **_without_of(call), "consents": consents}
 
     async def _noted(self, event: HistoryEvent, found: Any) -> None:
         """What the messages from here on are signed for."""
@@ -252,15 +269,25 @@ class Reader:
         del event
         self._attempts[found.scheduled_event_id] = (found.attempt, short(found.identity))
 
-    def _call_ended(self, name: str, found: Any) -> dict[str, Any]:
+    async def _call_ended(self, name: str, found: Any) -> dict[str, Any]:
         call = self._calls.pop(found.scheduled_event_id, {})
         attempt, worker = self._attempts.pop(found.scheduled_event_id, (0, ""))
         code = code_of(found.failure) if hasattr(found, "failure") else ""
         outcome, code = (ASKED, "") if code == ASKED_BY_TOOL else (CALLS[name], code)
+        action = "judged" if call.get("of") == JUDGE_CALL else f"{call.get('of', 'activity')} ended"
         return {
-            "action": f"{call.get('of', 'activity')} ended", **_without_of(call),
-            "outcome": outcome, "attempt": attempt, "client": worker, "code": code,
+            "action": action, **_without_of(call), "outcome": outcome, "attempt": attempt, "client": worker,
+            "code": code, **(await self._ruling(found) if "of" in call else {}),
         }  # fmt: skip
+
+    async def _ruling(self, found: Any) -> dict[str, Any]:
+        """What the policy said of a call that has ended; empty if nothing."""
+        details = _details(found.failure) if hasattr(found, "failure") else getattr(found, "result", Payloads())
+        if all(b'"decide"' not in each.data and each.metadata.get("encoding") == JSON for each in details.payloads):
+            return {}  # most results are large and say nothing of it
+        said = await self._only(details)
+        parts = said.get("parts") if isinstance(said, dict) else None
+        return _ruled(parts.get(Ruling.feature)) if isinstance(parts, dict) else {}
 
     async def _child(self, event: HistoryEvent, found: Any) -> dict[str, Any]:
         del event
@@ -318,6 +345,34 @@ def code_of(failure: Failure) -> str:
             return ""
         failure = failure.cause
     return ""
+
+
+def _details(failure: Failure) -> Payloads:
+    """The details of the innermost error of an application."""
+    while not failure.application_failure_info.type and failure.HasField("cause"):
+        failure = failure.cause
+    return failure.application_failure_info.details
+
+
+def _ruled(said: Any) -> dict[str, Any]:
+    """What an entry says of the policy's word about a call."""
+    try:
+        ruling = Ruling.model_validate(said or {})
+    except ValidationError:  # completed by hand
+        return {}
+    return {
+        "decide": ruling.decide, "rules": [short(each) for each in ruling.rules], "policy": hexadecimal(ruling.hash),
+        "judges": [each.rule for each in ruling.judged if each.decide == "allow"],
+    }  # fmt: skip
+
+
+def _consents(parts: Any) -> list[str]:
+    """The names of those who had decided about a call when it was sent, by its parts."""
+    said = parts.get(JudgedCall.feature) if isinstance(parts, dict) else None
+    try:
+        return [each.by for each in JudgedCall.model_validate(said or {}).decided]
+    except ValidationError:
+        return []
 
 
 def _without_of(call: dict[str, Any]) -> dict[str, Any]:

@@ -11,15 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from plansurvive.features.audit.chain import FORM, broken, forged, head
+from plansurvive.features.audit.consent import unproven
 from plansurvive.features.audit.entries import Entry
 from plansurvive.features.audit.history import Record
+from plansurvive.features.policy.model import kept_at
 from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
@@ -50,6 +54,10 @@ class Stored:
     """The signature of its end, hexadecimal; empty if there is none."""
     problems: list[Problem]
     """What is wrong with its lines, beside what its chain says."""
+    policies: Mapping[str, str] = field(default_factory=dict)
+    """The texts of the policies that answered, by hash."""
+    key: str = ""
+    """The public key that it names, hexadecimal."""
 
 
 def folder_of(directory: Path, workflow_id: str) -> Path:
@@ -68,10 +76,16 @@ def write(settings: Settings, record: Record) -> Path:
     """Keep the record of an ended workflow. Raises OSError, and SettingError for a key that others can read."""
     path = path_of(settings.state_dir, record.workflow_id, record.run_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    first = {"audit": FORM, "workflowId": record.workflow_id, "runId": record.run_id, "lastRunId": record.last}
+    key = private_key(settings)
+    first: dict[str, Any] = {
+        "audit": FORM, "workflowId": record.workflow_id, "runId": record.run_id, "lastRunId": record.last,
+        "key": key.public_key().public_bytes_raw().hex(),
+    }  # fmt: skip
+    if policies := policies_of(settings.state_dir, record.entries):
+        first["policies"] = policies
     lines = [json.dumps(first), *(each.model_dump_json(exclude_defaults=True) for each in record.entries)]
     last = head(record.entries, record.origin)
-    signature = private_key(settings).sign(_sealed(record, last)).hex()
+    signature = key.sign(_sealed(record, last, first["key"])).hex()
     lines.append(json.dumps({"sealed": len(record.entries), "head": last, "signature": signature}))
     write_whole(path, ("\n".join(lines) + "\n").encode(), ".audit-")
     return path
@@ -115,13 +129,32 @@ def read_file(path: Path, workflow_id: str) -> Stored:
         problems.append(Problem(code="AUDIT_CUT", message="the record has no seal: its end was cut off"))
     elif last.get("sealed") != len(entries) or last.get("head") != head(entries, record.origin):
         problems.append(Problem(code="AUDIT_CUT", message="the seal is of another record: its end was changed"))
-    return Stored(record, str(last.get("signature", "")), problems)
+    policies = first.get("policies")
+    texts = {str(name): str(text) for name, text in policies.items()} if isinstance(policies, dict) else {}
+    return Stored(record, str(last.get("signature", "")), problems, texts, str(first.get("key", "")))
+
+
+def policies_of(directory: Path, entries: Sequence[Entry]) -> dict[str, str]:
+    """The texts of the policies that entries name, as far as the state directory has them, each once."""
+    found = dict[str, str]()
+    for hash_ in dict.fromkeys(each.policy for each in entries if each.policy):
+        with suppress(OSError, ValueError):
+            found[hash_] = kept_at(directory, hash_).read_bytes().decode()
+    return found
 
 
 def problems_of(stored: Stored, key: str) -> list[Problem]:
-    """Everything that is wrong with a stored record. `key`: public key of the state directory, hexadecimal."""
+    """Everything that is wrong with a stored record.
+
+    `key`: public key of the state directory, hexadecimal; empty: it has none, and the record's own key counts.
+    """
     record = stored.record
+    if key and stored.key and key != stored.key:
+        text = "the record names another key than this state directory's"
+        return [*stored.problems, Problem(code="AUDIT_SIGNATURE", message=text)]
+    key = key or stored.key
     found = [*stored.problems, *broken(record.entries, record.origin), *forged(record.entries, record.workflow_id, key)]
+    found += unproven(record.entries, stored.policies)
     if not _is_sealed(stored, key):
         found.append(Problem(code="AUDIT_SIGNATURE", message="the seal is not by this state directory's key"))
     return found
@@ -133,12 +166,12 @@ def _is_sealed(stored: Stored, key: str) -> bool:
         signature = Signature(id="0" * 32, time=0, value=stored.seal)
     except ValidationError:
         return False
-    return is_by(key, signature, _sealed(record, head(record.entries, record.origin)))
+    return is_by(key, signature, _sealed(record, head(record.entries, record.origin), stored.key))
 
 
-def _sealed(record: Record, last: str) -> bytes:
-    """What is signed of a whole record."""
-    runs = f"{record.run_id} {record.last}"
+def _sealed(record: Record, last: str, key: str) -> bytes:
+    """What is signed of a whole record. `key`: that it names; one that was kept earlier names none."""
+    runs = f"{record.run_id} {record.last} {key}".rstrip()
     return content_of(SEAL, record.workflow_id, runs, last, str(len(record.entries)), 0)
 
 

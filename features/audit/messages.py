@@ -9,9 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from plansurvive.features.audit.entries import Signed, digest_of, short
+from plansurvive.features.policy.model import People
 from plansurvive.features.signing.model import ADDED, SCHEDULE, SIGNED_MESSAGES, START, schedule_of
-from plansurvive.plans.signature import FIELD, message_digest, signature_of
+from plansurvive.plans.signature import FIELD, PAGE, message_digest, signature_of
 
 _HEX = re.compile(r"[0-9a-f]{64}")
 
@@ -58,7 +61,18 @@ def of_start(sent: Any, workflow_id: str, schedule: str) -> dict[str, Any]:
         "outcome": "--yes" if options.get("approveAll") else waits,
         "linked": f"plan-{run['resumes']}"[:1_000] if isinstance(run.get("resumes"), str) and run["resumes"] else "",
         "signed": _signature(message, SCHEDULE if name else START, "", "", name),
+        "keys": keys_of(run.get("facts")),
     }
+
+
+def keys_of(facts: Any) -> dict[str, str]:
+    """The public keys in the facts of a plan, by whose they are."""
+    parts = facts.get("parts") if isinstance(facts, Mapping) else None
+    try:
+        found = People.model_validate((parts or {}).get(People.feature) or {})
+    except (ValidationError, AttributeError):
+        return {}
+    return found.people | {f"{PAGE}{name}": key for name, key in found.pages.items()}
 
 
 def hexadecimal(found: Any) -> str:
@@ -93,5 +107,12 @@ def _signature(message: Mapping[str, Any], kind: str, nonce: str, previous: str,
     if found is None or FIELD not in message:
         return None
     return Signed(
-        kind=kind, nonce=nonce, previous=previous, workflow=workflow, id=found.id, time=found.time, value=found.value
+        kind=kind,
+        nonce=nonce,
+        previous=previous,
+        workflow=workflow,
+        id=found.id,
+        time=found.time,
+        value=found.value,
+        by=found.by,
     )

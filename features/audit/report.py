@@ -19,6 +19,7 @@ from plansurvive.client.ids import plan_id, workflow_id
 from plansurvive.client.rpc import translated
 from plansurvive.features.audit import files, history, ledger
 from plansurvive.features.audit.chain import broken, differs, forged, head
+from plansurvive.features.audit.consent import unproven
 from plansurvive.features.audit.entries import Act, Entry
 from plansurvive.features.audit.ledger import Line
 from plansurvive.features.audit.missing import LedgerReport, public_key, verify_ledger
@@ -53,6 +54,9 @@ class AuditReport(Value):
     linked: list[str] = Field(description="Workflows of children, parent and earlier runs, with records of their own.")
     last: datetime | None = Field(default=None, description="Time of the last entry.")
     entries: list[Entry]
+    policies: dict[str, str] = Field(
+        default_factory=dict, description="Text of each policy.toml that answered, by its SHA-256."
+    )
     received: list[Act] = Field(
         default_factory=list,
         description="What became of signals by the word of the workflow, where history does not say it (yet).",
@@ -138,6 +142,7 @@ async def _report(
         linked=list(dict.fromkeys(each.linked for each in record.entries if each.linked)),
         last=record.entries[-1].time if record.entries else None,
         entries=record.entries,
+        policies=dict(kept.policies) if kept else files.policies_of(settings.state_dir, record.entries),
         received=await _received(client, record),
         verification=_verified(settings, record, real, kept) if verify else None,
     )
@@ -179,6 +184,8 @@ def _verified(
     elif kept is None and signed:
         text = f"{len(signed)} signatures cannot be checked: {settings.state_dir / KEY} does not exist here"
         found.append(Problem(code="AUDIT_NO_KEY", message=text))
+    if kept is None:
+        found += unproven(record.entries, files.policies_of(settings.state_dir, record.entries))
     unsigned = sum(1 for each in record.entries if each.signed is None and each.action in DECIDED)
     return Verification(
         ok=not found, problems=found, signed=len(signed), unsigned=unsigned, compared=bool(kept and real)

@@ -13,8 +13,7 @@ from typing import Any
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, is_cancelled_exception
 
-from plansurvive.features.policy.model import JUDGE_CALL, JudgedCall, JudgeRequest
-from plansurvive.plans.activity_io import Call
+from plansurvive.plans.activity_io import JUDGE_CALL, Call, CallToJudge
 from plansurvive.plans.execution.calling import key_of
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.model import Retry, Step
@@ -37,9 +36,7 @@ async def judged(schedule: Schedule, step: Step, args: Mapping[str, Any], place:
         key=key_of(session_of_workflow(), step.id, run.steps[step.id].calls), retry=Retry(),
         approved=step.id in run.decisions,
     )  # fmt: skip
-    said = schedule.rules.extended(run, step, call).parts.get(JudgedCall.feature)
-    request = JudgeRequest(tool=step.tool, args=call.args, step=step.id, plan_id=call.plan_id, approved=call.approved,
-                           said=said if isinstance(said, JudgedCall) else JudgedCall())  # fmt: skip
+    request = CallToJudge(tool=step.tool, call=schedule.rules.extended(run, step, call))
 
     def begin(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
         return workflow.start_activity(
@@ -54,7 +51,7 @@ async def judged(schedule: Schedule, step: Step, args: Mapping[str, Any], place:
         )
 
     try:
-        return {"parts": {JudgedCall.feature: await place.call(step, policies.SNAPSHOT, begin)}}
+        return {"parts": (await place.call(step, policies.SNAPSHOT, begin)).get("parts", {})}
     except ActivityError as error:
         if is_cancelled_exception(error):
             raise asyncio.CancelledError from error

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
+from plansurvive.features.policy.model import kept_at
 from plansurvive.features.policy.policy_file import file_of, policy_of
 from plansurvive.features.policy.rule import Policy
+from plansurvive.runtime.base.atomic_file import write_whole
 from plansurvive.runtime.settings import SettingError, Settings
 
+LOG = logging.getLogger(__name__)
 UNREADABLE = "POLICY_UNREADABLE"
 
 
@@ -17,6 +22,7 @@ class Current:
         self._settings, self._path = settings, file_of(settings)
         self._seen = self._look()
         self._policy, self._problem = policy_of(settings), ""
+        self._keep()
 
     def now(self) -> tuple[Policy | None, str]:
         """The policy, or None; and why it cannot be read, if it cannot: then every call asks."""
@@ -42,3 +48,16 @@ class Current:
         if self._policy is None and not problem and had_one:  # whoever wants none any more starts the worker again
             problem = f"{self._path} is gone"
         self._seen, self._problem = seen, problem
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the text: audit records name its hash, and prove by it what its rules were."""
+        if self._policy is None:
+            return
+        path = kept_at(self._settings.state_dir, self._policy.hash)
+        try:
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write_whole(path, self._policy.text.encode(), ".policy-")
+        except OSError as error:
+            LOG.warning("the text of the policy could not be kept for audit records in %s: %s", path, error)

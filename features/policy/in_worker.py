@@ -18,11 +18,11 @@ from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.judging import Asker, Judged
 from plansurvive.features.policy.llm_judge import LONGEST, LlmJudge
-from plansurvive.features.policy.model import JUDGE_CALL, JudgedCall, JudgeRequest, Ruling
+from plansurvive.features.policy.model import JudgedCall, Ruling
 from plansurvive.features.policy.policy_file import people_of
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
 from plansurvive.features.policy.ruling import ASKS, Rulings
-from plansurvive.plans.activity_io import Call, CheckRequest
+from plansurvive.plans.activity_io import JUDGE_CALL, Call, CallToJudge, CheckRequest, Return
 from plansurvive.plans.model import ToolSpec
 from plansurvive.plans.model.parts import Part
 from plansurvive.runtime.settings import Settings
@@ -62,20 +62,19 @@ class StepJudge:
         self._rulings = rulings
 
     @activity.defn(name=JUDGE_CALL)
-    async def judge_call(self, request: JudgeRequest) -> Ruling:
+    async def judge_call(self, request: CallToJudge) -> Return:
         """What the policy says. Raises ApplicationError POLICY_DENIED or APPROVAL_REQUIRED, with it as detail."""
-        found = Judged(request.tool, request.args, asker=_asker(request.said))
-        key = f"{activity.info().workflow_run_id}/{request.step}"
+        call = request.call
+        said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
+        found = Judged(request.tool, call.args, asker=_asker(said))
         try:
-            ruling, error = await self._rulings.of(found, request.said, key=key, approved=request.approved)
+            ruling, error = await self._rulings.of(found, said, key=call.key, approved=call.approved)
         except Waits as wait:
-            raise ApplicationError(
-                f"its judge has to wait: {wait}", {"parts": {}}, type=ASKS, non_retryable=True
-            ) from None
+            raise ApplicationError(f"its judge has to wait: {wait}", type=ASKS, non_retryable=True) from None
         if error is not None:
             left = {"parts": {Ruling.feature: ruling.model_dump(mode="json", exclude_defaults=True)}}
             raise ApplicationError(error.message, left, type=error.code, non_retryable=True)
-        return ruling
+        return Return(duration=0.0, parts={Ruling.feature: ruling} if ruling.decide else {})
 
 
 def _asker(said: JudgedCall | None) -> Asker | None:

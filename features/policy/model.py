@@ -5,7 +5,8 @@ Also the public keys of people and pages, with which signatures are verified.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -56,21 +57,13 @@ class JudgedCall(Part):
     spent: bool = Field(default=False, description="The plan's budget has no room for another request to an LLM.")
 
 
-JUDGE_CALL = "judge_call"
-"""The activity that judges a step that no activity of its tool runs: a plan or an agent."""
+def kept_at(directory: Path, hash: str) -> Path:
+    """Where the text of a policy with this SHA-256 is kept in a state directory: audit records have it once."""
+    return directory / "policies" / f"{hash}.toml"
+
+
 JUDGED_STEPS = ("agent", "plan")
 """The tools of such steps."""
-
-
-class JudgeRequest(Value):
-    """What is judged before the child of a step begins."""
-
-    tool: str
-    args: dict[str, Any]
-    step: str
-    plan_id: str = ""
-    approved: bool = Field(default=False, description="Approved by a person or by a waiver.")
-    said: JudgedCall = Field(default_factory=JudgedCall)
 
 
 class Judgement(Value):

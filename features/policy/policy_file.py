@@ -116,7 +116,9 @@ def read(text: str, now: datetime) -> Reading:
     if wrong:
         return Reading(None, sorted(set(wrong)), warnings)
     return Reading(
-        Policy(tuple(compiled), written, hashlib.sha256(text.encode()).hexdigest(), lines=lines), (), warnings
+        Policy(tuple(compiled), written, hashlib.sha256(text.encode()).hexdigest(), text=text, lines=lines),
+        (),
+        warnings,
     )
 
 

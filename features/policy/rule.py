@@ -139,6 +139,8 @@ class Policy:
     """SHA-256 of the file, in hexadecimal digits: what decisions name."""
 
     _of_tools: dict[str, tuple[Compiled, ...]] = field(default_factory=dict, compare=False)
+    text: str = field(default="", compare=False, repr=False)
+    """The file as it was read."""
     lines: Lines = field(default_factory=lambda: Lines(""))
     """Where its keys are."""
 
