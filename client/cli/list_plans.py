@@ -68,7 +68,7 @@ def list_(
     more: Given = NONE,
 ) -> None:
     """List plans, newest first."""
-    statuses, begin = _statuses(status or []), _time(since)
+    statuses, begin = _statuses(status or []), time_of(since)
     kept = [side.kept(more) for side in sides("filters")] if more else []
 
     def fits(each: Listed) -> bool:
@@ -232,7 +232,7 @@ def _statuses(names: list[str]) -> list[PlanStatus]:
     return [PlanStatus(name) for name in named]
 
 
-def _time(text: str | None) -> datetime | None:
+def time_of(text: str | None) -> datetime | None:
     """The time of `--since`: so long ago, or a date, or a time. Raises PlanError."""
     if text is None:
         return None

@@ -1,4 +1,4 @@
 """What needs no asking, what a person decides, and what never happens: policy.toml, docs/policy.md."""
 
 REACHES_OUT = True
-COMMANDS = {"policy": ("commands:app", "Check policy.toml, and try calls against it.")}
+COMMANDS = {"policy": ("commands:app", "Check policy.toml, try calls against it, and report what came of it.")}

@@ -1,4 +1,4 @@
-"""`plan policy`: the rules of policy.toml, checked and tried. Nothing is started, and no worker is asked."""
+"""`plan policy`: the rules of policy.toml, checked and tried, and what came of them. Nothing is started or changed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from plansurvive.client.cli.terminal import environment, output
+from plansurvive.client.cli.list_plans import time_of
+from plansurvive.client.cli.terminal import environment, output, session
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
-from plansurvive.features.policy.policy_file import Mistake, file_of, policy_of, read, text_of
+from plansurvive.features.policy.policy_file import Mistake, file_of, in_one_line, policy_of, read, text_of
+from plansurvive.features.policy.reading import reported
+from plansurvive.features.policy.reporting import as_file, in_words
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.definition.near_names import Hints
@@ -25,7 +28,7 @@ from plansurvive.plans.text.safe_text import line
 INVALID = 2
 """Exit code if the file has a mistake."""
 
-app = group("Check policy.toml, and try calls against it.")
+app = group("Check policy.toml, try calls against it, and report what came of it.")
 
 
 @app.command("check")
@@ -83,6 +86,53 @@ def try_call(
                           "notAuthor": False, "expires": found.expires, "reason": found.reason})  # fmt: skip
     else:
         output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
+
+
+@app.command("report")
+def report(
+    since: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="Plans started since: 7d, or 2027-03-28.")
+    ] = "7d",
+    other: Annotated[
+        Path | None, typer.Option("--with", metavar="FILE", help="Also say what this policy would have decided.")
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the proposed rules to a new file, to be read.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what was asked, allowed and denied, by which rule, and propose rules for what people always approved.
+
+    Nothing puts a proposal into effect.
+    """
+    settings = environment.settings()
+    begin, policy = time_of(since) or datetime.now(UTC), _policy_in(other) if other else None
+    tools = known_tools(settings)
+    found = session.run(
+        lambda here: reported(here.client, here.settings.task_queue, begin, tools, policy), worker=False
+    )
+    if write is not None:
+        try:
+            with write.open("x", encoding="utf-8") as file:
+                file.write(as_file(found))
+        except OSError as error:
+            raise PlanError(
+                f"--write {write}: {error.strerror}; name a file that does not exist", "BAD_USAGE"
+            ) from None
+    if as_json:
+        output.show_json(found.model_dump(mode="json", by_alias=True))
+    else:
+        output.show("\n".join(map(line, in_words(found))))
+
+
+def _policy_in(path: Path) -> Policy:
+    try:
+        found = read(path.read_text("utf-8"), datetime.now(UTC))
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"--with {path} cannot be read: {error}", "BAD_USAGE") from None
+    if found.policy is None:
+        raise PlanError(f"--with {path}: {in_one_line(found.mistakes)}", "BAD_USAGE")
+    return found.policy
 
 
 def judged(spec: ToolSpec, args: Mapping[str, Any], asker: Asker) -> Judged:

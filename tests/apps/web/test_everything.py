@@ -52,6 +52,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
     "history": ("GET", "/agents"),
     "tools": ("GET", "/tools"),
     "limits": ("GET", "/limits"),
+    "policy report": ("GET", "/policy"),
     "pending": ("GET", "/inbox"),
     "approve": ("POST", "/plans/{plan_id}/approve"),
     "deny": ("POST", "/plans/{plan_id}/deny"),

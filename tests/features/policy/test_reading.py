@@ -1,0 +1,84 @@
+"""`plan policy report` over real plans: what came of their calls is read from their histories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+
+from plansurvive.activities.tools.registry import load_tools
+from plansurvive.features.policy.policy_file import read
+from plansurvive.features.policy.reading import reported
+from plansurvive.runtime.connect import connect
+from plansurvive.runtime.server import Server
+from plansurvive.runtime.settings import Settings
+from plansurvive.worker import build
+from tests.apps.web.page_client import browsing
+from tests.apps.web.visiting import Visitor, service_on
+from tests.kit import LEDGER_TOOLS
+from tests.kit.driving import Plans, count, work
+from tests.kit.waiting import until
+
+RULES = """
+[[rule]]
+name = "commands"
+tool = "run_command"
+command = ["echo *"]
+decide = "ask"
+[[rule]]
+name = "work"
+tool = "work"
+args.name = "fine"
+decide = "allow"
+[[rule]]
+name = "never"
+tool = "work"
+args.name = "bad"
+decide = "deny"
+"""
+OTHER = '[[rule]]\nname = "new"\ntool = "run_command"\ncommand = ["echo *"]\ndecide = "allow"\n'
+
+
+def echo(name: str, text: str) -> dict[str, object]:
+    return {"id": name, "tool": "run_command", "args": {"command": f"echo {text}"}}
+
+
+async def test_what_came_of_calls_by_rule_and_what_would_have(
+    settings: Settings, workspace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(RULES)
+    file.chmod(0o600)
+    client, settings = await connect(settings), settings.with_flags(policy=file)
+    tools = load_tools([LEDGER_TOOLS])
+    began = datetime.now(UTC) - timedelta(minutes=1)
+    async with build(client, settings, tools, indexed=True):
+        plan = await Plans(client, settings.task_queue, workspace).start(
+            [*(echo(name, name) for name in "abcd"), work("fine"), work("bad"), work("plain")]
+        )
+        for name in "abcd":
+            await plan.until_asked(name)
+        for name in "abc":
+            await plan.approve(name, by="ann")
+        await plan.deny("d", by="bob")
+        await plan.ended()
+        await until(lambda: count(client, f"WorkflowId = '{plan.id}' AND ExecutionStatus != 'Running'"), "it is listed")
+        other = read(OTHER, datetime.now(UTC)).policy
+        specs = {name: tool.spec for name, tool in tools.items()}
+        found = await reported(client, settings.task_queue, began, specs, other)
+    assert (found.plans, found.calls, found.more) == (1, 7, False)
+    assert {each.rule: each.outcomes for each in found.rules} == {
+        "commands": {"approved": 3, "denied": 1}, "work": {"allowed": 1}, "never": {"refused": 1}, "": {"unruled": 1},
+    }  # fmt: skip
+    assert found.other is not None
+    assert found.other.changed["ask -> allow"] == 4
+    assert found.proposals == []  # one like them was denied
+
+
+async def test_the_page_shows_the_same(server: Server, settings: Settings, server_client: Client) -> None:
+    service = service_on(server, settings, server_client)
+    async with browsing(service) as browser:
+        text = await Visitor(service, browser, server_client).get("/policy")
+    assert "There is no policy" in text
+    assert "0 calls in 0 plans since" in text
