@@ -15,15 +15,15 @@ from plansurvive.activities.tools.registry import source_files
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.features.worktrees.merge_tool import MergeTools
-from plansurvive.features.worktrees.model import WorktreeNote, WorktreeOrder
+from plansurvive.features.worktrees.merge_tool import merge_tool
+from plansurvive.features.worktrees.model import MERGE, WorktreeNote, WorktreeOrder
 from plansurvive.features.worktrees.rules import name_of_file
 from plansurvive.features.worktrees.settings import folder_of
 from plansurvive.features.worktrees.trees import Trees
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.files.name_patterns import ProtectedNames
-from plansurvive.plans.model import Plan, Problem
+from plansurvive.plans.model import Plan, Problem, ToolSpec
 from plansurvive.runtime.settings import Settings
 
 T = TypeVar("T")
@@ -99,6 +99,27 @@ def _keys(files: Mapping[str, T], tree: str) -> dict[str, T]:
 
 def _names(paths: Iterable[str], tree: str) -> list[str]:
     return [name_of_file(tree, path) for path in paths]
+
+
+class MergeTools(MoreTools):
+    """The one tool of the feature. Apart from the tool: commands, which check plans with that, load no Temporal."""
+
+    def __init__(self, root: Path) -> None:
+        self._tool = merge_tool(root)
+
+    @property
+    def specs(self) -> Mapping[str, ToolSpec]:
+        """It by name."""
+        return {MERGE: self._tool.spec}
+
+    @property
+    def earlier(self) -> Mapping[str, ToolSpec]:
+        """None: it is always there."""
+        return {}
+
+    def tool(self, name: str) -> Tool | None:
+        """It, by its name."""
+        return self._tool if name == MERGE else None
 
 
 class Worker(InWorker):

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from plansurvive.activities.feature import MoreTools
 from plansurvive.activities.tools.tool import Tool, ToolContext, tool
 from plansurvive.features.worktrees.merging import Asked, merge
-from plansurvive.features.worktrees.model import WorktreeOrder
-from plansurvive.features.worktrees.rules import MERGE
+from plansurvive.features.worktrees.model import MERGE, WorktreeOrder
 from plansurvive.features.worktrees.trees import Trees
 from plansurvive.plans.errors import ToolError
-from plansurvive.plans.model import ToolSpec
 
 
 def merge_tool(root: Path) -> Tool:
@@ -49,24 +45,3 @@ def merge_tool(root: Path) -> Tool:
         return {"commits": merged.commits, "conflicts": []}
 
     return merge_worktrees
-
-
-class MergeTools(MoreTools):
-    """The one tool of the feature."""
-
-    def __init__(self, root: Path) -> None:
-        self._tool = merge_tool(root)
-
-    @property
-    def specs(self) -> Mapping[str, ToolSpec]:
-        """It by name."""
-        return {MERGE: self._tool.spec}
-
-    @property
-    def earlier(self) -> Mapping[str, ToolSpec]:
-        """None: it is always there."""
-        return {}
-
-    def tool(self, name: str) -> Tool | None:
-        """It, by its name."""
-        return self._tool if name == MERGE else None

@@ -9,6 +9,9 @@ from pydantic import Field
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.model.parts import Part
 
+MERGE = "merge_worktrees"
+"""The tool that takes over what is in worktrees, whose call says whose these are."""
+
 
 class WorktreeChoice(Part):
     """Part of the options of a run: whose worktrees its steps have, and in which one all of it works."""

@@ -14,7 +14,7 @@ import re
 
 from pydantic import ValidationError
 
-from plansurvive.features.worktrees.model import WorktreeChoice, WorktreeNote, WorktreeOrder
+from plansurvive.features.worktrees.model import MERGE, WorktreeChoice, WorktreeNote, WorktreeOrder
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.execution.tool_history import relative
@@ -25,8 +25,6 @@ from plansurvive.plans.run import Run
 from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.text.safe_text import line
 
-MERGE = "merge_worktrees"
-"""The tool that takes over what is in worktrees, whose call says whose these are."""
 MAX_STAMPS = 2_000
 """Stamps that go with a call whose path is in a value outside history."""
 _ROUND = re.compile(r"#\d+\Z")

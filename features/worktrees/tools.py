@@ -11,7 +11,7 @@ from plansurvive.runtime.settings import Settings
 def specs(settings: Settings) -> dict[str, ToolSpec]:
     """`merge_worktrees`."""
     from plansurvive.features.worktrees.merge_tool import merge_tool  # lazily: imports what runs tools
-    from plansurvive.features.worktrees.rules import MERGE
+    from plansurvive.features.worktrees.model import MERGE
     from plansurvive.features.worktrees.settings import folder_of
 
     return {MERGE: merge_tool(folder_of(settings)).spec}
