@@ -76,8 +76,8 @@ FEATURES: tuple[str, ...] = (
     "telemetry",
     "signing",
     "children",
-    "agents",
     "coding_agents",
+    "agents",
     "express",
 )
 """In this order they are asked: where two of them put something around the same thing, the first is outermost."""

@@ -15,6 +15,7 @@ from plansurvive.features.coding_agents.model import (
     Answer,
     AskPermission,
     CodingSession,
+    GivenDecision,
     Permission,
     ReportSession,
     ReportTasks,
@@ -76,8 +77,16 @@ class OfOne(InRun):
             return {"answer": "held", "stepId": step_id}
         if run.steps[step_id].status not in DONE:
             return {"answer": "held", "stepId": step_id}
-        session.permissions[step_id] = Permission(digest=digest, used=True)
         return {"answer": _answer(run, step_id), "stepId": step_id}
+
+    @signal("coding_given", GivenDecision, "Sent by a turn of a coding agent: it is about to be given a decision.")
+    def coding_given(self, message: GivenDecision) -> None:
+        """Sent by a turn of a coding agent before the agent gets a decision of `coding_permission`, which is used up by
+        that: the same call asks again. One that was lost with a process before that counts in the next.
+        """
+        session = self._session()
+        if (known := session.permissions.get(message.step_id)) is not None:
+            session.permissions[message.step_id] = Permission(digest=known.digest, used=True)
 
     @signal("coding_tasks", ReportTasks, "Sent by a turn of a coding agent: its list of tasks.", max_bytes=AGENT_BYTES)
     def coding_tasks(self, message: ReportTasks) -> None:

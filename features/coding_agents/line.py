@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.features.coding_agents.model import Answer, AskPermission, ReportSession, ReportTasks
+from plansurvive.features.coding_agents.model import Answer, AskPermission, GivenDecision, ReportSession, ReportTasks
 from plansurvive.plans.errors import ToolError
 
 PATIENCE = timedelta(seconds=10)
@@ -50,15 +51,22 @@ class Line:
         """Wait for the decision about a call, for as long as the question says."""
         found = await self._update("coding_permission", question)
         answer: Answer = found["answer"]
+        if answer != "held":
+            await self._signal("coding_given", GivenDecision(step_id=found["stepId"]))
         return answer
 
     async def tasks(self, tasks: ReportTasks) -> None:
         """The agent has a new list of tasks. One that does not arrive is followed by another."""
+        with suppress(ToolError):
+            await self._signal("coding_tasks", tasks)
+
+    async def _signal(self, name: str, message: Any) -> None:
+        """Send a signal; the server has it when this returns. Raises ToolError."""
         handle = self.client.get_workflow_handle(self.workflow_id)
         try:
-            await handle.signal("coding_tasks", tasks.model_dump(mode="json"), rpc_timeout=PATIENCE)
-        except RPCError:
-            return
+            await handle.signal(name, message.model_dump(mode="json"), rpc_timeout=PATIENCE)
+        except RPCError as error:
+            raise _unreachable(error) from None
 
     async def _update(self, name: str, message: Any) -> dict[str, Any]:
         """Send an update and wait for its answer; the library polls for it as long as it takes."""
@@ -70,8 +78,10 @@ class Line:
             text = cause.message if isinstance(cause, ApplicationError) else str(cause)
             raise ToolError("AGENT_LOST", f"its workflow does not take '{name}': {text}") from None
         except RPCError as error:
-            gone = error.status is RPCStatusCode.NOT_FOUND
-            raise ToolError(
-                "AGENT_LOST", f"its workflow cannot be reached: {error.message}", retryable=not gone
-            ) from None
+            raise _unreachable(error) from None
         return found
+
+
+def _unreachable(error: RPCError) -> ToolError:
+    is_gone = error.status is RPCStatusCode.NOT_FOUND
+    return ToolError("AGENT_LOST", f"its workflow cannot be reached: {error.message}", retryable=not is_gone)

@@ -81,6 +81,14 @@ class AskPermission(Value):
         return {"agent": agent} | {name: value for name, value in shown.items() if value not in (None, "", [])}
 
 
+class GivenDecision(Value):
+    """Sent by a turn: the agent is about to be given this decision, which is used up by that."""
+
+    EXAMPLE: ClassVar[str] = '{"stepId": "call_2"}'
+
+    step_id: str = Field(min_length=1, max_length=200)
+
+
 class ReportTasks(Value):
     """Sent by a turn: the agent's task list."""
 

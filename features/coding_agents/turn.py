@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel
@@ -95,6 +96,7 @@ class Turns(MoreTools):
     async def _turn(self, args: dict[str, Any], context: ToolContext) -> Any:
         name = str(args["agent"])
         agent = agent_of(name, self.settings)
+        await _loaded(name)
         line = Line(self.client, activity.info().workflow_id or "")
         state = await line.begin()
         async with context.recorder() as recorder:
@@ -103,6 +105,15 @@ class Turns(MoreTools):
                 return await _talk(_Turn(name, agent, context, line, recorder, program), state, args)
             finally:
                 await asyncio.shield(program.end(END_SECONDS))
+
+
+async def _loaded(name: str) -> None:
+    """Import the library, in a thread: on a busy machine it takes longer than a worker may be silent."""
+    try:
+        await asyncio.to_thread(import_module, "acp")
+    except ImportError:
+        text = "this worker lacks the library for it; run: " + install_line("plansurvive[acp]")
+        raise unavailable(name, text) from None
 
 
 async def _permitted(args: dict[str, Any], context: ToolContext) -> dict[str, Any]:  # noqa: ARG001
@@ -121,11 +132,8 @@ class _Turn:
 
 
 async def _talk(turn: _Turn, state: State, args: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        from acp import RequestError
-    except ImportError:
-        text = "this worker lacks the library for it; run: " + install_line("plansurvive[acp]")
-        raise unavailable(turn.name, text) from None
+    from acp import RequestError
+
     try:
         async with _connected(turn) as (connection, session):
             return await _worked(turn, connection, session, state, args)

@@ -48,6 +48,7 @@ OF_RUNS = {
 OF_CODING_AGENTS = {
     "coding_session": "which session a coding agent has: forged, it continues another one, and asks as before",
     "coding_permission": "asks a person, and tells what was decided, which `plan show` does as well",
+    "coding_given": "a decision is used up: forged, the same call asks again",
     "coding_tasks": "what a coding agent says of its work",
 }
 OF_AGENTS = {

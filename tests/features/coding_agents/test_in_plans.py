@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from plansurvive.client.verbs import resume
+from plansurvive.plans.errors import Refused
 from tests.features.coding_agents.scene import Scene, agent_of, asked, code
-from tests.kit.driving import Plans, step
+from tests.kit.driving import Plans, Started, step
 
 pytestmark = pytest.mark.uses("agents", "children")
 
@@ -138,3 +140,78 @@ async def test_an_agent_asks_before_it_begins_unless_agents_toml_says_never(idle
         assert scene.prompts == []
         await plan.approve("code")
         assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_resumed_plan_continues_the_session_with_what_was_decided_before(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "one", "yes": []}, {"ask": "two", "yes": [{"say": "both"}]}], [{"say": "the rest"}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, item = await asked(plan)
+        await agent.approve(item["stepId"], digest=item["digest"])
+        await agent.until(lambda view: [each["args"]["title"] for each in view["pending"]] == ["two"], "it asks again")
+        await plan.signal("interrupt")
+        assert (await plan.ended())["status"] == "cancelled"
+        again = await resume.resume(scene.client, plan.id.removeprefix("plan-"))
+        view = await Started(scene.client, f"plan-{again.plan_id}").ended()
+    assert step(view, "code")["result"]["value"]["text"] == "the rest"
+    assert scene.prompts == ["Fix the test.", "Continue the interrupted request."]
+    assert len(scene.log("session/new")) == 1
+
+
+async def test_a_coding_agent_is_resumed_with_its_plan_alone(idle: Plans, scene: Scene) -> None:
+    scene.script([{"say": "hi"}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        await plan.ended()
+        with pytest.raises(Refused, match="`plan resume` of its plan"):
+            await resume.resume(scene.client, agent_of(plan).id)
+
+
+async def test_a_permission_that_has_no_way_to_be_allowed_once_is_denied_unasked(idle: Plans, scene: Scene) -> None:
+    always = [{"optionId": "a", "name": "Always", "kind": "allow_always"}]
+    scene.script([{"ask": "make test", "options": always, "no": [{"say": "not run"}]}])
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    assert step(view, "code")["result"]["value"]["text"] == "not run"
+    assert scene.chosen() == [None]
+
+
+async def test_overwriting_a_file_that_the_run_does_not_know_asks_with_the_difference(
+    idle: Plans, scene: Scene
+) -> None:
+    (idle.workspace / "a.txt").write_text("old\n")
+    scene.script([{"write": "a.txt", "content": "new\n"}])
+    async with scene.worker():
+        plan = await idle.start([code()])
+        agent, item = await asked(plan)
+        assert item["tool"] == "coding_agent.edit"
+        assert "-old\n+new" in item["args"]["content"][0]
+        assert (idle.workspace / "a.txt").read_text() == "old\n"
+        await agent.approve(item["stepId"], digest=item["digest"])
+        await plan.ended()
+    assert (idle.workspace / "a.txt").read_text() == "new\n"
+
+
+async def test_nobodys_answer_in_time_is_no_denial_by_a_person(idle: Plans, scene: Scene) -> None:
+    scene.script([{"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
+    async with scene.worker():
+        plan = await idle.start([code() | {"approval": {"timeout": 0.2, "onTimeout": "deny"}}])
+        view = await plan.ended()
+        permission = step(await agent_of(plan).view(), "call_2")
+    assert step(view, "code")["result"]["value"]["text"] == "not run"
+    assert (permission["status"], scene.chosen()) == ("skipped", ["no"])
+
+
+async def test_a_policy_allows_and_denies_what_agents_ask_for(idle: Plans, scene: Scene) -> None:
+    policy = scene.settings.state_dir / "policy.toml"
+    policy.write_text(
+        '[[rule]]\nname = "reads"\ntool = "coding_agent.read"\ndecide = "allow"\n'
+        '[[rule]]\nname = "no pushes"\ntool = "coding_agent.execute"\nargs.title = "git push*"\ndecide = "deny"\n'
+    )
+    policy.chmod(0o600)
+    read = {"ask": "a.txt", "kind": "read", "yes": [{"say": "read"}], "no": [{"say": "not read"}]}
+    push = {"ask": "git push", "yes": [{"say": ", pushed"}], "no": [{"say": ", not pushed"}]}
+    scene.script([read, push])
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    assert step(view, "code")["result"]["value"]["text"] == "read, not pushed"
