@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from temporalio.bridge.proto.workflow_activation import WorkflowActivation
@@ -29,6 +29,7 @@ from benchmarks.stand import KINDS, Kind, Stand
 from benchmarks.tables import Table
 from plansurvive.activities.attempt.environment import environment_of
 from plansurvive.activities.attempt.run import tool_activity
+from plansurvive.activities.feature import Layer
 from plansurvive.activities.lifecycle.offered import offered
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.activities.tools.tool import no_fault
@@ -36,6 +37,7 @@ from plansurvive.activities.workspace.effect_log import Effects
 from plansurvive.features.worker_features import features_of_worker
 from plansurvive.plans.activity_io import Call
 from plansurvive.plans.model import Retry
+from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import gc_disabled
 from plansurvive.runtime.task_queues import Neighbours
 from plansurvive.runtime.value_store import ValueStore
@@ -92,14 +94,14 @@ async def measure(bench: Bench) -> list[Table]:
     async with bench.stand() as stand:
         for name, steps in shapes.items():
             bench.say(name)
-            table.add(f"deciding, {name}", *[f"{await _deciding(stand, kind, steps):.3f}" for kind in KINDS])
+            table.add(f"deciding, {name}", *[f"{await deciding(stand, kind, steps):.3f}" for kind in KINDS])
         for name, text in (("does nothing", ""), ("takes and gives 10 KB", "x" * 10_000)):
-            ours, theirs = await _attempt(stand, text), await _bare_attempt(stand.plain.data_converter, text)
+            ours, theirs = await attempt(stand, text), await _bare_attempt(stand.plain.data_converter, text)
             table.add(f"an attempt of a tool that {name}", f"{ours:.3f}", f"{ours:.3f}", f"{theirs:.3f}")
     return [table]
 
 
-async def _deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
+async def deciding(stand: Stand, kind: Kind, steps: Steps) -> float:
     """CPU milliseconds per step in the thread of the workflow."""
     await stand.stop_worker(kind)
     client, settings = stand.plain if kind == "bare" else stand.client, stand.settings(kind)
@@ -151,24 +153,29 @@ async def _again(runner: UnsandboxedWorkflowRunner, run: Decided) -> list[float]
     return [created + first, *rest]
 
 
-async def _attempt(stand: Stand, text: str) -> float:
-    """CPU milliseconds of an attempt in the event loop: its arguments decoded, its tool called, its value encoded."""
+async def attempt(stand: Stand, text: str, layers: Sequence[Layer] = (), *parts: Part) -> float:
+    """CPU milliseconds of an attempt in the event loop: its arguments decoded, its tool called, its value encoded.
+
+    `layers`: of features around it; `parts`: what the call says to them.
+    """
     settings, converter = stand.settings("plan"), stand.client.data_converter
     external = converter.external_storage
     if external is None:
         raise RuntimeError("the stand has no storage for large values")
     values, effects = ValueStore(external.drivers[0]), Effects.of(settings)
     large = {"before": await values.put(f'"{text}"')} if text else {}
-    attempt = tool_activity(tools.pass_text if text else tools.noop, values, effects, environment_of(settings, effects))
+    site = replace(environment_of(settings, effects), layers=list(layers))
+    call_tool = tool_activity(tools.pass_text if text else tools.noop, values, effects, site)
     call = Call(
         args={"text": "$before"} if text else {"number": 1}, plan_id="p", step_id="s", key="p/s",
         workspace=str(stand.workspace), timeout=60.0, retry=Retry(), large=large, deferred=[["text"]] if text else [],
+        parts={part.feature: part for part in parts},
     )  # fmt: skip
     (payload,) = await converter.encode([call])
 
     async def once() -> None:
         (given,) = await converter.decode([payload], [Call])
-        await converter.encode([await attempt(given)])
+        await converter.encode([await call_tool(given)])
 
     return await _shortest(once)
 

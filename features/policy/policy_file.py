@@ -189,6 +189,7 @@ def _compiled(rule: Rule, problems: list[tuple[tuple[str | int, ...], str]]) -> 
         args=args,
         host=made(("host",), _of_hosts, rule.host),
         plan=made(("plan",), patterns.of_names, rule.plan),
+        is_about_asker=rule.plan is not None or rule.starter is not None or rule.origin is not None,
     )
 
 

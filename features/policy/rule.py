@@ -17,6 +17,8 @@ from plansurvive.plans.text.spans import SECONDS_OF
 
 Decide = Literal["allow", "ask", "deny"]
 GROUP = "group:"
+MOST_REMEMBERED = 1_000
+"""Tools and plans whose rules are remembered."""
 _SPAN = re.compile(r"([0-9]{1,6})([smhd])")
 
 
@@ -127,6 +129,8 @@ class Compiled:
     args: Mapping[str, Condition] = field(default_factory=dict)
     host: tuple[Pattern, ...] = ()
     plan: tuple[Pattern, ...] = ()
+    is_about_asker: bool = False
+    """It says something of plan, starter or origin."""
 
 
 @dataclass(frozen=True)
@@ -138,18 +142,30 @@ class Policy:
     hash: str = ""
     """SHA-256 of the file, in hexadecimal digits: what decisions name."""
 
-    _of_tools: dict[str, tuple[Compiled, ...]] = field(default_factory=dict, compare=False)
+    _of_tools: dict[tuple[str, tuple[str, ...] | None], tuple[Compiled, ...]] = field(
+        default_factory=dict, compare=False
+    )
     text: str = field(default="", compare=False, repr=False)
     """The file as it was read."""
     lines: Lines = field(default_factory=lambda: Lines(""))
     """Where its keys are."""
 
-    def of_tool(self, tool: str) -> tuple[Compiled, ...]:
-        """The rules that are about a tool."""
-        found = self._of_tools.get(tool)
+    def of_tool(self, tool: str, plan: tuple[str, ...] | None = None) -> tuple[Compiled, ...]:
+        """The rules that are about a tool, without those about plans of other names. `plan`: its names, if known.
+
+        Remembered, as a plan makes many calls of a tool.
+        """
+        found = self._of_tools.get((tool, plan))
         if found is None:
-            found = tuple(each for each in self.rules if any(pattern.fits(tool) for pattern in each.tool))
-            self._of_tools[tool] = found
+            if len(self._of_tools) >= MOST_REMEMBERED:
+                self._of_tools.clear()
+            found = tuple(
+                each
+                for each in self.rules
+                if any(pattern.fits(tool) for pattern in each.tool)
+                and (not each.plan or plan is None or any(pattern.fits(name) for pattern in each.plan for name in plan))
+            )
+            self._of_tools[tool, plan] = found
         return found
 
     def person(self, name: str) -> str:

@@ -15,6 +15,7 @@ import shlex
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import takewhile
 
 import tree_sitter_bash
@@ -72,12 +73,12 @@ class Words:
     runs_others: bool = False
     """It runs what its arguments say, or may."""
 
-    @property
+    @cached_property
     def text(self) -> str:
         """What patterns are compared with: the words, joined by one space."""
         return " ".join(_without_spaces(word) for word in self.words)
 
-    @property
+    @cached_property
     def variants(self) -> list[str]:
         """What a deny is compared with: also by the program's own name, and of a runner what follows in its words."""
         found = [self.words[index:] for index in range(len(self.words) if self.runs_others else 1)]
@@ -95,6 +96,16 @@ class Commands:
     """These, and whatever else looks like one: for a deny."""
     why: str
     """Why it is not known what it runs; empty if it is."""
+
+    @cached_property
+    def variants(self) -> list[str]:
+        """What a deny is compared with."""
+        return list(dict.fromkeys(text for words in self.seen for text in words.variants))
+
+    @cached_property
+    def hidden(self) -> Words | None:
+        """The first simple command that runs what its arguments say."""
+        return next((words for words in self.simple if words.runs_others), None)
 
 
 def commands_of(text: str) -> Commands:
