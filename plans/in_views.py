@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from plansurvive.plans.child_state import Asked
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.proposals import Proposal
-from plansurvive.plans.step_state import StepState
+from plansurvive.plans.step_state import Consent, StepState
 
 
 class Member(NamedTuple):
@@ -62,6 +63,8 @@ class InViews:
     """What people are asked by the workflow that works on a running step, and below it; None: nothing."""
     event: Callable[[str, Step, StepState], str | None] | None = None
     """The name of the event that the step waits for; None: it waits for none. Asked of steps that await something."""
+    consents: Callable[[Parted, Step], Iterable[Consent]] | None = None
+    """How far the approvals of a step of a run are that certain people must approve. Example: `policy`."""
     proposals: Mapping[str, Proposal] = field(default_factory=dict)
     """By its kind, what it proposes about steps (`StepState.proposal`), in words. Example: `budget`."""
     delegated: tuple[str, ...] = ()
@@ -81,6 +84,7 @@ class ViewSet:
         self._standing = [each.standing for each in views if each.standing]
         self._member = [each.member for each in views if each.member]
         self._below = [each.below for each in views if each.below]
+        self._consents = [each.consents for each in views if each.consents]
         self._event = [each.event for each in views if each.event]
         self.proposals = {kind: proposal for each in views for kind, proposal in each.proposals.items()}
         self.delegated = frozenset(tool for each in views for tool in each.delegated)
@@ -116,6 +120,10 @@ class ViewSet:
     def below(self, plan_id: str, step: Step, state: StepState) -> list[Below]:
         """See `InViews.below`."""
         return [found for seam in self._below if (found := seam(plan_id, step, state)) is not None]
+
+    def consents(self, run: Parted, step: Step) -> list[Consent]:
+        """See `InViews.consents`."""
+        return [found for seam in self._consents for found in seam(run, step)]
 
     def event(self, plan_id: str, step: Step, state: StepState) -> str | None:
         """See `InViews.event`: what the first of them says."""

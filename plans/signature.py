@@ -21,6 +21,8 @@ SEED_OF_START = "plans_seed_of_start"
 """External function of workflows on our workers: the random seed that the run began with. A reset changes the seed."""
 PAGE = "page:"
 """What the signer's name begins with if it is a web page, which vouches for the logins of people."""
+ABOVE = "above:"
+"""Stands for the signer of a run that another workflow began, for which it runs."""
 M = TypeVar("M", bound=Value)
 
 

@@ -103,16 +103,41 @@ class Decision(Value):
         default=False, description="A login or the person's own key has verified the name; only of signed decisions."
     )
     signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
+    needed: int = Field(default=1, description="How many people must approve the call.")
+    missing: int = Field(default=0, description="How many more of them must; until then the step awaits them.")
 
     @property
     def who(self) -> str:
         """The name, with what is known of how it came in: `ann@example.org (web, verified)`. Empty without one."""
         return named(self.by, self.via, verified=self.verified)
 
+    def unsigned(self) -> Decision:
+        """The same, signed by nobody's own key."""
+        return self.model_copy(update={"signed": ""}) if self.signed else self
+
     @property
     def changed_args(self) -> bool:
         """Whether the approver replaced the arguments."""
         return self.args is not None
+
+
+class Approved(Value):
+    """An approval that counts."""
+
+    by: str
+    time: datetime
+
+
+class Consent(Value):
+    """How far the approvals of a call are that a rule of an operator asks for."""
+
+    rule: str
+    by: list[str] = Field(default_factory=list, description="The people who may approve; empty: everybody.")
+    count: int = Field(default=1, description="How many people must.")
+    decided: list[Approved] = Field(default_factory=list, description="Those who have.")
+    missing: int = Field(default=0, description="How many more must.")
+    expires: datetime | None = Field(default=None, description="When the first of them counts no more.")
+    text: str = Field(default="", description="All that in a sentence.")
 
 
 def named(by: str, via: str, *, verified: bool) -> str:

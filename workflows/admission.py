@@ -46,6 +46,10 @@ class Opening:
         if run.status is not PlanStatus.DRAFT and not is_carried():
             text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
             raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
+        if not is_carried():
+            # Whose key has signed them, only the run can say that has taken them.
+            run.starter = ""
+            run.decisions = {name: each.unsigned() for name, each in run.decisions.items()}
         return cls(run, dict(run.decisions), dict(run.remembered), workflow.random_seed())
 
     def must_verify(self, arguments: Sequence[Any], kind: type[Admission]) -> bool:

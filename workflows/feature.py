@@ -109,6 +109,9 @@ class InRun:
     of_one_run: ClassVar[bool] = False
     """Its part of a run is of this run alone: one that resumes or reruns it begins without. Example: a held lock."""
 
+    begins_empty: ClassVar[bool] = False
+    """Its part of a run is never one that a run is started with: what it says must be proven. Example: approvals."""
+
     def __init__(self, execution: Execution) -> None:
         self.execution = execution
 
@@ -282,9 +285,9 @@ class Features:
         execution.schedule.rules = RuleSet([each for each in self.rules if each.name in names])
         execution.run.language = Language.of(self.languages[name] for name in names if name in self.languages)
         kinds = [kind for kind in self.in_run if kind.feature in names]
-        if execution.run.resumes and not is_carried():
+        if not is_carried():
             for kind in kinds:
-                if kind.of_one_run:
+                if kind.begins_empty or (kind.of_one_run and execution.run.resumes):
                     execution.run.parts.pop(kind.feature, None)
         made = [kind(execution) for kind in kinds]
         execution.ask([in_steps for each in made for in_steps in each.in_steps()])

@@ -34,6 +34,7 @@ from plansurvive.plans.execution.resume import INTERRUPTED
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Problem
 from plansurvive.plans.run import ENDED, PlanStatus, Run
+from plansurvive.plans.run.feature import RuleSet
 from plansurvive.plans.run.people import who_of
 from plansurvive.plans.views import queries
 from plansurvive.plans.views.summary import summary_of
@@ -172,6 +173,10 @@ class MessageHandlers:
     def queried(self, message: Message, arguments: Sequence[Any]) -> Any:
         """The answer to a query of a feature."""
         return self._collaborators.handle(message, message.method, message.read(arguments))
+
+    @property
+    def _rules(self) -> RuleSet:
+        return self._started().schedule.rules
 
     @property
     def _must_wait(self) -> bool:
@@ -316,7 +321,7 @@ class MessageHandlers:
         with refusing(run):  # for what has changed while it waited
             _require_open(run)
             message = self._admitted().admit(read(Decide, arguments), "decide", arguments)
-            return patterns.decide(run, message, workflow.now(), "update")
+            return patterns.decide(run, message, workflow.now(), "update", self._rules)
 
     @decide.validator
     def _may_decide(self, *arguments: Any) -> None:
@@ -325,7 +330,7 @@ class MessageHandlers:
             _require_open(run)
             message = read(Decide, arguments)
             self._admitted().check("decide", arguments)
-            patterns.check(run, message)
+            patterns.check(run, message, workflow.now(), self._rules)
         except PlanError as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error
 
@@ -428,7 +433,8 @@ class MessageHandlers:
     def _signal_decision(self, name: str, kind: type[Approve | Deny], arguments: Sequence[Any]) -> None:
         message, run = read(kind, arguments), self._started().run
         message = self._admitted().admit(message, "decide", arguments, name)
-        patterns.decide(run, Decide(approved=name == "approve", **dict(message)), workflow.now(), "signal")
+        decision = Decide(approved=name == "approve", **dict(message))
+        patterns.decide(run, decision, workflow.now(), "signal", self._rules)
 
     def _signal_control(self, action: Action, arguments: Sequence[Any]) -> None:
         def act() -> None:

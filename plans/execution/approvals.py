@@ -26,11 +26,14 @@ from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import ApprovalRule, Step
 from plansurvive.plans.plan_diff import same_value
 from plansurvive.plans.run import DONE, Decision, Run, Status
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.run.people import is_verified, who_of
 from plansurvive.plans.run.step_call import StepCall, carries, digest_of, upcoming
 from plansurvive.plans.run.undone import is_of_edited
 from plansurvive.plans.signature import signer_of
 
+Source = Literal["signal", "update", "timeout"]
+"""How a decision came in."""
 DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
 UNANSWERED = "no decision in time"
@@ -125,8 +128,13 @@ def deadline_of(run: Run, step: Step, now: datetime) -> datetime | None:
     return None if timeout is None else now + timedelta(seconds=timeout)
 
 
-def check(run: Run, message: Decide) -> Step:
-    """The step that a decision concerns. Raises Refused if the decision cannot be accepted."""
+def check(
+    run: Run, message: Decide, now: datetime | None = None, rules: RuleSet = NO_RULES
+) -> Step:  # fmt: skip
+    """The step that a decision concerns. Raises Refused if the decision cannot be accepted.
+
+    `rules`: of the features that the run asks.
+    """
     step = run.step_of(message.step_id)
     if step is None:
         raise unknown_step(message.step_id, run.steps)
@@ -145,6 +153,8 @@ def check(run: Run, message: Decide) -> Step:
     _check_digest(run, step, message)
     if message.args is not None:
         _check_args(run, step, message.args)
+    if now is not None:
+        rules.may_decide(run, step, _decision(run, step, message, now, "update"))
     return step
 
 
@@ -185,21 +195,45 @@ def _since(run: Run, step: Step) -> str:
 
 
 def decide(
-    run: Run, message: Decide, now: datetime, source: Literal["signal", "update", "timeout"], *, is_told: bool = True
+    run: Run, message: Decide, now: datetime, source: Source, *, is_told: bool = True, rules: RuleSet = NO_RULES
 ) -> Decision:
-    """Record a decision, with a log entry unless the caller has one. Raises Refused, with the run unchanged."""
-    step = check(run, message)
+    """Record a decision, with a log entry unless the caller has one. Raises Refused, with the run unchanged.
+
+    One that others must join (`missing`) is kept by the feature that says so; the step awaits them.
+    """
+    step = check(run, message, now, rules)
     if message.args is not None:
         _take_args(run, step, message, now)
+    decision = rules.may_decide(run, step, _decision(run, step, message, now, source))
+    rules.decided(run, step, decision)
+    if not decision.missing:
+        run.decisions[step.id] = decision
+        keep_proposed(run.steps[step.id])
+    if is_told:
+        run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
+    is_over = not decision.missing and run.steps[step.id].status is not Status.RUNNING
+    if message.remember and message.approved and not run.facts.strict_approvals and is_over:
+        remembered.remember(run, step, _seen(run, step, message), decision, stated)
+    return decision
+
+
+def _seen(run: Run, step: Step, message: Decide) -> StepCall:
+    """The call that was decided about."""
+    state, call = run.steps[step.id], upcoming(run, step).call
+    is_asked = state.awaiting and message.args is None
+    return call._replace(args=state.asked) if is_asked and state.asked is not None else call
+
+
+def _decision(run: Run, step: Step, message: Decide, now: datetime, source: Source) -> Decision:
+    """The decision that a message is."""
     state, call = run.steps[step.id], upcoming(run, step)
-    seen = call.call.args
     # Without a digest, an approver may have read the plan before the values were known; in own arguments, nobody has.
     named = call.is_whole and message.digest is not None and message.args is None
     digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:
-        seen, digest = state.asked if state.asked is not None else seen, state.digest or digest
+        digest = state.digest or digest
     asked_now = state.awaiting == "approval" and not state.proposal
-    decision = Decision(
+    return Decision(
         approved=message.approved,
         by=message.by,
         comment=message.comment,
@@ -214,13 +248,6 @@ def decide(
         verified=is_verified(run, message),
         signed=signer_of(message),
     )
-    run.decisions[step.id] = decision
-    keep_proposed(state)
-    if is_told:
-        run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
-    if message.remember and message.approved and not run.facts.strict_approvals and state.status is not Status.RUNNING:
-        remembered.remember(run, step, call.call._replace(args=seen), decision, stated)
-    return decision
 
 
 def ask(run: Run, step_id: str, asked: dict[str, Any], digest: str) -> None:
@@ -285,7 +312,9 @@ def sentence(step_id: str, decision: Decision) -> str:
     who = f" by {decision.who}" if decision.by else ""
     how = " with changed arguments" if decision.args is not None else ""
     why = f": {decision.comment}" if decision.comment else ""
-    return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}"
+    done = decision.needed - decision.missing
+    more = f"; {done} of {decision.needed}, {decision.missing} more must approve" if decision.missing else ""
+    return f"step '{step_id}' {'approved' if decision.approved else 'denied'}{who}{how}{why}{more}"
 
 
 def _check_args(run: Run, step: Step, args: dict[str, Any]) -> None:

@@ -180,6 +180,9 @@ class Run(Parted, State):
     resumes: str = Field(default="", description="Id of the plan that this run resumes.")
     owns: list[str] = Field(default_factory=list, description="The plan's `owns` as it was started; no edit counts.")
     unsigned: bool = Field(default=False, description="Started without the signature that its worker asks for.")
+    starter: str = Field(
+        default="", description="Whose own key has signed its start: a person, `page:` and a page; `above:`: a child."
+    )
     receipts: Receipts = Field(default_factory=Receipts, description="What became of the signals of this run.")
     value: Result | None = Field(default=None, description="Its value: `outputs`; of a child plan also without them.")
     moving: bool = Field(default=False, exclude=True, description="The host is lost; another is about to take over.")

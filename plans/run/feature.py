@@ -30,7 +30,7 @@ from pydantic import ValidationError
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.model import Plan, Step, ToolSpec
 from plansurvive.plans.model.parts import Part
-from plansurvive.plans.run import Result, Run
+from plansurvive.plans.run import Decision, Result, Run
 from plansurvive.plans.usage import Permission, Verdict
 
 
@@ -86,6 +86,17 @@ class Rules:
     `Return` has the parts that the attempt left (`ToolContext.left`). Example: with `tool_servers`, nothing was called,
     because the tool is not the one that was decided about.
     """
+    may_decide: Callable[[Run, Step, Decision], Decision] | None = None
+    """A decision as it would be recorded, with the number of further people who must approve (`missing`).
+
+    Asked for each decision that nothing else speaks against; raises Refused for one that counts for nothing. Changes
+    nothing. Example: with `policy` a rule may want two people.
+    """
+    decided: Callable[[Run, Step, Decision], None] | None = None
+    """What is kept of a decision that has been recorded, or that others must join before it is.
+
+    Example: `policy` collects the approvals of all who must approve.
+    """
     caught_up: Callable[[Run, str, datetime, RuleSet], None] | None = None
     """What a step's child did after its last report is taken over into the record of an ended run that is continued.
 
@@ -108,6 +119,8 @@ class RuleSet:
         self._permit = [each.permit for each in rules if each.permit]
         self._settled = [each.settled for each in rules if each.settled]
         self._failed = [each.failed for each in rules if each.failed]
+        self._may_decide = [each.may_decide for each in rules if each.may_decide]
+        self._decided = [each.decided for each in rules if each.decided]
         self._caught_up = [each.caught_up for each in rules if each.caught_up]
 
     def parts_for_start(self, plan: Plan, tools: Mapping[str, ToolSpec]) -> dict[str, Any]:
@@ -168,6 +181,17 @@ class RuleSet:
         """See `Rules.failed`. All are asked, whatever the first one says."""
         answers = [seam(run, step, left, failure, now) for seam in self._failed]
         return any(answers)
+
+    def may_decide(self, run: Run, step: Step, decision: Decision) -> Decision:
+        """See `Rules.may_decide`: each is given what the one before has made of it."""
+        for seam in self._may_decide:
+            decision = seam(run, step, decision)
+        return decision
+
+    def decided(self, run: Run, step: Step, decision: Decision) -> None:
+        """See `Rules.decided`."""
+        for seam in self._decided:
+            seam(run, step, decision)
 
     def caught_up(self, run: Run, step_id: str, now: datetime) -> None:
         """See `Rules.caught_up`."""

@@ -18,6 +18,7 @@ from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.flow.ids import covers, is_pattern, matches, pattern_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import Run
+from plansurvive.plans.run.feature import NO_RULES, RuleSet
 from plansurvive.plans.run.people import who_of
 
 NAMED = 20
@@ -26,30 +27,32 @@ LISTED = 100
 """Steps in the answer."""
 
 
-def check(run: Run, message: Decide) -> None:
-    """Raise Refused if the decision cannot be accepted."""
+def check(run: Run, message: Decide, now: datetime, rules: RuleSet = NO_RULES) -> None:
+    """Raise Refused if the decision cannot be accepted. `rules`: of the features that the run asks."""
     if is_pattern(message.step_id):
         _meant(run, message)
     elif message.digests is not None:
         raise Refused("`digests` are for a pattern, as in `resize[*]`; a single step has one `digest`", "BAD_MESSAGE")
     else:
-        approvals.check(run, message)
+        approvals.check(run, message, now, rules)
 
 
-def decide(run: Run, message: Decide, now: datetime, source: Literal["signal", "update"]) -> dict[str, Any]:
+def decide(
+    run: Run, message: Decide, now: datetime, source: Literal["signal", "update"], rules: RuleSet = NO_RULES
+) -> dict[str, Any]:
     """Record a decision about a step, or about all that fit a pattern. Returns it as JSON.
 
     Of a pattern: `stepId`, `approved`, `count`, the first `stepIds`, and `refused` by step. Raises Refused.
     """
-    check(run, message)
+    check(run, message, now, rules)
     if not is_pattern(message.step_id):
-        return approvals.decide(run, message, now, source).model_dump(mode="json")
+        return approvals.decide(run, message, now, source, rules=rules).model_dump(mode="json")
     decided, refused = list[str](), dict[str, Refused]()
     for name in _meant(run, message):
         digest = run.steps[name].digest if message.digests is not None else None
         one = message.model_copy(update={"step_id": name, "digest": digest, "digests": None})
         try:
-            approvals.decide(run, one, now, source, is_told=False)
+            approvals.decide(run, one, now, source, is_told=False, rules=rules)
         except Refused as refusal:
             refused[name] = refusal
         else:

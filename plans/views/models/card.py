@@ -18,6 +18,7 @@ from plansurvive.plans.in_views import NO_VIEWS, ViewSet
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.model import Value
 from plansurvive.plans.proposals import Part, named, whole
+from plansurvive.plans.step_state import Consent
 from plansurvive.plans.text.safe_text import exact, exact_name, line, quoted, unusual
 
 CALLS = ("approval", "early", "")
@@ -52,6 +53,9 @@ class Card(Value):
     changed: bool = Field(default=False, description="It asked for another call before, or an edit changed it.")
     asker: str = Field(default="", description="Which plan or agent asks, and who started it.")
     reasons: list[str] = Field(default_factory=list, description="Why it asks, in sentences.")
+    consents: list[Consent] = Field(
+        default_factory=list, description="Who must approve, and who has, for each rule that says so."
+    )
     undo: dict[str, Any] = Field(
         default_factory=dict, description="`tool` and `args` of the step's undo, if the approval covers that as well."
     )
