@@ -504,6 +504,13 @@ MESSAGES: Table = {
         "the signature is by another key, or of another message or plan, or from before the plan was started again "
         "or reset; look at the plan and decide again",
     ),
+    "UNVERIFIED": (
+        "a rule of policy.toml says who must approve, and it is not proven who has sent this; sign with a key of your "
+        "own, or decide on a page with a login (docs/policy.md#people)",
+    ),
+    "MAY_NOT_DECIDE": (
+        "a rule of policy.toml lets others approve: those that it names, no author of the call, and each person once",
+    ),
     "UNKNOWN_SIGNER": (
         "the signature names a person or page that the worker's policy.toml had no key of when the plan began, or the "
         "message says that it is by somebody else (docs/policy.md#people)",

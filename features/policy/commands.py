@@ -14,7 +14,16 @@ from plansurvive.client.cli.terminal import environment, output, session
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
 from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
-from plansurvive.features.policy.policy_file import Mistake, file_of, in_one_line, policy_of, read, text_of
+from plansurvive.features.policy.model import Term
+from plansurvive.features.policy.policy_file import (
+    Mistake,
+    file_of,
+    in_one_line,
+    policy_of,
+    read,
+    terms_of,
+    text_of,
+)
 from plansurvive.features.policy.reading import reported
 from plansurvive.features.policy.reporting import as_file, in_words
 from plansurvive.features.policy.resolving import command_of, path_arguments, real_path
@@ -81,11 +90,18 @@ def try_call(
     found = (
         judge(policy, judged(tools[tool], _object(args), asker)) if policy else Verdict("", (), "there is no policy")
     )
+    terms = terms_of(policy, found.rules) if policy and found.decide == "ask" else None
+    rules = [each for each in terms.rules if each.demands] if terms else []
     if as_json:
-        output.show_json({"decide": found.decide or None, "rules": list(found.rules), "by": [], "count": 1,
-                          "notAuthor": False, "expires": found.expires, "reason": found.reason})  # fmt: skip
-    else:
-        output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
+        strictest = max(rules, key=lambda each: each.count, default=Term(rule=""))
+        output.show_json({"decide": found.decide or None, "rules": list(found.rules), "by": strictest.by,
+                          "count": strictest.count, "notAuthor": any(each.not_author for each in rules),
+                          "expires": found.expires, "reason": found.reason})  # fmt: skip
+        return
+    output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
+    for each in rules:
+        people = f"{each.count} of {', '.join(each.by)}" if each.by else f"{each.count} of the people of the policy"
+        output.show(line(f"rule '{each.rule}': {people}{', no author' if each.not_author else ''}"))
 
 
 @app.command("report")

@@ -27,19 +27,85 @@ class People(Part):
     pages: dict[str, str] = Field(default_factory=dict, description="Public keys of web pages, hexadecimal.")
 
 
+class Spoken(Value):
+    """Somebody who has decided, or who is an author of a call, with what proves it."""
+
+    by: str = Field(default="", max_length=200, description="The name, as the message says it.")
+    signed: str = Field(default="", max_length=205, description="Whose own key has signed it.")
+    verified: bool = Field(default=False, description="Of a page: it vouches for the name as a login.")
+    key: str = Field(default="", max_length=64, description="The public key that the signature was good for.")
+
+
 class Origin(Part):
-    """Part of the options of a run that an agent or an LLM has begun, by itself or through other plans."""
+    """Part of the options of a run that another plan has begun, or that continues another run."""
 
     feature: ClassVar[str] = "policy"
 
     origin: Literal["", "llm", "agent"] = Field(default="", description="Who chose what it does; empty: it says so.")
+    authors: list[Spoken] = Field(
+        default_factory=list, max_length=200, description="Authors of the plan above, or of the run it continues."
+    )
 
 
-class Decided(Value):
-    """A person's decision about exactly this call."""
+class Decided(Spoken):
+    """A person's approval of exactly this call."""
 
-    by: str = Field(default="", max_length=200)
     time: AwareDatetime
+    digest: str = Field(default="", max_length=64, description="The call that it is about.")
+
+
+class Known(Value):
+    """A person of the policy."""
+
+    key: str = Field(default="", description="Public key, hexadecimal.")
+    logins: list[str] = Field(default_factory=list)
+
+
+class Delegated(Value):
+    """Somebody decides for another one until a time."""
+
+    from_: str = Field(alias="from")
+    to: str
+    until: AwareDatetime
+
+
+class Term(Value):
+    """Who must approve, by one rule that asks."""
+
+    rule: str
+    by: list[str] = Field(default_factory=list, description="The people who may; empty: everybody.")
+    count: int = Field(default=1, description="That many different people.")
+    not_author: bool = Field(default=False, description="No author of the call counts.")
+    expires: int | None = Field(default=None, description="For how many seconds an approval counts.")
+
+    @property
+    def demands(self) -> bool:
+        """Whether it matters who approves."""
+        return bool(self.by) or self.count > 1 or self.not_author
+
+
+class Terms(Value):
+    """What the rules that ask want, with all that is needed of the policy to say whether they have it."""
+
+    rules: list[Term] = Field(default_factory=list)
+    people: dict[str, Known] = Field(default_factory=dict)
+    pages: dict[str, str] = Field(default_factory=dict, description="Public keys of pages, hexadecimal.")
+    delegations: list[Delegated] = Field(default_factory=list)
+
+
+class Asked(Value):
+    """What is collected for one step until enough people have approved."""
+
+    terms: Terms
+    decided: list[Decided] = Field(default_factory=list, max_length=50)
+
+
+class Consents(Part):
+    """Part of a run: the approvals of steps that more than one person, or certain people, must approve."""
+
+    feature: ClassVar[str] = "policy"
+
+    steps: dict[str, Asked] = Field(default_factory=dict)
 
 
 class JudgedCall(Part):
@@ -54,6 +120,7 @@ class JudgedCall(Part):
         default="", description="Who chose the call; empty: not known."
     )
     decided: list[Decided] = Field(default_factory=list, description="What people have decided about it.")
+    authors: list[Spoken] = Field(default_factory=list, description="Who started, wrote or edited the step.")
     spent: bool = Field(default=False, description="The plan's budget has no room for another request to an LLM.")
 
 
@@ -87,6 +154,7 @@ class Ruling(Part):
     rules: list[str] = Field(default_factory=list, max_length=1_000, description="The rules that decided, by name.")
     hash: str = Field(default="", max_length=64, description="SHA-256 of the policy.toml that they are in.")
     reason: str = Field(default="", max_length=2_000)
+    terms: Terms | None = Field(default=None, description="Who must approve, where it matters who does.")
     judged: list[Judgement] = Field(
         default_factory=list, max_length=100, description="What the judges of rules said; their `allow` settles theirs."
     )

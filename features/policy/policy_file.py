@@ -11,7 +11,7 @@ import binascii
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from plansurvive.features.policy import patterns
-from plansurvive.features.policy.model import KEY, People
+from plansurvive.features.policy.model import KEY, Delegated, Known, People, Term, Terms
 from plansurvive.features.policy.rule import (
     GROUP,
     Compiled,
@@ -50,7 +50,7 @@ MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
-_NOT_YET = ("by", "count", "not_author", "override")
+_NOT_YET = ("override",)
 """Terms of a rule that this version reads and does not keep to: a file that relies on them is refused."""
 _NOT_JUDGED = ("ask", "wait_for", "sleep")
 """Tools that the workflow runs itself."""
@@ -156,6 +156,28 @@ def people_of(policy: Policy) -> People | None:
     people = {name: _hexadecimal(each.key) for name, each in written.people.items() if each.key}
     pages = {name: _hexadecimal(key) for name, key in written.pages.items()}
     return People(people=people, pages=pages) if people or pages else None
+
+
+def terms_of(policy: Policy, names: Collection[str]) -> Terms | None:
+    """What the rules of these names want that ask; None if it does not matter who approves."""
+    rules = [each.rule for each in policy.rules if each.rule.name in names and each.rule.decide == "ask"]
+    terms = [
+        Term(
+            rule=rule.name, by=sorted(policy.written.members(rule.by or ())), count=rule.count,
+            not_author=rule.not_author, expires=rule.expires,
+        )
+        for rule in rules
+    ]  # fmt: skip
+    if not any(each.demands for each in terms):
+        return None
+    written = policy.written
+    people = {
+        name: Known(key=_hexadecimal(each.key) if each.key else "", logins=list(each.logins))
+        for name, each in written.people.items()
+    }
+    pages = {name: _hexadecimal(key) for name, key in written.pages.items()}
+    given = [Delegated.model_validate(each.model_dump(by_alias=True)) for each in written.delegation]
+    return Terms(rules=terms, people=people, pages=pages, delegations=given)
 
 
 def _hexadecimal(key: str) -> str:

@@ -7,19 +7,34 @@ the step start: no waiver, no remembered approval, no time limit.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from plansurvive.features.policy.model import Decided, JudgedCall, Origin, Ruling
+from plansurvive.features.policy.consent import Standing, standing
+from plansurvive.features.policy.model import (
+    Asked,
+    Consents,
+    Decided,
+    JudgedCall,
+    Origin,
+    People,
+    Ruling,
+    Spoken,
+)
 from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.change_log import MAX_REVISIONS
+from plansurvive.plans.errors import Refused
 from plansurvive.plans.model import Budget, Plan, Step
 from plansurvive.plans.model.parts import Parted
-from plansurvive.plans.run import Result, Run
+from plansurvive.plans.run import Decision, Result, Run
 from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.run.step_call import carries
+from plansurvive.plans.signature import ABOVE, PAGE
 
 ASKS = "APPROVAL_REQUIRED"
+_BY_LLM: tuple[list[str], ...] = ([], ["draft"], ["recovery"])
+"""Operations of revisions that no person has asked for."""
 
 
 def origin_of(run: Run, step: Step) -> Literal["", "person", "llm", "agent"]:
@@ -30,6 +45,32 @@ def origin_of(run: Run, step: Step) -> Literal["", "person", "llm", "agent"]:
     if run.request or above or run.steps[step.id].mended or any(each.by == "llm" for each in run.revisions):
         return "llm"
     return "person" if run.options.waivers else ""
+
+
+def spoken(run: Run, by: str, signed: str, *, verified: bool) -> dict[str, Any]:
+    """Somebody who has spoken to the run, with the key that the signature was good for."""
+    keys = run.facts.known_part(People) or People()
+    key = keys.pages.get(signed.removeprefix(PAGE), "") if signed.startswith(PAGE) else keys.people.get(signed, "")
+    return {"by": by, "signed": signed, "verified": verified, "key": key}
+
+
+def authors_of(run: Run) -> list[Spoken]:
+    """Who started the plan, or edited it, and the authors of what it runs for or continues; each once.
+
+    Whoever changes one step may change what another one is given: an edit makes an author of every step.
+    """
+    above = run.options.known_part(Origin) or Origin()
+    found = list(above.authors)
+    if run.starter != ABOVE:
+        found.append(Spoken(**spoken(run, run.options.by, run.starter, verified=False)))
+    found += [
+        Spoken(**spoken(run, each.by, each.signed, verified=each.verified))
+        for each in run.revisions
+        if each.ops not in _BY_LLM
+    ]
+    if len(run.revisions) >= MAX_REVISIONS:
+        found.append(Spoken(by="earlier editors"))
+    return list(dict.fromkeys(found))
 
 
 def ruling_of(parted: Parted) -> Ruling | None:
@@ -43,10 +84,21 @@ def ruling_of(parted: Parted) -> Ruling | None:
 
 
 def _for_child(run: Run, step: Step, plan: Plan | None) -> Origin | None:  # noqa: ARG001
-    if not any(spec.judged for spec in run.facts.tools.values()):
+    if not _is_judged(run):
         return None
     origin = origin_of(run, step)
-    return Origin(origin=origin) if origin in ("llm", "agent") else None
+    return Origin(origin=origin if origin in ("llm", "agent") else "", authors=authors_of(run)[:200])
+
+
+def _for_next(run: Run, rerun: bool) -> Origin | None:  # noqa: ARG001
+    if not _is_judged(run):
+        return None
+    before = run.options.known_part(Origin) or Origin()
+    return Origin(origin=before.origin, authors=authors_of(run)[:200])
+
+
+def _is_judged(run: Run) -> bool:
+    return any(spec.judged for spec in run.facts.tools.values())
 
 
 def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
@@ -54,15 +106,72 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
     if not spec.judged and step.id not in run.unwaived:
         return None
     decision = run.decisions.get(step.id)
-    is_persons = decision is not None and decision.approved and not decision.remembered and decision.source != "timeout"
+    asked = _asked(run).get(step.id)
     return JudgedCall(
         asks=spec.judged and not call.approved and spec.asks_by_default(call.args, carries(run, step)),
         names=[name for name in (run.plan.title, run.plan.id) if name],
         starter=run.options.by,
         origin=origin_of(run, step),
         spent=_is_spent(run),
-        decided=[Decided(by=decision.by, time=decision.time)] if decision is not None and is_persons else [],
+        decided=_approvals(run, asked, decision),
+        authors=authors_of(run)[:200] if asked else [],
     )
+
+
+def _asked(run: Run) -> dict[str, Asked]:
+    return consents.steps if (consents := run.known_part(Consents)) is not None else {}
+
+
+def _approval(run: Run, decision: Decision) -> Decided | None:
+    """A decision as an approval of a person; None if it is anything else."""
+    if not decision.approved or decision.remembered or decision.source == "timeout":
+        return None
+    who = spoken(run, decision.by, decision.signed, verified=decision.verified)
+    return Decided(**who, time=decision.time, digest=decision.digest)
+
+
+def _approvals(run: Run, asked: Asked | None, decision: Decision | None) -> list[Decided]:
+    """All approvals of the call that a decision is about, the decision's own last."""
+    own = _approval(run, decision) if decision is not None else None
+    if own is None:
+        return []
+    others = [each for each in asked.decided if each.digest == own.digest != "" and each != own] if asked else []
+    return [*others, own]
+
+
+def standing_of(run: Run, step: Step, *more: Decided) -> Standing | None:
+    """How far the approvals of the call are that the step asks about; None if it does not matter who approves."""
+    asked = _asked(run).get(step.id)
+    if asked is None:
+        return None
+    digest = more[0].digest if more else run.steps[step.id].digest
+    votes = [each for each in asked.decided if each.digest == digest != ""]
+    return standing(asked.terms, [*votes, *more], authors_of(run), more[0].time if more else None)
+
+
+def _decided(run: Run, step: Step, decision: Decision) -> Decision:
+    """The decision with how many more people must approve. Raises Refused for one that counts for nothing."""
+    asked, own = _asked(run).get(step.id), _approval(run, decision)
+    if asked is None or own is None:
+        return decision
+    found = standing_of(run, step, own)
+    if found is None:
+        return decision
+    if why := found.why_not(len([each for each in asked.decided if each.digest == own.digest != ""])):
+        code, _, text = why.partition(": ")
+        raise Refused(f"step '{step.id}': {text}; {found.text}", code)
+    if decision.changed_args and any(each.term.count > 1 or each.term.not_author for each in found.rules):
+        text = "others must decide about these arguments: change them with `plan edit`, and everybody is asked again"
+        raise Refused(f"step '{step.id}': {text}", "INVALID_ARGS")
+    return decision.model_copy(update={"needed": found.needed, "missing": found.missing})
+
+
+def _collected(run: Run, step: Step, decision: Decision) -> None:
+    asked = _asked(run).get(step.id)
+    if asked is None:
+        return
+    votes = _approvals(run, asked, decision)  # none after a denial: everybody is asked again, if anybody is
+    run.part(Consents).steps[step.id] = asked.model_copy(update={"decided": votes[-50:]})
 
 
 def _settled(run: Run, step: Step, returned: Return) -> Ruling | None:
@@ -71,14 +180,24 @@ def _settled(run: Run, step: Step, returned: Return) -> Ruling | None:
     return ruling
 
 
-def _failed(run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:  # noqa: ARG001
+def _failed(run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:
     """From now on only a person lets the step start. True: what was decided is no person's decision of this call."""
     ruling = ruling_of(left)
     _count(run, step, ruling)
     if ruling is None or ruling.decide != "ask" or failure.code != ASKS:
         return False
     run.unwaived[step.id] = ruling.reason[:500]
-    return step.id in run.decisions
+    before, decision = _asked(run).get(step.id), run.decisions.get(step.id)
+    if ruling.terms is None:
+        if before is not None:
+            del run.part(Consents).steps[step.id]
+    else:
+        # What still counts is not asked for once more. What does not has expired, or is nobody's.
+        votes = _approvals(run, before, decision)
+        found = standing(ruling.terms, votes, authors_of(run), now)
+        kept = [each for place, each in enumerate(votes) if each.digest and not found.why_not(place)]
+        run.part(Consents).steps[step.id] = Asked(terms=ruling.terms, decided=kept)
+    return decision is not None
 
 
 def _count(run: Run, step: Step, ruling: Ruling | None) -> None:
@@ -96,4 +215,7 @@ def _is_spent(run: Run) -> bool:
     return any(limit is not None and used >= limit for limit, used in limits)
 
 
-RULES = Rules("policy", for_child=_for_child, extend=_extend, settled=_settled, failed=_failed)
+RULES = Rules(
+    "policy", for_next=_for_next, for_child=_for_child, extend=_extend, settled=_settled, failed=_failed,
+    may_decide=_decided, decided=_collected,
+)  # fmt: skip

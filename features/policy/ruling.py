@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from plansurvive.features.policy.consent import Standing, standing
 from plansurvive.features.policy.current import UNREADABLE, Current
 from plansurvive.features.policy.judging import Judged, Verdict, judge
 from plansurvive.features.policy.llm_judge import LlmJudge
-from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling
+from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Terms
+from plansurvive.features.policy.policy_file import terms_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.text.spans import in_words
@@ -46,13 +48,15 @@ class Rulings:
             verdict = judge(policy, call)
             if verdict.judges and not (said and said.decided):
                 judgements, verdict = await self._judged(policy, call, verdict, said, key)
-        unsettled = _unsettled(verdict, said, again=again) if verdict.decide == "ask" else ""
+        terms = terms_of(policy, verdict.rules) if policy and verdict.decide == "ask" else None
+        unsettled = _unsettled(verdict, said, terms, again=again) if verdict.decide == "ask" else ""
         ruling = Ruling(
             decide=verdict.decide,
             rules=list(verdict.rules),
             hash=policy.hash if policy and verdict.decide else "",
             reason=(unsettled or verdict.reason)[:2_000] if verdict.decide else "",
             judged=judgements,
+            terms=terms if unsettled else None,
         )
         if verdict.decide == "deny":
             return ruling, ToolError(DENIED, verdict.reason)
@@ -96,10 +100,20 @@ def _unasked(call: Judged, verdict: Verdict, said: JudgedCall | None) -> str:
     return ""
 
 
-def _unsettled(verdict: Verdict, said: JudgedCall | None, *, again: bool) -> str:
+def _why_not(found: Standing, count: int) -> list[str]:
+    """Why those do not count that have decided. How far the decision is, the plan says itself."""
+    return list(dict.fromkeys(why for place in range(count) if (why := found.why_not(place))))[:5]
+
+
+def _unsettled(verdict: Verdict, said: JudgedCall | None, terms: Terms | None, *, again: bool) -> str:
     """Why no decision of a person answers the policy; empty if one does. A call uses it up when it is first tried."""
     if said is None or not said.decided:
         return verdict.reason
+    if terms is not None:
+        # Once more than when they were collected: by the policy, the keys and the time of this moment.
+        found = standing(terms, said.decided, said.authors, None if again else datetime.now(UTC))
+        if not found.is_complete:
+            return "; ".join([verdict.reason, *_why_not(found, len(said.decided))])
     if verdict.expires is None or again:
         return ""
     age = (datetime.now(UTC) - max(each.time for each in said.decided)).total_seconds()

@@ -38,7 +38,7 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model.parts import Part
 from plansurvive.plans.run import DONE, Run, Status
-from plansurvive.plans.signature import SEED_OF_START, Signature, one_object, signature_of
+from plansurvive.plans.signature import ABOVE, SEED_OF_START, Signature, one_object, signature_of
 from plansurvive.workflows import admission
 from plansurvive.workflows.admission import Opening
 from plansurvive.workflows.inputs import is_carried
@@ -108,7 +108,9 @@ class Admission(admission.Admission):
             return super().judge()
         self._honoured.begin(self._nonce, reset=False)
         self._publish()
-        key, mismatch = self._key_for(self._signature, run.options.by)
+        # A run that continues another one still says who has started that.
+        author = self._signature.by if self._signature and run.resumes else run.options.by
+        key, mismatch = self._key_for(self._signature, author)
         if self._is_reset:
             why = RESET
         elif info.parent is not None:
@@ -121,8 +123,10 @@ class Admission(admission.Admission):
             )
         else:
             why = verification.start_problem(key, self._signature, self._content, info.start_time, facts.since)
-        if self._signature is not None and not why and info.parent is None:
-            self._honoured.starter = self._signature.by
+        if info.parent is not None:
+            run.starter = ABOVE
+        elif self._signature is not None and not why:
+            run.starter = self._signature.by
         # A worker that asks for no signatures loses nothing by a start that proves nothing.
         return self.settle(why) if facts.key else None
 

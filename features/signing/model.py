@@ -98,7 +98,6 @@ class Honoured(Part):
     used: list[str] = Field(default_factory=list, description="Ids of those honoured under the present nonce.")
     earlier: list[str] = Field(default_factory=list, description="Ids of those honoured under the nonce before it.")
     previous: str = Field(default="", description="The nonce before: what was on its way when it changed still counts.")
-    starter: str = Field(default="", description="Whose own key has signed the start: a person, `page:` and a page.")
 
     def begin(self, nonce: str, *, reset: bool) -> None:
         """Messages are signed for this nonce from now on, and no other counts."""

@@ -95,7 +95,7 @@ class _Signing(OutboundInterceptor):
         message = _only_object(input.args)
         if input.workflow in SIGNED_WORKFLOWS and message is not None:
             # An undo is verified by an activity, which knows the worker's own key alone.
-            author = None if input.workflow == "ChangesWorkflow" else _starter(message)
+            author = None if input.workflow == "ChangesWorkflow" else self._starter(message)
             if (found := self._keys.of({}, author)) is not None:
                 input = replace(input, args=[signed(found[0], START, input.id, "", message, by=found[1])])
         return await super().start_workflow(input)
@@ -132,10 +132,17 @@ class _Signing(OutboundInterceptor):
         await asyncio.to_thread(schedule_book.revoke, self._directory, f"plan-{input.id}")
 
     async def _of_schedule(self, workflow_id: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        if (found := self._keys.of({}, _starter(message))) is None:
+        if (found := self._keys.of({}, self._starter(message))) is None:
             return {name: each for name, each in message.items() if name != FIELD}
         made = await asyncio.to_thread(schedule_book.issue, self._directory, workflow_id)
         return signed(found[0], SCHEDULE, workflow_id, "", message, made=made, by=found[1])
+
+    def _starter(self, message: Mapping[str, Any]) -> object:
+        """Who a start is by, as its options say. Those of a run that it continues say who began the first one."""
+        if message.get("run") is not None:
+            return self._keys.own.person and self._keys.own.person.name
+        options = message.get("options")
+        return options.get("by") if isinstance(options, Mapping) else None
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""
@@ -156,13 +163,6 @@ class _Signing(OutboundInterceptor):
         ))  # fmt: skip
         nonce = await description.memo_value(NONCE, "")
         return [signed(found[0], kind, workflow_id, nonce, message, name, by=found[1])]
-
-
-def _starter(message: Mapping[str, Any]) -> object:
-    """Who a start says it is by: in its options, or in those of the run that it continues."""
-    run = message.get("run")
-    options = (run if isinstance(run, Mapping) else message).get("options")
-    return options.get("by") if isinstance(options, Mapping) else None
 
 
 def _only_object(args: Sequence[Any]) -> Mapping[str, Any] | None:

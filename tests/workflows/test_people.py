@@ -103,7 +103,7 @@ async def test_a_persons_own_key_proves_who_decided(
         plan = await waiting(idle, ann.client, "ann")
         decision = await ann.decide(plan)
         assert (decision.by, decision.signed, decision.verified) == ("ann", "ann", True)
-        assert (await state_of(plan))["parts"]["signing"]["starter"] == "ann"
+        assert (await state_of(plan))["starter"] == "ann"
         assert (await plan.ended())["status"] == "completed"
 
 
@@ -115,7 +115,7 @@ async def test_without_the_key_a_name_proves_nothing(
         decision = await decisions.decide(temporal_client, plan.id, Choice(step_id="gate", by="ann"), approved=True)
         assert (decision.by, decision.signed, decision.verified) == ("ann", "", False)
         await plan.ended()
-        assert "starter" not in (await state_of(plan))["parts"].get("signing", {})
+        assert (await state_of(plan)).get("starter", "") == ""
 
 
 async def test_the_key_of_the_directory_proves_no_person(
@@ -127,7 +127,7 @@ async def test_the_key_of_the_directory_proves_no_person(
         decision = await decisions.decide(machine, plan.id, Choice(step_id="gate", by="ann"), approved=True)
         assert (decision.signed, decision.verified) == ("", False)
         await plan.ended()
-        assert (await state_of(plan))["parts"]["signing"].get("starter", "") == ""
+        assert (await state_of(plan)).get("starter", "") == ""
 
 
 async def test_what_claims_anothers_key_is_refused(

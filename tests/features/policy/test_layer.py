@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from temporalio.exceptions import ApplicationError
 
 from plansurvive.activities.attempt.environment import ToolEnvironment
@@ -88,3 +91,20 @@ async def test_what_an_agent_says_of_itself_is_no_decision(attempts: Attempts, t
     site = judging(attempts, tmp_path, 'decide = "ask"').but(approved=True)
     with pytest.raises(ApplicationError, match="rule 'r' of the policy asks"):
         await site.run("write_file", **WRITE)
+
+
+async def test_it_counts_once_more_who_has_approved(attempts: Attempts, tmp_path: Path) -> None:
+    """What a plan says of its approvals is not enough: the worker's own policy knows the keys."""
+    own = Ed25519PrivateKey.generate().public_key()
+    line = base64.b64encode(own.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+    site = judging(attempts, tmp_path, f'decide = "ask"\nby = ["ann"]\n[people]\nann = "ed25519:{line}"')
+    good = {"by": "ann", "signed": "ann", "key": own.public_bytes_raw().hex()}
+    for wrong in ({"signed": ""}, {"key": ""}, {"key": "0" * 64}, {"signed": "bob"}, {"signed": "page:ann"}):
+        part = JudgedCall(decided=[Decided(**{**good, **wrong}, time=datetime.now(UTC))])
+        call = site.call(WRITE).model_copy(update={"parts": {"policy": part}, "approved": True})
+        with pytest.raises(ApplicationError, match="UNVERIFIED") as caught:
+            await site.run("write_file", call)
+        assert caught.value.type == "APPROVAL_REQUIRED"
+    part = JudgedCall(decided=[Decided(**good, time=datetime.now(UTC))])
+    call = site.call(WRITE).model_copy(update={"parts": {"policy": part}, "approved": True})
+    assert await site.run("write_file", call)

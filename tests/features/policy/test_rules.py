@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.express.carrying import carried
-from plansurvive.features.policy.model import Origin, Ruling
+from plansurvive.features.policy.model import Origin, Ruling, Spoken
 from plansurvive.features.policy.rules import RULES, origin_of
 from plansurvive.plans.activity_io import Facts, Return
 from plansurvive.plans.change_log import Revision
@@ -69,8 +69,9 @@ def test_a_segment_knows_who_chose_its_calls(changes: dict[str, Any]) -> None:
 def test_a_child_plan_has_the_origin_of_the_plan_above() -> None:
     rules = RuleSet([RULES])
     found = run().model_copy(update={"literal": True})
-    assert rules.parts_for_child(found, found.plan.steps[0], None) == {"policy": Origin(origin="agent")}
-    assert rules.parts_for_child(run(), found.plan.steps[0], None) == {}
+    by_ann = [Spoken(by="ann")]
+    assert rules.parts_for_child(found, found.plan.steps[0], None) == {"policy": Origin(origin="agent", authors=by_ann)}
+    assert rules.parts_for_child(run(), found.plan.steps[0], None) == {"policy": Origin(authors=by_ann)}
     plain = run(spec=SPEC.model_copy(update={"judged": False})).model_copy(update={"literal": True})
     assert rules.parts_for_child(plain, found.plan.steps[0], None) == {}
 

@@ -1,0 +1,181 @@
+"""Whether enough people have approved a call, by the terms of the rules that ask. Pure: the worker's layer decides with
+it, and the plan shows with it how far a decision is.
+
+A name counts as a person's once their own key, or a page with a login, has proven it. For one rule, approvals count in
+the order in which they were made; each by a person, or a delegate of one, that the rule names. Two people of whom one
+has delegated to the other never count twice, nor do two delegates of one person. Delegation is not transitive.
+
+An author who is not verified could be anybody, also one of those who approve: so a rule with `not_author` needs one
+more person for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from plansurvive.features.policy.model import Decided, Spoken, Term, Terms
+from plansurvive.plans.model.identities import identity
+from plansurvive.plans.signature import PAGE
+
+UNVERIFIED = "UNVERIFIED"
+MAY_NOT = "MAY_NOT_DECIDE"
+_WAY_OUT = "decide with a key of your own (`plan keys person NAME`), or on a page with a login"
+
+
+@dataclass(frozen=True)
+class OfRule:
+    """How far the approvals are that one rule asks for."""
+
+    term: Term
+    needed: int
+    counted: tuple[tuple[str, datetime], ...] = ()
+    """The people who have approved, and when."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """By its place among the approvals, why one does not count; it begins with a code."""
+    left: tuple[str, ...] = ()
+    """The people named by the rule who could still approve; empty: it names none."""
+
+    @property
+    def missing(self) -> int:
+        """How many more people must approve."""
+        return max(0, self.needed - len(self.counted))
+
+    @property
+    def expires(self) -> datetime | None:
+        """When the first of the approvals counts no more."""
+        if self.term.expires is None or not self.counted:
+            return None
+        return min(time for _, time in self.counted) + timedelta(seconds=self.term.expires)
+
+    @property
+    def text(self) -> str:
+        """A sentence: who has approved, and who may still."""
+        by = "".join(f", by {name} at {time:%H:%M}" for name, time in self.counted)
+        said = f"rule '{self.term.rule}': {len(self.counted)} of {self.needed}{by}"
+        if not self.missing:
+            return said
+        if self.term.by and len(self.left) < self.missing:
+            way = "start or edit it with a key of your own, or name more people in the policy"
+            return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
+        return f"{said}; {self.missing} more of {', '.join(self.left[:10]) or 'the people of the policy'} must approve"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far the approvals of a call are."""
+
+    rules: tuple[OfRule, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every rule that asks has enough."""
+        return not any(each.missing for each in self.rules)
+
+    @property
+    def needed(self) -> int:
+        """How many people the strictest rule needs."""
+        return max((each.needed for each in self.rules), default=1)
+
+    @property
+    def missing(self) -> int:
+        """How many more people must approve, at least."""
+        return max((each.missing for each in self.rules), default=0)
+
+    @property
+    def text(self) -> str:
+        """A sentence for each rule that has not enough; of one that is complete, for all."""
+        open_ones = [each.text for each in self.rules if each.missing]
+        return "; ".join(open_ones or [each.text for each in self.rules])
+
+    def why_not(self, place: int) -> str:
+        """Why the approval at this place counts for no rule that still needs one; empty if it counts for one."""
+        demanding = [each for each in self.rules if each.term.demands] or self.rules
+        reasons = [each.refused.get(place, "") for each in demanding]
+        return "" if any(not each for each in reasons) else next(iter(reasons), "")
+
+
+def person_of(spoken: Spoken, terms: Terms) -> str:
+    """The person who has spoken, as far as that is proven and the policy knows them; empty: not proven."""
+    if spoken.signed.startswith(PAGE):
+        page = spoken.signed.removeprefix(PAGE)
+        if not spoken.verified or not spoken.key or terms.pages.get(page) != spoken.key:
+            return ""
+        mine = identity(spoken.by)
+        return next((name for name, each in terms.people.items() if mine in map(identity, each.logins)), "")
+    known = terms.people.get(spoken.signed)
+    return spoken.signed if known and known.key and known.key == spoken.key else ""
+
+
+def standing(terms: Terms, approvals: Sequence[Decided], authors: Sequence[Spoken], now: datetime | None) -> Standing:
+    """How far these approvals are. `now`: of the call's first attempt, by which they may have expired; None: they are
+    used already, or nobody asks for that.
+    """
+    proven = {name for each in authors if (name := person_of(each, terms))}
+    unproven = {identity(each.by) for each in authors if not person_of(each, terms)}
+    return Standing(tuple(_of_rule(term, terms, approvals, proven, len(unproven), now) for term in terms.rules))
+
+
+def _of_rule(
+    term: Term, terms: Terms, approvals: Sequence[Decided], authors: set[str], unproven: int, now: datetime | None
+) -> OfRule:
+    needed = term.count + (unproven if term.not_author else 0)
+    counted, principals, refused = list[tuple[str, datetime]](), list[str](), dict[int, str]()
+    order = sorted(range(len(approvals)), key=lambda place: approvals[place].time)
+    for place in order:
+        vote = approvals[place]
+        name = person_of(vote, terms) if term.demands else vote.by or "somebody"
+        if why := _unfit(term, terms, vote, name, authors, now):
+            refused[place] = why
+            continue
+        if not term.demands:
+            counted.append((name, vote.time))
+            continue
+        free = [each for each in _principals(term, terms, name, vote.time, authors) if each not in principals]
+        other = next((done for done, _ in counted if _is_same(terms, done, name, vote.time)), "")
+        if other or not free:
+            refused[place] = f"{MAY_NOT}: {name} counts as one with {other or 'another delegate'}, who has approved"
+            if other == name:
+                refused[place] = f"ALREADY_DECIDED: {name} has approved"
+            continue
+        counted.append((name, vote.time))
+        principals.append(free[0])
+    done = {name for name, _ in counted}
+    barred = done | set(principals) | (authors if term.not_author else set())
+    left = tuple(name for name in term.by if name not in barred)
+    return OfRule(term, needed, tuple(counted), refused, left)
+
+
+def _unfit(
+    term: Term, terms: Terms, vote: Decided, name: str, authors: set[str], now: datetime | None
+) -> str:  # fmt: skip
+    """Why an approval cannot count for a rule, whatever others there are."""
+    if now is not None and term.expires is not None and (now - vote.time).total_seconds() > term.expires:
+        return f"APPROVAL_EXPIRED: {vote.by or 'somebody'} has approved too long ago"
+    if not term.demands:
+        return ""
+    if not name:
+        return f"{UNVERIFIED}: it is not proven that {vote.by or 'the sender'} is in [people] of the policy; {_WAY_OUT}"
+    if term.not_author and name in authors:
+        return f"{MAY_NOT}: {name} is an author of the call, and rule '{term.rule}' wants others to decide"
+    if not _principals(term, terms, name, vote.time, authors):
+        return f"{MAY_NOT}: rule '{term.rule}' lets {', '.join(term.by[:10])} decide, and {name} is not among them"
+    return ""
+
+
+def _principals(term: Term, terms: Terms, name: str, time: datetime, authors: set[str]) -> list[str]:
+    """For whom a person decides under a rule: for themselves, or for those who have delegated to them."""
+    if not term.by or name in term.by:
+        return [name]
+    barred = authors if term.not_author else set()
+    return [each for each in _delegating(terms, name, time) if each in term.by and each not in barred]
+
+
+def _delegating(terms: Terms, name: str, time: datetime) -> Iterator[str]:
+    return (each.from_ for each in terms.delegations if each.to == name and time < each.until)
+
+
+def _is_same(terms: Terms, one: str, other: str, time: datetime) -> bool:
+    """Whether two people count as one: they are one, or one of them has delegated to the other."""
+    return one == other or one in _delegating(terms, other, time) or other in _delegating(terms, one, time)

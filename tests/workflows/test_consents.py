@@ -1,0 +1,258 @@
+"""Certain people must approve: who counts, how far it is, and what does not get around it.
+
+Each attack has its control: the same step, approved by those who may, runs.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from plansurvive.client import decisions, runs
+from plansurvive.client.decisions import Choice
+from plansurvive.features.policy.model import Consents
+from plansurvive.plans.editing.edits import SetField
+from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.resume import resumed
+from plansurvive.plans.run import Decision, Options, run_of, text_of
+from plansurvive.runtime.settings import Settings
+from tests.kit.driving import Plans, Started, step, work
+from tests.workflows.conftest import MakeWorker
+from tests.workflows.test_people import Desk, ann, bob, page
+
+__all__ = ["ann", "bob", "page"]
+
+pytestmark = pytest.mark.uses("signing", "policy")
+
+
+@pytest.fixture
+def cara(temporal_client: Client, settings: Settings, tmp_path: Any) -> Desk:
+    return Desk(temporal_client, settings, tmp_path, "cara")
+
+
+class Policy:
+    """The policy.toml of the worker."""
+
+    def __init__(self, settings: Settings, *desks: Desk) -> None:
+        self._path, self._desks = settings.state_dir / "policy.toml", desks
+
+    def rule(self, more: str, rest: str = "") -> None:
+        """One rule that asks about the step `w`, with the keys of all people."""
+        people = "\n".join(each.own.line for each in self._desks if each.own.kind == "person")
+        pages = "\n".join(each.own.line for each in self._desks if each.own.kind == "page")
+        text = f'[[rule]]\nname = "release"\ntool = "work"\ndecide = "ask"\n{more}\n[people]\n{people}\n'
+        new = self._path.with_suffix(".new")
+        new.write_text(f"{text}[pages]\n{pages}\n{rest}")
+        new.chmod(0o600)
+        new.replace(self._path)
+
+
+@pytest.fixture
+def policy(settings: Settings, ann: Desk, bob: Desk, cara: Desk, page: Desk) -> Policy:
+    return Policy(settings, ann, bob, cara, page)
+
+
+async def begun(plans: Plans, desk: Desk | None, **more: Any) -> Started:
+    """A plan that this person has started, or somebody who proves nothing."""
+    started = await runs.start(
+        desk.client if desk else plans.client,
+        {"steps": [work("w", **more)]},
+        options=Options(workspace=str(plans.workspace), by=desk.own.name if desk else "ann"),
+        queue=plans.queue,
+    )
+    plan = Started(plans.client, started.workflow_id)
+    await plan.until_asked("w")
+    return plan
+
+
+async def approve(plan: Started, desk: Desk, **more: Any) -> Decision:
+    return await decisions.decide(
+        desk.client, plan.id, Choice(step_id="w", **{"by": desk.own.name, **more}), approved=True
+    )
+
+
+async def refused(plan: Started, desk: Desk, **more: Any) -> str:
+    with pytest.raises(Refused) as caught:
+        await approve(plan, desk, **more)
+    return caught.value.code
+
+
+async def pending(plan: Started) -> dict[str, Any]:
+    view = await plan.until_asked("w")
+    return next(each for each in view["pending"] if each["stepId"] == "w")
+
+
+@pytest.mark.crosses_runs
+async def test_two_people_approve_and_the_plan_shows_how_far_they_are(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk
+) -> None:
+    policy.rule('by = ["ann", "bob"]\ncount = 2')
+    async with make_worker():
+        plan = await begun(idle, cara)
+        assert "rule 'release': 0 of 2; 2 more of ann, bob must approve" in (await pending(plan))["reasons"]
+        first = await approve(plan, ann)
+        assert (first.needed, first.missing) == (2, 1)
+        shown = (await pending(plan))["consents"][0]
+        assert (shown["rule"], shown["by"], shown["count"], shown["missing"]) == ("release", ["ann", "bob"], 2, 1)
+        assert [each["by"] for each in shown["decided"]] == ["ann"]
+        assert idle.ledger == []
+        assert await refused(plan, ann) == "ALREADY_DECIDED"
+        assert await refused(plan, cara) == "MAY_NOT_DECIDE"
+        second = await approve(plan, bob)
+        assert second.missing == 0
+        view = await plan.ended()
+    assert step(view, "w")["status"] == "completed"
+    assert step(view, "w")["result"]["policy"]["rules"] == ["release"]
+
+
+async def test_who_proves_nothing_does_not_count(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, page: Desk, temporal_client: Client
+) -> None:
+    policy.rule('by = ["ann"]')
+    async with make_worker():
+        plan = await begun(idle, bob)
+        choice = Choice(step_id="w", by="ann", verified=True, via="web")
+        with pytest.raises(Refused, match=r"decide with a key of your own \(`plan keys person NAME`\)") as caught:
+            await decisions.decide(temporal_client, plan.id, choice, approved=True)
+        assert caught.value.code == "UNVERIFIED"
+        assert await refused(plan, ann, via="mcp") == "UNVERIFIED", "an agent does not speak for ann"
+        assert await refused(plan, page, by="ann", via="link", verified=False) == "UNVERIFIED", "a forwarded link"
+        await plan.approve("w", by="ann")
+        await plan.until_logged("refused", "UNVERIFIED")
+        assert idle.ledger == []
+        assert (await approve(plan, ann)).missing == 0
+        assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.parametrize("stage", ["started", "edited"])
+async def test_an_author_does_not_approve_their_own(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, stage: str
+) -> None:
+    policy.rule("not_author = true")
+    async with make_worker():
+        plan = await begun(idle, ann if stage == "started" else bob)
+        if stage == "edited":
+            edit = SetField(op="set", step_id="w", path="description", value="another")
+            await runs.edit(ann.client, plan.id, [edit], by="ann")
+        assert await refused(plan, ann) == "MAY_NOT_DECIDE"
+        assert idle.ledger == []
+        await plan.deny("w")
+        await plan.ended()
+
+
+async def test_an_unsigned_start_needs_one_more(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk
+) -> None:
+    policy.rule("not_author = true")
+    async with make_worker():
+        plan = await begun(idle, None)
+        assert (await approve(plan, ann)).missing == 1
+        assert idle.ledger == []
+        assert (await approve(plan, bob)).missing == 0
+        assert (await plan.ended())["status"] == "completed"
+        control = await begun(idle, ann)
+        assert (await approve(control, bob)).missing == 0
+        await control.ended()
+
+
+async def test_one_denial_denies(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, temporal_client: Client
+) -> None:
+    policy.rule("count = 3")
+    async with make_worker():
+        plan = await begun(idle, ann)
+        await approve(plan, ann)
+        await approve(plan, bob)
+        await decisions.decide(temporal_client, plan.id, Choice(step_id="w", by="eve"), approved=False)
+        assert step(await plan.ended(), "w")["status"] == "skipped"
+
+
+async def test_an_edit_between_two_decisions_begins_anew(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk
+) -> None:
+    policy.rule("count = 2")
+    async with make_worker():
+        plan = await begun(idle, cara)
+        await approve(plan, ann)
+        assert await refused(plan, bob, args={"name": "other"}) == "INVALID_ARGS"
+        edit = SetField(op="set", step_id="w", path="args.name", value="changed")
+        await runs.edit(cara.client, plan.id, [edit], by="cara")
+        digest = (await pending(plan))["digest"]
+        assert (await approve(plan, bob, digest=digest)).missing == 1, "ann has not seen this call"
+        assert idle.ledger == []
+        assert (await approve(plan, ann, digest=digest)).missing == 0
+        await plan.ended()
+
+
+async def test_a_resumed_plan_begins_without_approvals(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk
+) -> None:
+    policy.rule("count = 2\nnot_author = true")
+    async with make_worker():
+        plan = await begun(idle, cara)
+        await approve(plan, ann)
+        await runs.interrupt(idle.client, plan.id)
+        await plan.ended()
+        again = await runs.resume(bob.client, plan.id, "bob")
+        second = Started(idle.client, again.workflow_id)
+        assert (await pending(second))["consents"][0]["decided"] == []
+        assert await refused(second, cara) == "MAY_NOT_DECIDE", "she has started what it continues"
+        assert await refused(second, bob) == "MAY_NOT_DECIDE", "he has started it again"
+        assert (await approve(second, ann)).missing == 1
+        assert idle.ledger == []
+        await second.deny("w")
+        await second.ended()
+
+
+async def test_approvals_that_a_start_brings_count_for_nothing(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk
+) -> None:
+    """The state of a run that another one continues is data of whoever starts it."""
+    policy.rule("count = 2")
+    async with make_worker():
+        plan = await begun(idle, ann)
+        await approve(plan, ann)
+        run = run_of(await plan.handle.query("state"))
+        brought = run.part(Consents).steps["w"]
+        assert [each.signed for each in brought.decided] == ["ann"]
+        forged = resumed(run, "forged", datetime.now(UTC))
+        both = [*brought.decided, brought.decided[0].model_copy(update={"by": "bob", "signed": "bob"})]
+        forged.keep(Consents(steps={"w": brought.model_copy(update={"decided": both})}))
+        forged.decisions["w"] = Decision(approved=True, by="bob", signed="bob", time=datetime.now(UTC))
+        forged.resumes, forged.starter = "", "cara"
+        started = await idle.client.start_workflow(
+            "PlanWorkflow", {"run": json.loads(text_of(forged))}, id="plan-forged", task_queue=idle.queue
+        )
+        other = Started(idle.client, started.id)
+        await pending(other)
+        await other.approve("w", by="bob")  # as anybody can; the attempt that follows asks by the rule
+        view = await other.until(lambda view: any("consents" in each for each in view["pending"]), "the rule asks")
+        assert [each["decided"] for each in view["pending"][0]["consents"]] == [[]]
+        await other.deny("w")
+        await other.ended()
+        assert idle.ledger == []
+        await plan.deny("w")
+
+
+async def test_a_worker_with_another_policy_asks_by_its_own(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk
+) -> None:
+    """Decided under one policy and begun under a stricter one: what counts is that of the moment of the call."""
+    policy.rule('by = ["ann"]\ncount = 1')
+    async with make_worker():
+        plan = await begun(idle, cara)
+        policy.rule('by = ["ann", "bob"]\ncount = 2')
+        await approve(plan, ann)
+        shown = await plan.until(
+            lambda view: any(each.get("consents") and each["consents"][0]["count"] == 2 for each in view["pending"]),
+            "it asks by the new rule",
+        )
+        [item] = shown["pending"]
+        assert [each["by"] for each in item["consents"][0]["decided"]] == ["ann"], "hers still counts"
+        assert idle.ledger == []
+        assert (await approve(plan, bob)).missing == 0
+        assert (await plan.ended())["status"] == "completed"
