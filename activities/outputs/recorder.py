@@ -62,7 +62,11 @@ class Recorder:
     `said` is called with the last line of new output, `logged` with each new state of what can be read.
     """
 
-    def __init__(self, outputs: Outputs, said: Callable[[str], None], logged: Callable[[Logs], None]) -> None:
+    def __init__(
+        self, outputs: Outputs, said: Callable[[str], None], logged: Callable[[Logs], None], *, is_value: bool = True
+    ) -> None:
+        """`is_value`: output that is short is in the step's value, and recorded there alone."""
+        self._is_value = is_value
         self.over = asyncio.Event()
         """The command is to be killed: its output is over the limit or cannot be stored (`check`)."""
         self.on_room: Callable[[], None] = lambda: None
@@ -90,7 +94,7 @@ class Recorder:
         """Record the rest for `plan logs`. How the command ended matters more than an error here: none is raised."""
         try:
             async with asyncio.timeout(SECONDS_TO_SAVE if isinstance(error, asyncio.CancelledError) else None):
-                await self._finish(is_value=error is None)
+                await self._finish(is_value=self._is_value and error is None)
         except Exception:  # whatever a storage driver raises; `texts` and `check` raise it where it matters
             self._logged(self._state(END_BYTES).model_copy(update={"cut": True}))
 

@@ -167,11 +167,11 @@ class ToolContext:
                 )
         self.line = one_line(self.masked(text)[-4 * MAX_PROGRESS_CHARACTERS :])[:MAX_PROGRESS_CHARACTERS]
 
-    def recorder(self) -> Recorder:
-        """Records the output of a command of the tool in `logs`."""
+    def recorder(self, *, is_value: bool = True) -> Recorder:
+        """Records the output of a command of the tool in `logs`. `is_value`: the tool returns it, see `texts`."""
         if self.outputs is None:
             raise RuntimeError("only an attempt on a worker can run commands")
-        return Recorder(self.outputs, self.progress, self._log)
+        return Recorder(self.outputs, self.progress, self._log, is_value=is_value)
 
     @property
     def cancelled(self) -> bool:

@@ -6,17 +6,25 @@ from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.features.coding_agents.model import TOOL
 from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
+from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.step_state import StepState
 
 
+def _is_of_plan(plan_id: str, step: Step) -> bool:
+    """Whether it is a step that an agent works on; in the agent's own run, the tool is a turn of it."""
+    return step.tool == TOOL and not plan_id.startswith(AGENT_PREFIX)
+
+
 def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
-    if step.tool != TOOL or not state.calls or not plan_id:
+    if not _is_of_plan(plan_id, step) or not state.calls:
         return []
     return [f"Coding agent: plan show {agent_of_step(plan_id, step.id, state.calls)}"]
 
 
 def _member(plan_id: str, step: Step, _: StepState, call: int) -> Member | None:
-    return Member(agent_of_step(plan_id, step.id, call), f"{step.id}.") if step.tool == TOOL else None
+    if not _is_of_plan(plan_id, step):
+        return None
+    return Member(agent_of_step(plan_id, step.id, call), f"{step.id}.")
 
 
 IN_VIEWS = InViews("coding_agents", details=_details, member=_member, delegated=(TOOL,))

@@ -99,7 +99,7 @@ class Turns(MoreTools):
         await _loaded(name)
         line = Line(self.client, activity.info().workflow_id or "")
         state = await line.begin()
-        async with context.recorder() as recorder:
+        async with context.recorder(is_value=False) as recorder:
             program = await start(name, agent, context, Homes(self.settings.cache_dir))
             try:
                 return await _talk(_Turn(name, agent, context, line, recorder, program), state, args)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import pytest
 
 from plansurvive.client.verbs import resume
+from plansurvive.features.outputs.feed import raw
+from plansurvive.plans.activity_io import STDOUT
 from plansurvive.plans.errors import Refused
+from plansurvive.runtime.connect import storage_of
+from plansurvive.runtime.value_store import ValueStore
 from tests.features.coding_agents.scene import Scene, agent_of, asked, code
 from tests.kit.driving import Plans, Started, step
 
-pytestmark = pytest.mark.uses("agents", "children")
+pytestmark = pytest.mark.uses("agents", "children", "outputs", "policy")
 
 
 async def test_an_agents_text_files_and_usage_are_the_value_of_its_step(idle: Plans, scene: Scene) -> None:
@@ -25,7 +29,10 @@ async def test_an_agents_text_files_and_usage_are_the_value_of_its_step(idle: Pl
     async with scene.worker():
         plan = await idle.start([code()])
         view = await plan.ended()
+        store = ValueStore(storage_of(scene.client, scene.settings))
+        said = b"".join([data async for data in raw(scene.client, store, agent_of(plan).id, "call_1", STDOUT)])
     assert view["status"] == "completed", view["log"]
+    assert said == b"old, done."
     value = step(view, "code")["result"]["value"]
     assert value == {
         "text": "old, done.", "sessionId": "session-1", "stopReason": "end_turn", "usage": used,
