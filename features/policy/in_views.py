@@ -1,15 +1,16 @@
-"""What views show of a step that certain people must approve: who has, and who must still."""
+"""What views show of a step that certain people must approve: who has, and who must still; and what the policy said."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plansurvive.features.policy.rules import standing_of
+from plansurvive.features.policy.rules import ruling_of, standing_of
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Run
-from plansurvive.plans.step_state import Approved, Consent
+from plansurvive.plans.step_state import Approved, Consent, StepState
+from plansurvive.plans.text.safe_text import line
 
 
 def _consents(run: Parted, step: Step) -> Iterator[Consent]:
@@ -26,4 +27,12 @@ def _consents(run: Parted, step: Step) -> Iterator[Consent]:
         )
 
 
-IN_VIEWS = InViews("policy", consents=_consents)
+def _details(_: str, __: Step, state: StepState) -> list[str]:
+    ruling = ruling_of(state.result) if state.result is not None else None
+    if ruling is None or not ruling.decide:
+        return []
+    file = f" (policy {ruling.hash[:12]})" if ruling.hash else ""
+    return [line(f"Policy: {ruling.reason}{file}")]
+
+
+IN_VIEWS = InViews("policy", details=_details, consents=_consents)

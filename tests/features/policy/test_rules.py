@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plansurvive.features.express.carrying import carried
+from plansurvive.features.policy.in_views import IN_VIEWS
 from plansurvive.features.policy.model import Origin, Ruling, Spoken
 from plansurvive.features.policy.rules import RULES, origin_of
 from plansurvive.plans.activity_io import Facts, Return
@@ -107,3 +108,18 @@ def test_nothing_follows_from_anything_else(part: object) -> None:
     failure = Result(ok=False, code="APPROVAL_REQUIRED", error="", timestamp=NOW)
     assert RuleSet([RULES]).failed(found, found.plan.steps[0], left, failure, NOW) is False
     assert found.unwaived == {}
+
+
+def test_plan_show_says_what_the_policy_said() -> None:
+    found = run()
+    state, step = found.steps["s"], found.plan.steps[0]
+    assert IN_VIEWS.details is not None
+    assert IN_VIEWS.details("p", step, state) == []
+    ruling = Ruling(
+        decide="allow", rules=["b"], hash="ab" * 32, reason="allowed by the judge under rule 'b': a build\x1b"
+    )
+    state.result = Result(ok=True, timestamp=NOW, parts={"policy": ruling})
+    [row] = IN_VIEWS.details("p", step, state)
+    assert row.startswith("Policy: allowed by the judge under rule 'b': a build")
+    assert row.endswith("(policy abababababab)")
+    assert "\x1b" not in row
