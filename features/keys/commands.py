@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from plansurvive.client.cli.commands import add_commands_of_features
 from plansurvive.client.cli.terminal import environment, output
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.cli.terminal.spans import duration
@@ -105,3 +106,6 @@ def _ring(settings: Settings) -> KeyRing:
     if ring is None:
         raise SettingError({SETTING: "it is not set, so nothing is encrypted; `plan keys new` makes a key ring"})
     return ring.refresh()
+
+
+add_commands_of_features(app, "keys")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import stat
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -82,3 +86,28 @@ def test_who_has_no_key_and_asks_for_no_signatures_signs_nothing(settings: Setti
     assert interceptors(settings) == []
     make(settings, "page", "team")
     assert len(interceptors(settings)) == 1
+
+
+def test_the_commands_make_them_and_other_commands_sign_as_no_one_else(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+
+    def plan(*args: str) -> subprocess.CompletedProcess[str]:
+        environ = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "PLANS_STATE_DIR": str(state)}
+        return subprocess.run(
+            [sys.executable, "-m", "plansurvive", *args], env=environ, capture_output=True, text=True, check=False
+        )
+
+    made = json.loads(plan("keys", "person", "ann", "--json").stdout)
+    assert (made["name"], made["new"], made["file"]) == ("ann", True, str(state / "person.key"))
+    assert plan("keys", "page", "team").stdout.startswith('team = "ed25519:')
+    (state / "policy.toml").write_text(
+        f'[[rule]]\nname = "r"\ndecide = "ask"\nby = ["ann"]\n[people]\n{made["line"]}\n'
+    )
+    (state / "policy.toml").chmod(0o600)
+    assert plan("policy", "check").returncode == 0
+    tried = json.loads(plan("policy", "test", "write_file", "--args", '{"path": "a", "content": ""}', "--json").stdout)
+    assert (tried["decide"], tried["by"], tried["count"], tried["notAuthor"]) == ("ask", ["ann"], 1, False)
+    other = plan("keys", "person", "bob")
+    assert (other.returncode, "KEY_EXISTS" in other.stderr) == (2, True)
+    refused = plan("approve", "p", "s", "--by", "bob")
+    assert (refused.returncode, "signed with the key of ann" in refused.stderr) == (2, True)
