@@ -77,6 +77,9 @@ def test_it_has_no_mistake_and_says_first_what_it_is_for(name: str) -> None:
         ("agents-under-supervision", "write_file", {"path": "a"}, PERSON, ""),
         ("agents-under-supervision", "run_command", run("make"), AGENT, "ask"),
         ("agents-under-supervision", "run_command", run("make; sudo make install"), AGENT, "deny"),
+        ("release-by-two", "run_command", run("git push origin main"), PERSON, "ask"),
+        ("release-by-two", "run_command", run("make && git tag v1"), AGENT, "ask"),
+        ("release-by-two", "run_command", run("make"), PERSON, ""),
         ("nothing-at-all", "read_file", {"path": "a"}, PERSON, "deny"),
         ("nothing-at-all", "plan", {}, PERSON, "deny"),
     ],
@@ -86,10 +89,15 @@ def test_it_decides_as_it_says(name: str, tool: str, args: dict[str, Any], origi
 
 
 def test_each_of_them_is_tried_here() -> None:
-    assert set(NAMES) == {"reads-only", "this-repository", "night-without-people", "ci", "agents-under-supervision",
-                          "nothing-at-all"}  # fmt: skip
+    assert set(NAMES) == {"reads-only", "this-repository", "release-by-two", "night-without-people", "ci",
+                          "agents-under-supervision", "nothing-at-all"}  # fmt: skip
 
 
 def test_of_agents_a_judge_may_settle_commands_alone() -> None:
     found = policy("agents-under-supervision")
     assert [each.rule.name for each in found.rules if each.rule.judge] == ["commands of agents"]
+
+
+def test_a_release_takes_two_others() -> None:
+    [each] = policy("release-by-two").rules
+    assert (each.rule.count, each.rule.not_author, each.rule.by) == (2, True, ("group:release",))
