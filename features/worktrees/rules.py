@@ -97,9 +97,9 @@ def note_in(ended: Return) -> WorktreeNote | None:
 
 
 def _for_next(run: Run, rerun: bool) -> WorktreeChoice | None:  # noqa: ARG001
-    choice = run.options.part(WorktreeChoice)
-    has_own = any(step.worktree for _, step in walk(run.plan))
-    return choice.model_copy(update={"origin": origin_of(run)}) if has_own else None
+    if not any(step.worktree for _, step in walk(run.plan)):
+        return None
+    return run.options.part(WorktreeChoice).model_copy(update={"origin": origin_of(run)})
 
 
 def _for_child(run: Run, step: Step, plan: Plan | None) -> WorktreeChoice | None:  # noqa: ARG001
