@@ -23,7 +23,7 @@ from plansurvive.features.audit.chain import FORM, broken, forged, head
 from plansurvive.features.audit.consent import unproven
 from plansurvive.features.audit.entries import Entry
 from plansurvive.features.audit.history import Record
-from plansurvive.features.policy.model import kept_at
+from plansurvive.features.policy.model import kept_as
 from plansurvive.features.signing.model import content_of, is_by
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.model import Problem
@@ -139,7 +139,7 @@ def policies_of(directory: Path, entries: Sequence[Entry]) -> dict[str, str]:
     found = dict[str, str]()
     for hash_ in dict.fromkeys(each.policy for each in entries if each.policy):
         with suppress(OSError, ValueError):
-            found[hash_] = kept_at(directory, hash_).read_bytes().decode()
+            found[hash_] = (directory / kept_as(hash_)).read_bytes().decode()
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from plansurvive.features.policy.model import kept_at
+from plansurvive.features.policy.model import kept_as
 from plansurvive.features.policy.policy_file import file_of, policy_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.runtime.base.atomic_file import write_whole
@@ -54,7 +54,7 @@ class Current:
         """Keep the text: audit records name its hash, and prove by it what its rules were."""
         if self._policy is None:
             return
-        path = kept_at(self._settings.state_dir, self._policy.hash)
+        path = self._settings.state_dir / kept_as(self._policy.hash)
         try:
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

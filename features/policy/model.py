@@ -5,7 +5,6 @@ Also the public keys of people and pages, with which signatures are verified.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
@@ -124,9 +123,9 @@ class JudgedCall(Part):
     spent: bool = Field(default=False, description="The plan's budget has no room for another request to an LLM.")
 
 
-def kept_at(directory: Path, hash: str) -> Path:
-    """Where the text of a policy with this SHA-256 is kept in a state directory: audit records have it once."""
-    return directory / "policies" / f"{hash}.toml"
+def kept_as(hash: str) -> str:
+    """The file in a state directory with the text of the policy that has this SHA-256: audit records have it once."""
+    return f"policies/{hash}.toml"
 
 
 JUDGED_STEPS = ("agent", "plan")

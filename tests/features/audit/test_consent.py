@@ -19,7 +19,7 @@ from plansurvive.features.audit.consent import unproven
 from plansurvive.features.audit.entries import Act
 from plansurvive.features.audit.history import Record
 from plansurvive.features.audit.report import audit
-from plansurvive.features.policy.model import kept_at
+from plansurvive.features.policy.model import kept_as
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.features.audit import keeping
@@ -134,7 +134,7 @@ def test_a_resumed_plan_keeps_an_approval_that_was_not_used() -> None:
 def kept(tmp_path: Path) -> tuple[Path, str]:
     """The file of a record that is whole, and the public key of its state directory."""
     settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path / "state")})
-    path = kept_at(settings.state_dir, HASH)
+    path = settings.state_dir / kept_as(HASH)
     path.parent.mkdir(parents=True)
     path.write_text(TEXT)
     acts = [
