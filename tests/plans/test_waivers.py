@@ -114,9 +114,9 @@ def test_a_waiver_of_a_person_counts_unless_the_worker_is_strict(make: Callable[
 @pytest.mark.parametrize("make", [own_time_limit, default_time_limit])
 def test_a_time_limit_that_would_approve_denies_where_approvals_are_strict(make: Callable[[bool], Schedule]) -> None:
     schedule = make(True)
-    assert next_action(schedule, "g") == Skip(approvals.DENIED, opens=False, code="DENIED")
-    why = "`onTimeout: approve` does not count: the worker's approvals are strict"
-    assert schedule.run.log[-1].text == f"step 'g' denied: no decision within 5 s; {why}"
+    why = "no decision within 5 s; `onTimeout: approve` does not count: the worker's approvals are strict"
+    assert next_action(schedule, "g") == Skip(why, opens=False, code="NOBODY_ANSWERED")
+    assert schedule.run.log[-1].text == f"step 'g' denied: {why}"
 
 
 def edited_waiver(strict: bool) -> Schedule:
