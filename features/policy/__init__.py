@@ -1,4 +1,5 @@
 """What needs no asking, what a person decides, and what never happens: policy.toml, docs/policy.md."""
 
 REACHES_OUT = True
+ACTIVITIES = ("judge_call",)
 COMMANDS = {"policy": ("commands:app", "Check policy.toml, try calls against it, and report what came of it.")}

@@ -10,7 +10,7 @@ import pytest
 
 from plansurvive.runtime.base.extras import install_line
 
-ALL = "plansurvive[gcs,mcp,notify,review,s3,telemetry,web]"
+ALL = "plansurvive[acp,gcs,mcp,notify,review,s3,telemetry,web]"
 """All that is installed here."""
 
 
