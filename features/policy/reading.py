@@ -24,6 +24,13 @@ from plansurvive.plans.activity_io import JUDGE_CALL
 from plansurvive.plans.model import ToolSpec
 
 KINDS = "'PlanWorkflow', 'AgentWorkflow'"
+ENDS = frozenset([
+    "workflow_execution_completed_event_attributes",
+    "workflow_execution_failed_event_attributes",
+    "workflow_execution_canceled_event_attributes",
+    "workflow_execution_terminated_event_attributes",
+    "workflow_execution_timed_out_event_attributes",
+])  # fmt: skip
 MOST = 2_000
 """Workflows that are read."""
 
@@ -120,9 +127,7 @@ class _Reader:
                 what, _, step = self._timers.pop(found.timer_id, "").partition(" of ")
                 if what.startswith("approval"):
                     self._late.add(step)
-            case _ if name.startswith("workflow_execution_") and name.removesuffix("_event_attributes").endswith(
-                ("completed", "failed", "canceled", "terminated", "timed_out")
-            ):
+            case _ if name in ENDS:
                 self._ended = True
 
     def seen(self, plan: str, step: str, made: list[_Made], tools: Mapping[str, ToolSpec]) -> list[Call]:

@@ -73,6 +73,29 @@ async def test_what_came_of_calls_by_rule_and_what_would_have(
     }  # fmt: skip
     assert found.other is not None
     assert found.other.changed["ask -> allow"] == 4
+
+
+async def test_a_call_of_a_plan_that_is_still_open_is_pending(
+    settings: Settings, workspace: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(RULES)
+    file.chmod(0o600)
+    client, settings = await connect(settings), settings.with_flags(policy=file)
+    tools = load_tools([LEDGER_TOOLS])
+    began = datetime.now(UTC) - timedelta(minutes=1)
+    async with build(client, settings, tools, indexed=True):
+        plan = await Plans(client, settings.task_queue, workspace).start([echo("a", "a"), echo("b", "b")])
+        for name in "ab":
+            await plan.until_asked(name)
+        await plan.handle.execute_update("decide", {"stepId": "a", "approved": True, "by": "ann"})
+        await plan.until_status("a", "completed")
+        await until(lambda: count(client, f"WorkflowId = '{plan.id}'"), "it is listed")
+        specs = {name: tool.spec for name, tool in tools.items()}
+        found = await reported(client, settings.task_queue, began, specs, None)
+        await plan.handle.cancel()
+        await plan.ended()
+    assert {each.rule: each.outcomes for each in found.rules} == {"commands": {"approved": 1, "pending": 1}}
     assert found.proposals == []  # one like them was denied
 
 
