@@ -71,5 +71,5 @@ def test_every_argument_of_every_built_in_tool_has_a_kind() -> None:
     }
     assert {name for name, kind in found.items() if kind == "json"} == {
         "run_command.env", "http_request.headers", "http_request.body", "ask.schema", "ask.default",
-        "agent.outputSchema", "plan.inputs",
+        "agent.outputSchema", "plan.inputs", "coding_agent.schema",
     }  # fmt: skip

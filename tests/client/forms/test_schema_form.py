@@ -180,7 +180,11 @@ def test_what_nobody_touches_comes_back_as_it_was(value: Any, fill: bool) -> Non
 
 
 def test_every_built_in_tool_has_a_form_that_gives_its_arguments_back() -> None:
-    given = {"write_file": {"path": "a", "content": "x\ny"}, "run_command": {"command": "ls", "env": {"A": "1"}}}
+    given: dict[str, dict[str, Any]] = {
+        "write_file": {"path": "a", "content": "x\ny"},
+        "run_command": {"command": "ls", "env": {"A": "1"}},
+        "merge_worktrees": {"steps": ["a", "b"]},
+    }
     for name, spec in known_tools(Settings.read({})).items():
         form = SchemaForm(spec.args_schema, given.get(name, {}), fill=False)
         assert form.read(browser(form.field)).value == given.get(name, {}), name
