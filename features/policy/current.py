@@ -25,7 +25,10 @@ class Current:
         self._keep()
 
     def now(self) -> tuple[Policy | None, str]:
-        """The policy, or None; and why it cannot be read, if it cannot: then every call asks."""
+        """The policy, or None; and why it cannot be read, if it cannot: then every call asks.
+
+        The policy is then the last one that could be read: its people still decide, and what it denies stays denied.
+        """
         seen = self._look()
         if seen != self._seen:
             self._read(seen)
@@ -40,13 +43,15 @@ class Current:
         return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
     def _read(self, seen: tuple[int, ...] | None) -> None:
-        had_one = self._policy is not None or bool(self._problem)
         try:
-            self._policy, problem = policy_of(self._settings), ""
+            found, problem = policy_of(self._settings), ""
         except SettingError as error:
-            self._policy, problem = None, str(error)
-        if self._policy is None and not problem and had_one:  # whoever wants none any more starts the worker again
+            found, problem = None, str(error)
+        had_one = self._policy is not None or bool(self._problem)
+        if found is None and not problem and had_one:  # whoever wants none any more starts the worker again
             problem = f"{self._path} is gone"
+        if not problem:
+            self._policy = found
         self._seen, self._problem = seen, problem
         self._keep()
 

@@ -41,7 +41,7 @@ class Rulings:
         policy, problem = self._current.now()
         judgements = list[Judgement]()
         if problem:
-            verdict = Verdict("ask", (), f"{UNREADABLE}: {problem}; every call asks until that is corrected")
+            verdict = _unreadable(f"{UNREADABLE}: {problem}; every call asks until that is corrected", policy, call)
         elif policy is None:
             verdict = Verdict("")
         else:
@@ -87,6 +87,16 @@ class Rulings:
             by = next(each for each in found if each.decide == "allow")
             return found, replace(after, reason=f"allowed by the judge under rule '{by.rule}': {by.reason}")
         return found, replace(after, reason=f"{after.reason}; {said_so}")
+
+
+def _unreadable(why: str, policy: Policy | None, call: Judged) -> Verdict:
+    """What counts while the file cannot be read: never less than the last policy that could be says."""
+    last = judge(policy, call) if policy is not None else Verdict("")
+    if last.decide == "deny":
+        return last
+    if last.decide == "ask":
+        return replace(last, reason=f"{why}; {last.reason}", judges=())
+    return Verdict("ask", (), why)
 
 
 def _unasked(call: Judged, verdict: Verdict, said: JudgedCall | None) -> str:

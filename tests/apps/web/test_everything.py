@@ -94,6 +94,8 @@ NOT_THERE = {
     "keys list": "as above",
     "keys check": "as above",
     "keys read": "as above; the page shows summaries itself",
+    "keys person": "as above; who decides on the page is who has logged in",
+    "keys page": "as above",
     "secrets list": "secrets.toml is for whoever runs the machine",
     "secrets check": "as above",
     "policy check": "policy.toml is for whoever runs the machine",

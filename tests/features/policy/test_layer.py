@@ -15,6 +15,7 @@ from temporalio.exceptions import ApplicationError
 from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.in_worker import Judge
+from plansurvive.features.policy.judging import Judged
 from plansurvive.features.policy.model import Decided, JudgedCall
 from plansurvive.features.policy.ruling import Rulings
 from plansurvive.plans.activity_io import Call
@@ -108,3 +109,33 @@ async def test_it_counts_once_more_who_has_approved(attempts: Attempts, tmp_path
     part = JudgedCall(decided=[Decided(**good, time=datetime.now(UTC))])
     call = site.call(WRITE).model_copy(update={"parts": {"policy": part}, "approved": True})
     assert await site.run("write_file", call)
+
+
+@pytest.mark.parametrize("how", ["broken", "gone", "writable"])
+async def test_a_file_that_cannot_be_read_any_more_asks_no_fewer_people_than_before(
+    attempts: Attempts, tmp_path: Path, how: str
+) -> None:
+    state = tmp_path / "operator"
+    state.mkdir()
+    file = state / "policy.toml"
+    rules = 'tool = "write_file"\ndecide = "ask"\ncount = 2', 'tool = "delete_file"\ndecide = "deny"'
+    allow = '[[rule]]\nname = "reads"\ntool = "read_file"\ndecide = "allow"\n'
+    file.write_text(allow + "".join(f'[[rule]]\nname = "r{at}"\n{rule}\n' for at, rule in enumerate(rules)))
+    rulings = Rulings(Current(Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(state)})))
+    if how == "broken":
+        file.write_text("[[rule]]\n")
+    elif how == "gone":
+        file.unlink()
+    else:
+        file.chmod(0o666)
+    one = JudgedCall(decided=[Decided(by="ann", signed="ann", time=datetime.now(UTC))])
+    ruling, error = await rulings.of(Judged("write_file", WRITE), one)
+    assert (ruling.decide, ruling.rules, ruling.terms and ruling.terms.rules[0].count) == ("ask", ["r0"], 2)
+    assert error is not None
+    assert error.code == "APPROVAL_REQUIRED"
+    ruling, error = await rulings.of(Judged("delete_file", {"path": "a"}), None)
+    assert (ruling.decide, error and error.code) == ("deny", "POLICY_DENIED")
+    ruling, error = await rulings.of(Judged("read_file", {"path": "a"}), None)
+    assert (ruling.decide, ruling.rules) == ("ask", [])
+    assert error is not None
+    assert "POLICY_UNREADABLE" in error.message
