@@ -2,4 +2,4 @@
 
 REACHES_OUT = True
 ACTIVITIES = ("judge_call",)
-COMMANDS = {"policy": ("commands:app", "Check policy.toml, try calls against it, and report what came of it.")}
+COMMANDS = {"policy": ("commands:app", "Check policy.toml, try calls, report what came of them.")}

@@ -37,7 +37,7 @@ from plansurvive.plans.text.safe_text import line
 INVALID = 2
 """Exit code if the file has a mistake."""
 
-app = group("Check policy.toml, try calls against it, and report what came of it.")
+app = group("Check policy.toml, try calls, report what came of them.")
 
 
 @app.command("check")
