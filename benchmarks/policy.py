@@ -38,7 +38,8 @@ async def measure(bench: Bench) -> list[Table]:
         none = await step_cost.attempt(stand, "")
         table.add("none: the layer is not there", f"{none:.4f}", "", "", "")
         for name, layers in _ways(stand.settings("plan")):
-            spent = await step_cost.attempt(stand, "", layers, JudgedCall(names=["a plan"], origin="person"))
+            said = JudgedCall(names=["a plan"], origin="person") if name in WAYS else None
+            spent = await step_cost.attempt(stand, "", layers, *([said] if said else []))
             share = (spent - none) / (step + none)
             cells = [f"{spent:.4f}", f"{spent - none:.4f}", f"{share:.3f}", f"{BAR:.2f}"]
             table.add(name, *cells, reached=share <= BAR)

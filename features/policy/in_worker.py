@@ -39,6 +39,8 @@ class Judge(Layer):
         """The call, approved if the policy allows it. Raises ToolError (POLICY_DENIED, APPROVAL_REQUIRED) and Waits."""
         call = context.call
         said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
+        if self._rulings.has_nothing_to_say(said):
+            return call
         found = _judged(tool.spec, context, args, said)
         ruling, error = await self._rulings.of(found, said, key=call.key, approved=call.approved, again=context.again)
         if ruling.decide:

@@ -31,6 +31,11 @@ class Rulings:
         """`llm`: None where no judge can be asked; then their rules ask."""
         self._current, self._llm = current, llm
 
+    def has_nothing_to_say(self, said: JudgedCall | None) -> bool:
+        """Whether there is no policy, and nothing else for which a person would have to be asked."""
+        policy, problem = self._current.now()
+        return policy is None and not problem and not (said and said.asks)
+
     async def of(
         self, call: Judged, said: JudgedCall | None, *, key: str = "", approved: bool = False, again: bool = False
     ) -> tuple[Ruling, ToolError | None]:
