@@ -27,8 +27,13 @@ def read_toml(
 ) -> dict[str, Any] | None:
     """The content; see `read_text`. `quotes`: an error of the syntax may quote the file."""
     text = read_text(path, setting, is_named=is_named, may_do=may_do)
+    return None if text is None else parsed(text, path, setting, quotes=quotes)
+
+
+def parsed(text: str, path: Path, setting: str, *, quotes: bool = True) -> dict[str, Any]:
+    """The content of the text of a file; see `read_toml`. Raises SettingError about `setting`."""
     try:
-        return None if text is None else tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: not TOML, a number of thousands of digits
         raise refusal(setting, path, f"it is not TOML: {error}" if quotes else not_toml(error)) from None
 

@@ -27,7 +27,7 @@ from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Value
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
-from plansurvive.runtime.toml_file import read_text, refusal
+from plansurvive.runtime.toml_file import parsed, read_text, refusal
 
 FILE = "agents.toml"
 """Name of the file in the state directory, unless PLANS_AGENTS names another."""
@@ -68,9 +68,9 @@ class CodingAgent(Value):
             ),
             "" if self.network in ([], ["*"]) else
             'network: single hosts cannot be allowed yet; write `["*"]` for the whole network, or leave it out',
-            f"home: {self.home} is not absolute; write the whole path, or ~/..." if self._is_astray else "",
-            *(f"read: {path} is not absolute; write the whole path, or ~/..." for path in self.read
-              if not home_path(path).is_absolute()),
+            *(f"{key}: {path} is not absolute; write the whole path, or ~/..."
+              for key, path in [("home", self.home), *(("read", path) for path in self.read)]
+              if path and not home_path(path).is_absolute()),
         ]  # fmt: skip
         return [problem for problem in found if problem]
 
@@ -78,10 +78,6 @@ class CodingAgent(Value):
     def has_network(self) -> bool:
         """Whether its program has the network."""
         return bool(self.network)
-
-    @property
-    def _is_astray(self) -> bool:
-        return bool(self.home) and not home_path(self.home).is_absolute()
 
 
 class AgentsFile(Value):
@@ -97,18 +93,10 @@ def file_of(settings: Settings) -> Path:
 
 def read_agents(settings: Settings) -> Mapping[str, CodingAgent]:
     """The agents by name; none if there is no file and none is named. Raises SettingError."""
-    from tomllib import TOMLDecodeError, loads
-
     path = file_of(settings)
     is_named = settings.of(CodingAgentSettings).agents is not None
     text = read_text(path, SETTING, is_named=is_named, may_do="have programs started")
-    if text is None:
-        return {}
-    try:
-        found = loads(text)
-    except (TOMLDecodeError, RecursionError, ValueError) as error:
-        raise refusal(SETTING, path, f"it is not TOML: {error}") from None
-    return _checked(path, found, text)
+    return {} if text is None else _checked(path, parsed(text, path, SETTING), text)
 
 
 def unknown(name: str, known: Mapping[str, CodingAgent], path: Path) -> str:

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from functools import partial
 
 from plansurvive.features.coding_agents.model import TOOL
 from plansurvive.plans.definition.durable_tools import Asks, DurableTool
 from plansurvive.plans.definition.language import Language
-from plansurvive.plans.definition.output_schema import schema_problem
-from plansurvive.plans.expressions.references import find
+from plansurvive.plans.definition.output_schema import argument_problem, written_problems
 
-
-def _written_problems(args: Mapping[str, Any]) -> list[tuple[str, str]]:
-    schema = args.get("schema")
-    why = schema_problem(schema) if isinstance(schema, dict) and not find(schema) else ""
-    return [("args.schema", why)] if why else []
-
-
-def _problem(args: Mapping[str, Any]) -> str:
-    why = schema_problem(args.get("schema") or {})
-    return f"args.schema: {why}" if why else ""
-
+_SCHEMA = "schema"
 
 LANGUAGE = Language(
     tools=[
@@ -29,9 +17,9 @@ LANGUAGE = Language(
             TOOL,
             Asks("AGENT", "a coding agent asks a person for whatever it needs permission for"),
             starts_workflow=True,
-            schema_args=("schema",),
-            written_problems=_written_problems,
-            problem=_problem,
+            schema_args=(_SCHEMA,),
+            written_problems=partial(written_problems, _SCHEMA),
+            problem=partial(argument_problem, _SCHEMA),
             unforeseen="it chooses what it does while it runs",
         )
     ]

@@ -18,6 +18,22 @@ from jsonschema.exceptions import SchemaError
 
 from plansurvive.plans.definition.bounded_schema import GoOn, TooMuch, Unbounded, errors, matchers_of, size_problem
 from plansurvive.plans.definition.parsing import Unreadable, parse_json
+from plansurvive.plans.expressions.references import find
+
+
+def written_problems(name: str, args: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with the schema in an argument as it is written: its field, and why; nothing while it has
+    references.
+    """
+    schema = args.get(name)
+    why = schema_problem(schema) if isinstance(schema, dict) and not find(schema) else ""
+    return [(f"args.{name}", why)] if why else []
+
+
+def argument_problem(name: str, args: Mapping[str, Any]) -> str:
+    """Why the schema in an argument cannot be used, with its place; empty if it can, or if there is none."""
+    why = schema_problem(args.get(name) or {})
+    return f"args.{name}: {why}" if why else ""
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str:
