@@ -39,10 +39,13 @@ class Judge(Layer):
         """The call, approved if the policy allows it. Raises ToolError (POLICY_DENIED, APPROVAL_REQUIRED) and Waits."""
         call = context.call
         said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
-        if self._rulings.has_nothing_to_say(said):
-            return call
+        now = self._rulings.now()
+        if now == (None, "") and not (said and said.asks):
+            return call  # before what a policy would look at is put together
         found = _judged(tool.spec, context, args, said)
-        ruling, error = await self._rulings.of(found, said, key=call.key, approved=call.approved, again=context.again)
+        ruling, error = await self._rulings.of(
+            found, said, key=call.key, approved=call.approved, again=context.again, now=now
+        )
         if ruling.decide:
             context.left[Ruling.feature] = ruling
         if error is not None:

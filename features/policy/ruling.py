@@ -31,19 +31,26 @@ class Rulings:
         """`llm`: None where no judge can be asked; then their rules ask."""
         self._current, self._llm = current, llm
 
-    def has_nothing_to_say(self, said: JudgedCall | None) -> bool:
-        """Whether there is no policy, and nothing else for which a person would have to be asked."""
-        policy, problem = self._current.now()
-        return policy is None and not problem and not (said and said.asks)
+    def now(self) -> tuple[Policy | None, str]:
+        """The policy of this moment, or None; and why it cannot be read, if it cannot."""
+        return self._current.now()
 
     async def of(
-        self, call: Judged, said: JudgedCall | None, *, key: str = "", approved: bool = False, again: bool = False
+        self,
+        call: Judged,
+        said: JudgedCall | None,
+        *,
+        key: str = "",
+        approved: bool = False,
+        again: bool = False,
+        now: tuple[Policy | None, str] | None = None,
     ) -> tuple[Ruling, ToolError | None]:
         """What the policy says, and the error with which a call that may not be made ends.
 
-        `key`: of the call; `said`: what its plan says of it; `again`: an attempt was made before. Raises Waits.
+        `key`: of the call; `said`: what its plan says of it; `again`: an attempt was made before; `now`: the policy, if
+        the caller has looked. Raises Waits.
         """
-        policy, problem = self._current.now()
+        policy, problem = now or self.now()
         judgements = list[Judgement]()
         if problem:
             verdict = _unreadable(f"{UNREADABLE}: {problem}; every call asks until that is corrected", policy, call)
