@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -70,9 +70,9 @@ def _cells(page: Path) -> list[str]:
     return re.split(r"(?<=[.!?:])\s+|\s*\|\s*|\n\s*\n|\n- ", text)
 
 
-def drawn(root: Path, seed: int, count: int) -> list[tuple[str, str]]:
-    """`count` sentences of a tree."""
-    return sorted(sentences(root), key=lambda each: sha256(f"{seed} {each[0]}".encode()).hexdigest())[:count]
+def drawn(found: Iterable[tuple[str, str]], seed: int, count: int) -> list[tuple[str, str]]:
+    """`count` of these sentences, the same for a seed whatever their order."""
+    return sorted(found, key=lambda each: sha256(f"{seed} {each[0]}".encode()).hexdigest())[:count]
 
 
 def main() -> None:
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--root", type=Path, default=ROOT)
     given = parser.parse_args()
-    for place, sentence in drawn(given.root, given.seed, given.count):
+    for place, sentence in drawn(sentences(given.root), given.seed, given.count):
         print(f"{place}\n    {sentence[:400]}")
 
 

@@ -37,6 +37,10 @@ async def _plan(folder: Path) -> Contender:
     return Plans(folder)
 
 
+async def _express(folder: Path) -> Contender:
+    return Plans(folder, express=True)
+
+
 async def _once(folder: Path) -> Contender:
     return Plans(folder, repeatable=False)
 
@@ -83,6 +87,7 @@ async def _restate(folder: Path) -> Contender:
 
 ENTRIES = [
     Entry("a plan", _plan),
+    Entry("a plan, `express`", _express),
     Entry("a plan, steps `repeatable: false`", _once, speed=False),
     Entry("a workflow by hand, bare", _bare, kills=False),
     Entry("restate", _restate),

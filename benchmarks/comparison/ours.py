@@ -21,12 +21,16 @@ class Plans:
 
     has_server = True
 
-    def __init__(self, folder: Path, kind: Kind = "plan", *, repeatable: bool = True) -> None:
-        """`repeatable=False`: steps that must not be attempted twice."""
+    def __init__(self, folder: Path, kind: Kind = "plan", *, repeatable: bool = True, **fields: Any) -> None:
+        """`repeatable=False`: steps that must not be attempted twice.
+
+        `fields`: of the plan, as `express=True`.
+        """
         self.engine = {"plan": "a plan", "bare": "a workflow by hand, bare"}[kind]
+        self.engine += "".join(f", `{name}`" for name in fields)
         self.engine += "" if repeatable else ", steps `repeatable: false`"
         self.state = "Temporal server, SQLite file, synchronous=full"
-        self.kind, self.repeatable = kind, repeatable
+        self.kind, self.repeatable, self.fields = kind, repeatable, fields
         self.stand = Stand(folder / "stand", durable=True, kinds=(kind,))
         self._started: dict[str, WorkflowHandle[Any, Any]] = {}
 
@@ -41,7 +45,7 @@ class Plans:
     async def run(self, _name: str, workload: list[Steps]) -> Cost:
         """Run graphs at the same time; the CPU is that of the worker, the server, and the client in this process."""
         before, own, began = cpu_of(self._pids), time.process_time(), time.perf_counter()
-        handles = await asyncio.gather(*(self.stand.start(self.kind, steps) for steps in workload))
+        handles = await asyncio.gather(*(self.stand.start(self.kind, steps, **self.fields) for steps in workload))
         await asyncio.gather(*(handle.result() for handle in handles))
         wall = time.perf_counter() - began
         return Cost(wall=wall, cpu=cpu_of(self._pids) - before + time.process_time() - own)
@@ -49,7 +53,7 @@ class Plans:
     async def begin(self, name: str, steps: Steps) -> None:
         """Start a plan."""
         given = steps if self.repeatable else [{**step, "repeatable": False} for step in steps]
-        self._started[name] = await self.stand.start(self.kind, given)
+        self._started[name] = await self.stand.start(self.kind, given, **self.fields)
 
     async def kill(self, *, everything: bool) -> None:
         """Kill the worker, or the server with it."""

@@ -14,6 +14,7 @@ import pytest
 from tests.chaos.conftest import Chaos
 from tests.chaos.night.clock import Clock, missing
 from tests.kit.driving import step
+from tests.nightly import only_nightly, only_sampled
 
 HOUR = 3_600
 SOON = {"approval": {"timeout": 3, "onTimeout": "deny"}}
@@ -34,11 +35,11 @@ STEPS = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.skipif(bool(missing()), reason=missing())
-@pytest.mark.parametrize("seconds", [-HOUR, HOUR])
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize(
+    ("seconds", "killed"),
+    [only_nightly(-HOUR, False), only_sampled(HOUR, False), only_sampled(-HOUR, True), only_nightly(HOUR, True)],
+)
 async def test_no_deadline_of_a_plan_moves_with_the_clock_of_its_worker(
     chaos: Chaos, tmp_path: Path, seconds: int, killed: bool
 ) -> None:

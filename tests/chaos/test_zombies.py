@@ -19,7 +19,7 @@ from tests.chaos.conftest import Chaos, WorkerProcess
 from tests.chaos.faults import command
 from tests.kit.driving import Started, statuses
 from tests.kit.waiting import until
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 
 FREE: dict[str, Any] = {"requiresApproval": False}
 
@@ -107,9 +107,7 @@ async def test_a_worker_that_wakes_up_late_undoes_nothing_that_was_done_since(tw
     assert _files(two) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("point", ["after_intent", "after_swap"])
+@pytest.mark.parametrize("point", [only_nightly("after_intent"), only_sampled("after_swap")])
 async def test_a_worker_frozen_with_a_file_locked_finishes_its_effect_and_no_other_does(two: Two, point: str) -> None:
     (two.chaos.plans.workspace / "old").write_text("-a-\n")
     plan = await two.freeze("edit_file", point, LATE["edit_file"][0])

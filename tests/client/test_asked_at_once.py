@@ -7,6 +7,7 @@ import signal
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError, RPCStatusCode
 
@@ -20,6 +21,7 @@ from tests.kit.waiting import until
 ASKING = 6
 
 
+@pytest.mark.slow
 async def test_queries_that_the_server_refuses_for_the_moment_are_asked_again(
     environ: dict[str, str], queue: str, temporal_client: Client, tmp_path: Path
 ) -> None:

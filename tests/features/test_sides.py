@@ -26,7 +26,7 @@ from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.unused import Records, Unused
 from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.feature import InRun
-from scripts.shape import OURS, read_modules
+from scripts.shape import OURS, Module, read_modules
 from tests.test_imports import ROOT
 
 Check = Callable[[Any, str], bool]
@@ -143,12 +143,18 @@ def test_a_module_that_is_no_such_side_is_seen() -> None:
     assert lacks("in_worker", made) == ["plansurvive.features.locks.rules.IN_WORKER"]
 
 
-def test_the_sides_are_those_that_are_asked_for_and_that_the_package_describes() -> None:
+@pytest.fixture(scope="module")
+def modules() -> list[Module]:
+    """Every module of the package, parsed once for this file."""
+    return read_modules(ROOT)
+
+
+def test_the_sides_are_those_that_are_asked_for_and_that_the_package_describes(modules: list[Module]) -> None:
     described = re.findall(r"^- `(\w+)`", features.__doc__ or "", re.MULTILINE)
     assert [*SIDES] == described
     asked = {
         node.args[0].value
-        for module in read_modules(ROOT)
+        for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ASKING
         and node.args and isinstance(node.args[0], ast.Constant)
@@ -156,15 +162,14 @@ def test_the_sides_are_those_that_are_asked_for_and_that_the_package_describes()
     assert asked == {*SIDES} - {"commands", "verbs"}, "those are loaded by tables of commands, and imported"
 
 
-def test_the_api_of_scripts_has_the_verbs_of_each_feature() -> None:
-    [api] = [module for module in read_modules(ROOT) if module.name == "client.runs.__init__"]
+def test_the_api_of_scripts_has_the_verbs_of_each_feature(modules: list[Module]) -> None:
+    [api] = [module for module in modules if module.name == "client.runs.__init__"]
     verbs = [side.__name__.removeprefix(OURS) for side in sides("verbs")]
     assert [name for name in verbs if name not in api.imports] == []
 
 
-def test_each_module_of_a_feature_is_a_side_or_used_by_one() -> None:
+def test_each_module_of_a_feature_is_a_side_or_used_by_one(modules: list[Module]) -> None:
     """A side with a misspelt name would never be loaded."""
-    modules = read_modules(ROOT)
     used = {name for module in modules for name in module.named}
     named = {place.partition(":")[0] for each in FEATURES for place, _ in package(each).COMMANDS.values()}
     unused = [

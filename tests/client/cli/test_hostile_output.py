@@ -38,6 +38,7 @@ from plansurvive.client.cli.commands import COMMANDS, imported
 from plansurvive.client.cli.terminal.console import SafeConsole
 from tests.client.cli.command import Ended, plan, written
 from tests.kit.waiting import until
+from tests.nightly import only_nightly
 
 EVIL = "\x1b]0;PWNED\x07\x1b[31mRED\x9b1m\u202eflip\u200bgone\r\nINJECTED row\u2028INJECTED too"
 """What a terminal obeys, what reorders a line, what nobody sees, and what would be a row of its own."""
@@ -109,8 +110,9 @@ async def started_by_hand(client: Client, names: list[str], schedule: str) -> As
             await client.get_workflow_handle(name).terminate()
 
 
+@pytest.mark.parametrize("which", ["started by hand", only_nightly("waits"), only_nightly("ended")])
 async def test_every_command_escapes_what_others_named(
-    temporal_client: Client, environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
+    temporal_client: Client, environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str, which: str
 ) -> None:
     tag = uuid.uuid4().hex[:8]
     by_hand = [f"plan-{tag}{EVIL}", f"agent-{tag}{EVIL}", f"plan-{tag}" + "x" * 900]
@@ -141,15 +143,15 @@ async def test_every_command_escapes_what_others_named(
             return tag in schedules.out and "PWNED" in plans.out
 
         await until(listed, "the server's index has what was started by hand")
-        for target in (by_hand[0].removeprefix("plan-"), waits, ended):
-            known = {"plan": target, "plans": target, "file": file if target == ended else odd, "step": "s"}
-            known |= {"directory": str(tmp_path / f"new-{target == ended}"), "name": schedule, "other": EVIL}
-            for name, arguments in commands():
-                if name in SERVE or (name in ("watch", "watch-files") and target == waits):  # they would wait
-                    continue
-                given = [known.get(each, EVIL) for each in arguments]
-                more = ["--id", f"{tag}-{uuid.uuid4().hex[:8]}"] if name == "start" else []
-                await told(*name.split(" "), *given, *OPTIONS.get(name, ()), *more)
+        target = {"started by hand": by_hand[0].removeprefix("plan-"), "waits": waits, "ended": ended}[which]
+        known = {"plan": target, "plans": target, "file": file if target == ended else odd, "step": "s"}
+        known |= {"directory": str(tmp_path / "new"), "name": schedule, "other": EVIL}
+        for name, arguments in commands():
+            if name in SERVE or (name in ("watch", "watch-files") and target == waits):  # they would wait
+                continue
+            given = [known.get(each, EVIL) for each in arguments]
+            more = ["--id", f"{tag}-{uuid.uuid4().hex[:8]}"] if name == "start" else []
+            await told(*name.split(" "), *given, *OPTIONS.get(name, ()), *more)
     await plan(environ, "cancel", waits)
 
 
