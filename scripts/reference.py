@@ -14,6 +14,7 @@ import re
 import sys
 from argparse import SUPPRESS
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from temporalio import workflow
 
+from plansurvive import features
+from plansurvive.activities.feature import InProcess, InWorker, Layer
 from plansurvive.client.cli.commands import COMMANDS, imported
 from plansurvive.features.telemetry.instruments import METRICS
 from plansurvive.features.workflow_types import FEATURES_OF_WORKER, AgentWorkflow, PlanWorkflow
 from plansurvive.plans import error_codes, model
+from plansurvive.plans.definition.language import Language
 from plansurvive.plans.execution.messages import (
     Approve,
     BriefAsked,
@@ -42,9 +46,13 @@ from plansurvive.plans.execution.messages import (
     StepAsked,
 )  # fmt: skip
 from plansurvive.plans.files.protected_names import CATEGORIES, HARMLESS
+from plansurvive.plans.in_views import InViews
+from plansurvive.plans.run.feature import Rules
 from plansurvive.runtime.service import worker_arguments
 from plansurvive.runtime.settings import models
-from plansurvive.workflows.feature import messages_of
+from plansurvive.workflows.admission import Admission
+from plansurvive.workflows.feature import InRun, messages_of
+from plansurvive.workflows.in_steps import InSteps
 from scripts.generated import between
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -253,21 +261,71 @@ def with_fields(document: str) -> str:
     return document
 
 
-# The tree
+# The tree, the seams and the features
 
 ARCHITECTURE = "ARCHITECTURE.md"
-ROOMS = ("plans", "workflows", "activities", "runtime", "client", "features", "apps")
+ROOMS = ("plans", "workflows", "activities", "runtime", "client", "apps")
+SEAMS: dict[str, tuple[type, ...]] = {
+    "rules": (Rules,), "in_views": (InViews,), "language": (Language,), "in_workflow": (InRun, InSteps),
+    "in_admission": (Admission,), "in_worker": (InWorker, Layer), "in_process": (InProcess,),
+}  # fmt: skip
+"""By side, the protocols of which a feature fills what it needs."""
 
 
-def with_tree(document: str) -> str:
-    """The page about the architecture with a row for each folder: how its `__init__` begins, up to a colon."""
+def with_tables(document: str) -> str:
+    """The page about the architecture with its tables of seams, features and folders."""
+    return _with_tree(_with_features(_with_seams(document)))
+
+
+def _with_seams(document: str) -> str:
+    rows = [
+        (f"`{side}`", f"[{kind.__name__}]({_file_of(kind)})", ", ".join(f"`{name}`" for name in _members(kind)))
+        for side, kinds in SEAMS.items()
+        for kind in kinds
+    ]
+    made = table(("side", "protocol", "seams"), rows)
+    return between(document, "<!-- seams: begin (make docs) -->", "<!-- seams: end -->", made)
+
+
+def _file_of(kind: type) -> str:
+    return kind.__module__.removeprefix("plansurvive.").replace(".", "/") + ".py"
+
+
+def _members(kind: type) -> list[str]:
+    """What a feature may define of a protocol, in its order. Its name is no seam."""
+    fields = inspect.get_annotations(kind)
+    # In the order of the source, in which fields stand above methods. What a dataclass defines besides is for the core.
+    named = fields if is_dataclass(kind) else {**fields, **vars(kind)}
+    return [name for name in named if not name.startswith("_") and name not in ("name", "feature", "others")]
+
+
+def _with_features(document: str) -> str:
+    """A row for each feature: its sides, and its page, which whoever adds the feature writes into the row."""
+    begin, end = "<!-- features: begin (make docs) -->", "<!-- features: end -->"
+    of_page = document.partition(begin)[2].partition(end)[0]
+    pages = dict(re.findall(r"^\| \[(\w+)\]\([^)]*\) \|.*\| ([^|]*) \|$", of_page, re.MULTILINE))
+    known = re.findall(r"^- `(\w+)`", features.__doc__ or "", re.MULTILINE)
     rows = []
-    for room in ROOMS:
-        for file in sorted([ROOT / room / "__init__.py", *(ROOT / room).glob("*/__init__.py")]):
-            if said := ast.get_docstring(ast.parse(file.read_text("utf-8"))):
-                subject = re.split(r"[.:;] ", " ".join(said.split("\n\n")[0].split()))[0].rstrip(".")
-                rows.append((f"`{file.parent.relative_to(ROOT)}/`", subject))
+    for name in features.FEATURES:
+        folder = ROOT / "features" / name
+        sides = ", ".join(side for side in known if (folder / f"{side}.py").exists())
+        rows.append((f"[{name}](features/{name}/)", _subject(folder / "__init__.py"), sides, pages.get(name, "")))
+    return between(document, begin, end, table(("feature", "holds", "sides", "page"), rows))
+
+
+def _with_tree(document: str) -> str:
+    """A row for each folder: how its `__init__` begins, up to a colon."""
+    files = [
+        file for room in ROOMS for file in sorted([ROOT / room / "__init__.py", *(ROOT / room).glob("*/__init__.py")])
+    ]
+    rows = [(f"`{file.parent.relative_to(ROOT)}/`", subject) for file in files if (subject := _subject(file))]
     return between(document, "<!-- tree: begin (make docs) -->", "<!-- tree: end -->", table(("folder", "holds"), rows))
+
+
+def _subject(file: Path) -> str:
+    """How the docstring of a module begins, up to a colon or the end of the sentence."""
+    text = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return re.split(r"[.:;] ", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".")
 
 
 # Messages
@@ -281,8 +339,8 @@ INPUTS: dict[str, type[BaseModel] | None] = {
 }  # fmt: skip
 INPUTS |= {
     message.name: message.reads
-    for features in (FEATURES_OF_WORKER, FEATURES_OF_WORKER.of_agents)
-    for message in messages_of(features.in_run)
+    for asked in (FEATURES_OF_WORKER, FEATURES_OF_WORKER.of_agents)
+    for message in messages_of(asked.in_run)
 }
 """What each message is read as; None: it needs no input."""
 WORKFLOWS: dict[str, type] = {"plans": PlanWorkflow, "agents": AgentWorkflow}
@@ -421,7 +479,7 @@ def outdated(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
         file, text = root / FOLDER / name, write()
         if not file.exists() or file.read_text("utf-8") != text:
             yield file, text
-    for name, filled in {PLAN_FILES: with_fields, ARCHITECTURE: with_tree}.items():
+    for name, filled in {PLAN_FILES: with_fields, ARCHITECTURE: with_tables}.items():
         file = root / name
         if file.exists() and (text := filled(file.read_text("utf-8"))) != file.read_text("utf-8"):
             yield file, text

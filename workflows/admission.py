@@ -47,7 +47,7 @@ class Opening:
             text = "a run to start from must be a draft; `plan resume` makes one of an ended plan"
             raise InvalidPlan([Problem(code="PLAN_SCHEMA", field="run.status", message=text)])
         if not is_carried():
-            # Whose key has signed them, only the run can say that has taken them.
+            # A start can claim any signer: only decisions that this run itself verified have one.
             run.starter = ""
             run.decisions = {name: each.unsigned() for name, each in run.decisions.items()}
         return cls(run, dict(run.decisions), dict(run.remembered), workflow.random_seed())

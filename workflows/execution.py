@@ -95,7 +95,7 @@ class Execution:
         return self.in_steps.holds
 
     def ask(self, features: Sequence[InSteps]) -> None:
-        """Ask these about steps: the facts of the run are known."""
+        """Take the features of the run, once `check_plan` has recorded which it has; they are asked about its steps."""
         self.in_steps = AllInSteps(features)
 
     def wake(self) -> None:

@@ -216,7 +216,7 @@ class Collaborators:
         return all(answers)
 
     async def turned(self) -> bool:
-        """See `InRun.turned`. The first that changes something ends the round: the others are asked after its turn."""
+        """See `InRun.turned`. Asks until one changes something; the rest are asked after the next turn."""
         for seam in self._turned:
             if await seam():
                 return True

@@ -73,18 +73,18 @@ class MessageHandlers:
     """Those of them that are signals."""
 
     def _gather(self) -> None:
-        """Once its facts are known: ask the features that the run was begun with."""
+        """Once the facts are known: make the collaborators of the features that the run was begun with."""
         self._collaborators, self._is_gathered = self.features.gathered(self._started()), True
 
     def _hear(self) -> None:
-        """Once signatures can be checked: hand the features the messages that came before."""
+        """Once signatures can be verified: deliver the messages to features that came before."""
         self._hears = True
         early, self._early = self._early, ()
         for message, arguments in early:
             self._take(message, arguments)
 
     def _opened(self, arguments: Sequence[Any]) -> None:
-        """Once there is a run: who may start it, and decide in it; its features, if it continues another one.
+        """Once there is a run: decide who may start it and decide; take its features, if it continues another one.
 
         Raises InvalidPlan, FeatureMissing.
         """
@@ -97,7 +97,7 @@ class MessageHandlers:
             self._gather()  # now, as messages come before `run` is called, and validators are asked about them
 
     def _judge(self) -> None:
-        """Once its facts are known, before messages are handed out: apply their rule to what has come until now."""
+        """Once the facts are known: verify signatures if they ask for it, and void earlier decisions that have none."""
         admission, kind = self._admission, self.features.admission
         if kind.verifies(self._started().run) and not isinstance(admission, kind):
             self._admit(kind(admission.opening))

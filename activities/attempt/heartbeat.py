@@ -8,8 +8,9 @@ may be added but never renamed, and unreadable details count as no errors. They 
 worker knows of all before it; Temporal itself keeps only the last failure, and the workflow sees only the end.
 
 The count of errors, not Temporal's attempt number, decides when a step has failed: the death of a worker must not use
-up an attempt (FAULTS, rule 3), so the workflow schedules these activities with unlimited attempts and a heartbeat
-timeout. An attempt of which no error was counted was lost with its worker.
+up an attempt (FAULTS, rule 3), so the workflow schedules these activities with a heartbeat timeout and more attempts
+than the step has: 20 for lost workers (`workflows.policies.WORKER_DEATHS`), any number once the call has waited for a
+limit. An attempt of which no error was counted was lost with its worker.
 
 With attempts in the retry policy alone, three kills failed a healthy step. Rejected: a loop of attempts in the workflow
 (five events each, no pause or reset by Temporal's commands), a signal per attempt.

@@ -74,7 +74,7 @@ class EffectLog:
     """The log in a directory, opened on first use. Safe to use from several threads and processes."""
 
     def __init__(self, directory: Path, busy_seconds: float = BUSY_SECONDS, sealing: Sealing = UNSEALED) -> None:
-        """`rest` encrypts results; calls, paths and hashes are readable, as they are looked up."""
+        """`sealing` encrypts results; calls, paths and hashes are readable, as they are looked up."""
         self._sealing = sealing
         self.path, self.marker = directory / "log.db", directory / "log.made"
         self._busy, self._lock = busy_seconds, threading.RLock()

@@ -199,7 +199,8 @@ def decide(
 ) -> Decision:
     """Record a decision, with a log entry unless the caller has one. Raises Refused, with the run unchanged.
 
-    One that others must join (`missing`) is kept by the feature that says so; the step awaits them.
+    If more people must approve (`missing`), `run.decisions` stays without it: the feature that asks for them stores it,
+    and the step continues to await approval.
     """
     step = check(run, message, now, rules)
     if message.args is not None:
@@ -227,7 +228,8 @@ def _seen(run: Run, step: Step, message: Decide) -> StepCall:
 def _decision(run: Run, step: Step, message: Decide, now: datetime, source: Source) -> Decision:
     """The decision that a message is."""
     state, call = run.steps[step.id], upcoming(run, step)
-    # Without a digest, an approver may have read the plan before the values were known; in own arguments, nobody has.
+    # A digest is recorded only of what was read: without one in the message, the approver may have read the plan before
+    # its values were known, and the values in arguments that the approver typed are filled in after the decision.
     named = call.is_whole and message.digest is not None and message.args is None
     digest = digest_of(call.call) if call.is_written or named else ""
     if state.awaiting and message.args is None:

@@ -61,6 +61,7 @@ def call_for(
         directory=run.directory_of(step),
         timeout=terms.timeout,
         retry=terms.retry,
+        # A decision here approves: `next_action` has skipped a step that was denied.
         approved=decision is not None or approvals.is_waived(run, step, call_of(run, step, filled, values)),
         strict=run.facts.strict_approvals,
         repeatable=terms.repeatable,

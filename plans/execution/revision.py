@@ -46,32 +46,33 @@ def put_into_effect(schedule: Schedule, revised: Revised, now: datetime) -> None
     """Update the run to the revised plan: statuses, decisions, problems and change log."""
     run = schedule.run
     # 1. Outdated decisions are identified by the old plan, so before it is replaced.
-    asked = {name.split(".")[0] for name in revised.changed} & run.steps.keys()  # blocks that ask before they begin
-    asked = {name for name in asked if not has_begun(run, name) and (run.steps[name].awaiting or name in run.decisions)}
-    again = outdated(run, revised.plan, revised.changed | asked)
+    tops = {name.split(".")[0] for name in revised.changed} & run.steps.keys()
+    # A block that has not begun asks as a whole, for what is inside it as well.
+    unopened = {name for name in tops if not has_begun(run, name) and _asked_or_decided(run, name)}
+    outdated_tops = outdated(run, revised.plan, revised.changed | unopened)
     inner = effect_of(run, revised.plan, revised.overrides, revised.drawn, lambda name: has_begun(run, name))
-    others = list[str]()  # inside blocks and loops, and would make another call than before
+    changed_inner = list[str]()  # inside blocks and loops, and would make another call than before
     for name in [name for name in inner.changed if name in run.steps]:
         old, new = run.outline.step(name), inner.changed[name]
         if _call(old, run.args_of(old)) != _call(new, new.args):
-            others.append(name)
-    asking = [name for name in others if run.steps[name].awaiting or name in run.decisions]
-    for name in [*again, *asking]:
+            changed_inner.append(name)
+    outdated_inner = [name for name in changed_inner if _asked_or_decided(run, name)]
+    for name in [*outdated_tops, *outdated_inner]:
         approvals.void(run, name, now)
         void_answer(run, name, now)
-    tops = {step.id for step in run.plan.steps}
-    note_edited(run, revised.plan, [*again, *asking, *sorted(revised.changed - tops)], now)
+    inside = sorted(revised.changed - {step.id for step in run.plan.steps})
+    note_edited(run, revised.plan, [*outdated_tops, *outdated_inner, *inside], now)
     # 2. The new plan takes its place.
     run.pins.update(inner.pinned)
     run.overrides.update(revised.overrides)
-    for name in sorted((revised.changed | set(others)) & run.steps.keys()):
+    for name in sorted((revised.changed | set(changed_inner)) & run.steps.keys()):
         run.steps[name].args = None
     before = run.overrides and run.outline.nodes
     schedule.revise(revised.plan, revised.skipped, revised.unskipped, now)
     for name in [name for name in run.overrides if name in before and name not in run.steps]:
         del run.overrides[name]  # it was removed; another step may get its id
     # 3. `answered` needs the new plan.
-    for name in [*again, *asking]:
+    for name in [*outdated_tops, *outdated_inner]:
         schedule.answered(name)
     run.decisions = {name: decision for name, decision in run.decisions.items() if name in run.steps}
     run.problems, run.revisions = revised.problems, logged(run.revisions, revised.revision)
@@ -106,13 +107,18 @@ def uses_value(step: Step, name: str) -> bool:
 
 
 def outdated(run: Run, plan: Plan, changed: Iterable[str]) -> list[str]:
-    """The changed steps whose tool, arguments, queue or approval requirement differ in the new plan."""
+    """The changed steps whose call differs in the new plan: arguments, or a field marked `On.APPROVAL`."""
     old, new = {step.id: step for step in run.plan.steps}, {step.id: step for step in plan.steps}
     return [
         name
         for name in sorted(changed)
         if name in old and _call(old[name], run.args_of(old[name])) != _call(new[name], new[name].args)
     ]
+
+
+def _asked_or_decided(run: Run, name: str) -> bool:
+    """Whether a decision about the step was asked for or made."""
+    return bool(run.steps[name].awaiting) or name in run.decisions
 
 
 def _call(step: Step, args: dict[str, Any]) -> dict[str, Any]:

@@ -74,7 +74,7 @@ class Schedule(ReadinessIndex):
 
     def _place(self, now: datetime, names: Iterable[str] | None = None) -> None:
         """Set the steps that have not begun (or `names`) to ready or blocked, by their dependencies."""
-        closed: dict[str, str] = {}
+        permanently_blocked: dict[str, str] = {}  # with the dependency that will never let it start
         for name in list(self.outline.nodes) if names is None else names:
             state = self.run.steps[name]
             if state.status not in _NOT_BEGUN or name in self._recovering:
@@ -82,15 +82,15 @@ class Schedule(ReadinessIndex):
             if state.never:
                 state.never, state.reason = False, ""
                 self._containers.reopened(name)
-            why = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
-            to = Status.BLOCKED if why or self._open.get(name) or not self.may_start(name) else Status.READY
+            blocker = next((need for need in self.open_needs(name) if self.run.steps[need].status in DONE), "")
+            to = Status.BLOCKED if blocker or self._open.get(name) or not self.may_start(name) else Status.READY
             if state.status is not to:
                 self._move(name, to, now)
-            if why:
-                closed[name] = why
+            if blocker:
+                permanently_blocked[name] = blocker
         # Only now that every step has its status: blocking one permanently does the same to its dependents.
-        for name, why in closed.items():
-            self._block_permanently(name, f"'{why}' {self._how(why)}")
+        for name, blocker in permanently_blocked.items():
+            self._block_permanently(name, f"'{blocker}' {self._how(blocker)}")
             self._release(name, now)
 
     def open(self, step_id: str, opened: Opened, now: datetime) -> None:
@@ -209,8 +209,8 @@ class Schedule(ReadinessIndex):
         if outcome.status not in DONE:
             raise IllegalMove(f"step '{step_id}' cannot end as {outcome.status}")
         state = self._state(step_id)
-        has_run = waited or state.status is not Status.READY or outcome.status is not Status.COMPLETED
-        if state.status is Status.PENDING or not has_run:
+        may_end = waited or state.status is not Status.READY or outcome.status is not Status.COMPLETED
+        if state.status is Status.PENDING or not may_end:
             raise IllegalMove(
                 f"step '{step_id}' cannot end: {'it has not run' if self.run.started else 'it has not started'}"
             )

@@ -1,7 +1,7 @@
 """Counts what is unfinished, and what is busy, inside the containers of a run; updated on each transition.
 
 A container has ended when nothing inside it is unfinished. An item of a loop is busy while one of its steps is running
-or about to start; one that only awaits a person leaves its place in the window to the next.
+or about to start; one that only awaits a person does not count towards `maxParallel`.
 """
 
 from __future__ import annotations

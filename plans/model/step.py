@@ -1,6 +1,6 @@
 """The definition of a step: one call of one tool, or steps of its own, and how it is repeated, caught and undone.
 
-A denied step stays `skipped`, and is counted as denied, so that sums of `counts` stay true.
+No status is `denied`: a denied step is `skipped`, with the code DENIED, and views count it apart.
 """
 
 from __future__ import annotations

@@ -80,7 +80,10 @@ def following(run: Run, step_ids: Sequence[str], relisted: bool = False) -> Agai
 def kept_of(
     run: Run, again: Again, is_done: Callable[[StepState], bool], begun_again: Callable[[Run, Step], StepState]
 ) -> Kept:
-    """What is inside the containers that run again: done as it is, the rest with the record of its calls."""
+    """What is inside the containers that run again.
+
+    What is done is copied; the rest restarts, and keeps the record of its calls.
+    """
     kept = Kept()
     tops = [step.id for step in run.plan.steps if step.id in again.names and step.id in run.opened]
     to_visit = deque((child, top in again.whole) for top in tops for child in run.outline.nodes[top].children)

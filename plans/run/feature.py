@@ -89,8 +89,8 @@ class Rules:
     may_decide: Callable[[Run, Step, Decision], Decision] | None = None
     """A decision as it would be recorded, with the number of further people who must approve (`missing`).
 
-    Asked for each decision that nothing else speaks against; raises Refused for one that counts for nothing. Changes
-    nothing. Example: with `policy` a rule may want two people.
+    Asked for each decision of a message that nothing else speaks against, not for one by timeout; raises Refused for
+    one that counts for nothing. Changes nothing. Example: with `policy` a rule may want two people.
     """
     decided: Callable[[Run, Step, Decision], None] | None = None
     """What is kept of a decision that has been recorded, or that others must join before it is.

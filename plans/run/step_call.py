@@ -223,7 +223,7 @@ def filled_args(
     deferred, withheld = filled.deferred, list[Place]()
     if own:
         # What names a value of the worker's own stays as it is written, for a layer around the attempt. The digest has
-        # its place: an approval of a text that a step gave, and that only looks so, is none of the value.
+        # its place as well: an approval of a plain text that looks like `{{secret.x}}` must not approve the secret.
         withheld = [place for place in deferred if not own.isdisjoint(_roots(filled.args, place))]
         deferred = [place for place in deferred if place not in withheld]
     return Filled({name: filled.args.get(name, args[name]) for name in args}, deferred, withheld)

@@ -1,10 +1,8 @@
 """One decision about all steps that fit a pattern, as in `resize[*]`, and await approval now (DESIGN 2.8).
 
 Each of them is decided about for itself, as `approvals.decide` does it, with its own digest. A decision may name the
-digests of the calls that a person has read: then it is about those alone. What begins to await later is not meant.
-
-What begins to await after the calls were shown is not meant, as it was not read. Rejected: one update per item; a run
-takes 2,000.
+digests of the calls that a person has read: then it is about those alone. What begins to await approval after the calls
+were shown is not meant, as nobody read it. Rejected: one update per item; a run takes 2,000.
 """
 
 from __future__ import annotations
