@@ -105,16 +105,17 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
     spec = run.facts.tools[step.tool]
     if not spec.judged and step.id not in run.unwaived:
         return None
-    decision = run.decisions.get(step.id)
     asked = _asked(run).get(step.id)
+    decided = _approvals(run, asked, run.decisions.get(step.id))
     return JudgedCall(
         asks=spec.judged and not call.approved and spec.asks_by_default(call.args, carries(run, step)),
         names=[name for name in (run.plan.title, run.plan.id) if name],
         starter=run.options.by,
         origin=origin_of(run, step),
         spent=_is_spent(run),
-        decided=_approvals(run, asked, decision),
-        authors=authors_of(run)[:200] if asked else [],
+        decided=decided,
+        # Also before a rule has asked: an approval that was made earlier counts only if it is no author's.
+        authors=authors_of(run)[:200] if asked or decided else [],
     )
 
 

@@ -144,6 +144,23 @@ async def test_an_author_does_not_approve_their_own(
         await plan.ended()
 
 
+async def test_an_author_does_not_approve_before_the_rule_has_asked(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk
+) -> None:
+    """The plan asks by itself first, and knows no rule then: the attempt must know the authors all the same."""
+    policy.rule("not_author = true")
+    async with make_worker():
+        plan = await begun(idle, ann, requiresApproval=True)
+        await approve(plan, ann)
+        view = await plan.until(
+            lambda view: view["status"] == "completed" or any(each.get("consents") for each in view["pending"]),
+            "the rule asks, or does not",
+        )
+        assert (view["status"], idle.ledger) == ("running", [])
+        assert (await approve(plan, bob)).missing == 0
+        assert (await plan.ended())["status"] == "completed"
+
+
 async def test_an_unsigned_start_needs_one_more(
     idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk
 ) -> None:
