@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from plansurvive.client.access.people import Person, Role, person_of
 
-DECIDES = frozenset(("plan_approve", "plan_deny", "plan_answer", "plan_decide"))
+DECIDES = frozenset(("plan_approve", "plan_deny", "plan_withdraw", "plan_answer", "plan_decide"))
 """Tools that take a person's decision, or ask for it; a server has them only if it allows that."""
 OF_METHODS = {"tasks/update": Role.APPROVER, "tasks/cancel": Role.OPERATOR}
 """Requests that are no tool calls and change something."""

@@ -62,7 +62,7 @@ COMMANDS |= commands_of_apps()
 """The same of the core, of all features and of our apps, with whole names of modules."""
 GROUPS: dict[str, tuple[str, ...]] = {
     "Run": ("run", "start", "check", "make", "import", "template", "schedule", "agent", "call", "tools", "schema"),
-    "Decide": ("pending", "approve", "deny", "answer", "event", "review", "begin"),
+    "Decide": ("pending", "approve", "deny", "withdraw", "answer", "event", "review", "begin"),
     "Look": ("list", "show", "why", "watch", "logs", "files", "summary", "graph", "history", "audit", "worktrees",
              "diff", "quotas", "limits"),
     "Change": ("pause", "unpause", "edit", "add", "remove", "move", "skip", "unskip", "regenerate", "watch-files",

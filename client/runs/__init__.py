@@ -26,10 +26,11 @@ from plansurvive.features.editing.verbs import edit
 from plansurvive.features.files.model import ChangesReport
 from plansurvive.features.files.verbs import compensate, compensations, file_changes, undo
 from plansurvive.features.planning.verbs import make, regenerate
+from plansurvive.features.policy.verbs import withdraw
 from plansurvive.plans.execution.revision import Edited
 
 __all__ = [
     "ChangesReport", "Edited", "compensate", "compensations", "edit", "file_changes", "history", "make",
-    "regenerate", "start_agent", "undo",
+    "regenerate", "start_agent", "undo", "withdraw",
 ]  # fmt: skip
 __all__ += verbs.__all__

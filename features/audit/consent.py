@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from plansurvive.features.audit.entries import Entry
 from plansurvive.plans.model import Problem
+from plansurvive.plans.model.identities import identity
 
 MAX_PROBLEMS = 20
 _NONE: Mapping[str, Any] = {}
@@ -44,16 +45,26 @@ def unproven(entries: Sequence[Entry], policies: Mapping[str, str]) -> list[Prob
         if entry.decide != "ask" or entry.outcome != "completed":
             continue
         said = entry.consents or consents.get(entry.step_id, [])
-        before = [
-            each.by for each in entries[:number]
-            if each.action == "approve" and each.step_id == entry.step_id and each.number not in refused
-        ]  # fmt: skip
+        before = _approved([each for each in entries[:number] if each.step_id == entry.step_id], refused)
         if not before and not (is_resumed and said):  # a resumed plan keeps an approval that was not used
             text = f"a rule asks about step '{entry.step_id}', which was made, and the record has no approval"
             found.append(_problem("AUDIT_CONSENT", f"entry {entry.number}: {text}"))
         elif before and policy is not None and (why := _too_few(entry, policy, before)):
             found.append(_problem("AUDIT_CONSENT", f"entry {entry.number}: {why}"))
     return found[:MAX_PROBLEMS]
+
+
+def _approved(entries: Sequence[Entry], refused: Set[int | None]) -> list[str]:
+    """Who has approved by these entries about a step, and has not withdrawn it. `refused`: numbers of entries."""
+    found, before = list[str](), list[str]()
+    for each in entries:
+        if each.action == "approve" and each.number not in refused:
+            found.append(each.by)
+        elif each.action == "withdraw":
+            before, found = found, [name for name in found if identity(name) != identity(each.by)]
+        elif each.action == "withdraw ended" and each.outcome == "refused":
+            found = before
+    return found
 
 
 def _unlike(entry: Entry, policy: Mapping[str, Any]) -> str:

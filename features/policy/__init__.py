@@ -2,4 +2,7 @@
 
 REACHES_OUT = True
 ACTIVITIES = ("judge_call",)
-COMMANDS = {"policy": ("commands:app", "Check policy.toml, try calls, report what came of them.")}
+COMMANDS = {
+    "policy": ("commands:app", "Check policy.toml, try calls, report what came of them."),
+    "withdraw": ("withdraw_command:withdraw", "Take back your own decision about a step that has not started."),
+}

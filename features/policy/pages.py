@@ -1,20 +1,30 @@
-"""`/policy`: the rules that count here, and what came of calls over seven days, as `plan policy report` has it."""
+"""`/policy`: the rules that count here, and what came of calls over seven days, as `plan policy report` has it.
+
+And the form with which a person takes a decision of theirs back.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from plansurvive.client.access import Role, needs, person_of
+from plansurvive.client.access.forms import form_of, text_of
+from plansurvive.client.errors import NoWorker, PlanClosed
 from plansurvive.client.local_tools import known_tools
-from plansurvive.client.page.pages import page, site_of
-from plansurvive.features.policy.policy_file import file_of, text_of
+from plansurvive.client.page.pages import done, page, site_of
+from plansurvive.features.policy import verbs
+from plansurvive.features.policy.policy_file import file_of
 from plansurvive.features.policy.policy_file import read as read_policy
+from plansurvive.features.policy.policy_file import text_of as text_of_policy
 from plansurvive.features.policy.reading import reported
 from plansurvive.features.policy.reporting import in_words
+from plansurvive.plans.errors import Refused
 from plansurvive.runtime.settings import SettingError
 
 SINCE = timedelta(days=7)
@@ -25,7 +35,7 @@ async def shown(request: Request) -> Response:
     service = site_of(request)
     settings, now = service.settings, datetime.now(UTC)
     try:
-        text, problem = await asyncio.to_thread(text_of, settings), ""
+        text, problem = await asyncio.to_thread(text_of_policy, settings), ""
     except SettingError as error:
         text, problem = None, str(error)
     reading = read_policy(text, now) if text is not None else None
@@ -38,4 +48,17 @@ async def shown(request: Request) -> Response:
     )  # fmt: skip
 
 
-routes = [Route("/policy", shown)]
+@needs(Role.APPROVER)
+async def withdraw(request: Request) -> Response:
+    """Take back what the person has decided about a step; the page of the step says what came of it."""
+    form, plan = await form_of(request), request.path_params["plan_id"]
+    step, comment = text_of(form, "step"), text_of(form, "comment").strip()[:2_000]
+    client = await site_of(request).client()
+    try:
+        said = await verbs.withdraw(client, plan, step, comment=comment, **person_of(request).author)
+    except (Refused, PlanClosed, NoWorker) as error:
+        said = error.message
+    return done(request, f"/plans/{quote(plan, safe='')}/steps/{quote(step, safe='')}", said)
+
+
+routes = [Route("/policy", shown), Route("/plans/{plan_id}/withdraw", withdraw, methods=["POST"])]

@@ -55,7 +55,7 @@ SIGNED_WORKFLOWS = ("PlanWorkflow", "AgentWorkflow", "CodingAgentWorkflow", "Cha
 SIGNED_MESSAGES: Mapping[str, str] = MappingProxyType({
     "approve": "decide", "deny": "decide", "decide": "decide", "begin": "control", "unpause": "control",
     "clear_session": "control", "control": "control", "edit": "edit", "regenerate": "regenerate",
-    "answer": "answer", "event": "event",
+    "answer": "answer", "event": "event", "withdraw": "withdraw",
 })  # fmt: skip
 """Names of the signals and updates that are signed, and the kind that their signature is for."""
 ADDED: Mapping[str, Mapping[str, Any]] = MappingProxyType({
@@ -140,8 +140,8 @@ def signed_bytes(
 ) -> bytes:
     """What is signed.
 
-    `kind`: `start`, `schedule`, `decide`, `control`, `edit`, `regenerate`, `answer`, `event` or `news`; `nonce`: empty
-    for the first two; `workflow_id` of a schedule: without the time that the server adds.
+    `kind`: `start`, `schedule`, `decide`, `withdraw`, `control`, `edit`, `regenerate`, `answer`, `event` or `news`;
+    `nonce`: empty for the first two; `workflow_id` of a schedule: without the time that the server adds.
     """
     return content_of(kind, workflow_id, nonce, message_digest(message), id, time)
 

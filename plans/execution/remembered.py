@@ -10,7 +10,7 @@ from collections.abc import Callable
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
-from plansurvive.plans.run import Decision, Run
+from plansurvive.plans.run import DONE, Decision, Run, Status
 from plansurvive.plans.run.step_call import StepCall, upcoming
 
 Stated = Callable[[Run, Step], bool | None]
@@ -45,6 +45,20 @@ def remember(run: Run, step: Step, call: StepCall, decision: Decision, stated: S
         if (_item_kind(other, theirs) if _is_inside(step) else theirs.kind) == kind:
             own = {"args": None, "digest": state.digest, "remembered": True}
             run.decisions.setdefault(other.id, decision.model_copy(update=own))
+
+
+def forget(run: Run, step: Step, decision: Decision) -> None:
+    """Take back what an approval has let further calls do, which was withdrawn before its own call was made."""
+    call = upcoming(run, step).call
+    state = run.steps[step.id]
+    call = call if state.asked is None else call._replace(args=state.asked)
+    kind = _item_kind(step, call) if _is_inside(step) else call.kind
+    if run.remembered.get(kind) == decision.by:
+        del run.remembered[kind]
+    for name in [name for name, each in run.decisions.items() if each.remembered]:
+        theirs, is_used = run.decisions[name], run.steps[name].status in (Status.RUNNING, *DONE)
+        if (theirs.by, theirs.time) == (decision.by, decision.time) and not is_used:
+            del run.decisions[name]
 
 
 def _is_inside(step: Step) -> bool:

@@ -84,6 +84,7 @@ APART = {
     "agent": "an agent by itself has no set: its commands take its id",
     "history": "lists the agents of a machine; `--plan` takes the id of any run of a plan",
     "summary": "what `show` says, shorter",
+    "withdraw": "names a decision on one step, which has its path as in `approve`",
     "event": "goes to the steps of the plan that is named: a child plan waits for events of its own",
     "clear-session": "each agent and child plan has a session of its own, and is named",
     **dict.fromkeys(("worktrees", "diff"), "git on this machine has them, under the id of the plan that is named"),

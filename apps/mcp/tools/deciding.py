@@ -1,4 +1,5 @@
-"""Deciding by an agent: plan_approve, plan_deny, plan_answer, plan_event, plan_begin. Only with `--may-approve`.
+"""Deciding by an agent: plan_approve, plan_deny, plan_withdraw, plan_answer, plan_event, plan_begin. Only with
+`--may-approve`.
 
 Whoever starts the server so lets its agents speak for them. Without, these tools do not exist; each also looks at its
 caller, whose role may be less. A decision names the digest of the call that the agent read.
@@ -24,7 +25,7 @@ from plansurvive.client.runs import Choice
 
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$", description="`digest` of plan_pending: what is decided about.")]
 Comment = Annotated[str, Field(max_length=2_000, description="Reason, for the plan's log.")]
-DECIDING = ("plan_approve", "plan_deny", "plan_answer", "plan_event", "plan_begin")
+DECIDING = ("plan_approve", "plan_deny", "plan_withdraw", "plan_answer", "plan_event", "plan_begin")
 """The names of the tools that decide."""
 
 
@@ -45,6 +46,14 @@ class Deciding:
     ) -> Annotated[CallToolResult, Told]:
         """Deny a step: it is skipped, and its dependents are blocked."""
         return await self._decide(ctx, plan_id, step_id, digest, comment, approved=False)
+
+    async def plan_withdraw(
+        self, ctx: Request, plan_id: PlanId, step_id: StepId, comment: Comment = ""
+    ) -> Annotated[CallToolResult, Told]:
+        """Take back a decision of this caller about a step that has not started."""
+        caller = self._to_decide(ctx)
+        here = await self.host.connected()
+        return _told(plan_id, await runs.withdraw(here.client, plan_id, step_id, comment=comment, **caller.author))
 
     async def plan_answer(
         self,
@@ -105,6 +114,7 @@ def register(server: MCPServer[Any], host: Host) -> None:
     tools = Deciding(host)
     add(server, tools.plan_approve, "Approve a step", Kind.STARTS)
     add(server, tools.plan_deny, "Deny a step", Kind.CHANGES)
+    add(server, tools.plan_withdraw, "Withdraw a decision", Kind.CHANGES)
     add(server, tools.plan_answer, "Answer a question", Kind.STARTS)
     add(server, tools.plan_event, "Send an event", Kind.STARTS)
     add(server, tools.plan_begin, "Begin a plan", Kind.STARTS)

@@ -56,6 +56,7 @@ DONE_BY: dict[str, tuple[str, str]] = {
     "pending": ("GET", "/inbox"),
     "approve": ("POST", "/plans/{plan_id}/approve"),
     "deny": ("POST", "/plans/{plan_id}/deny"),
+    "withdraw": ("POST", "/plans/{plan_id}/withdraw"),
     "answer": ("POST", "/plans/{plan_id}/answer"),
     "event": ("POST", "/plans/{plan_id}/event"),
     "show": ("GET", "/plans/{plan_id}"),
