@@ -176,7 +176,7 @@ async def _create(request: Request, source: Source, choices: Choices, typed: dic
     title = wanted.plan.title or wanted.file.title
     await create_schedule(
         client, name, {**wanted.file.data, "title": title} if title else wanted.file.data, timing, rules=rules,
-        options=wanted.options(settings, local=local, by=person_of(request).name), queue=settings.task_queue,
+        options=wanted.options(settings, local=local, **person_of(request).starter), queue=settings.task_queue,
         source=wanted.file.name,
     )  # fmt: skip
     return name

@@ -47,6 +47,13 @@ class Author(TypedDict):
     verified: bool
 
 
+class Starter(TypedDict):
+    """The same for `Options`, with which plans are started."""
+
+    by: str
+    vouched: bool | None
+
+
 @dataclass(frozen=True)
 class Person:
     """Who makes a request."""
@@ -61,6 +68,11 @@ class Person:
     def author(self) -> Author:
         """Who speaks in a message to a plan."""
         return Author(by=self.name, via="web", verified=self.verified)
+
+    @property
+    def starter(self) -> Starter:
+        """Who starts a plan, as its options say it."""
+        return Starter(by=self.name, vouched=self.verified or None)
 
     def may(self, role: Role) -> bool:
         """Whether the person has this role or a higher one."""

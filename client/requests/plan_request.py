@@ -75,10 +75,10 @@ class Request:
 
     def options(
         self, settings: Settings, *, local: bool, by: str, chosen: Mapping[str, Part] = MappingProxyType({}),
-        unread: bool = False,
+        unread: bool = False, vouched: bool | None = None,
     ) -> Options:  # fmt: skip
         """The options of the run. `local`: the worker shares this machine's directories. `by`: who starts it. `chosen`:
-        see there. `unread`: no person has read the plan."""
+        see there. `unread`: no person has read the plan. `vouched`: a page's login vouches for who starts it."""
         own = self.flags.workspace is None and self.plan.workspace is not None
         return Options(
             workspace=self._own_workspace(settings, local)
@@ -93,6 +93,7 @@ class Request:
             review=self.flags.review,
             inputs=self.inputs,
             by=by,
+            vouched=vouched,
             parts={**self.parts, **({} if unread else self.content), **chosen},
         )
 

@@ -62,7 +62,7 @@ def authors_of(run: Run) -> list[Spoken]:
     above = run.options.known_part(Origin) or Origin()
     found = list(above.authors)
     if run.starter != ABOVE:
-        found.append(Spoken(**spoken(run, run.options.by, run.starter, verified=False)))
+        found.append(Spoken(**spoken(run, run.options.by, run.starter, verified=run.options.vouched is True)))
     found += [
         Spoken(**spoken(run, each.by, each.signed, verified=each.verified))
         for each in run.revisions

@@ -95,8 +95,8 @@ class _Signing(OutboundInterceptor):
         message = _only_object(input.args)
         if input.workflow in SIGNED_WORKFLOWS and message is not None:
             # An undo is verified by an activity, which knows the worker's own key alone.
-            author = None if input.workflow == "ChangesWorkflow" else self._starter(message)
-            if (found := self._keys.of({}, author)) is not None:
+            found = self._keys.of({}, None) if input.workflow == "ChangesWorkflow" else self._of_start(message)
+            if found is not None:
                 input = replace(input, args=[signed(found[0], START, input.id, "", message, by=found[1])])
         return await super().start_workflow(input)
 
@@ -132,17 +132,18 @@ class _Signing(OutboundInterceptor):
         await asyncio.to_thread(schedule_book.revoke, self._directory, f"plan-{input.id}")
 
     async def _of_schedule(self, workflow_id: str, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        if (found := self._keys.of({}, self._starter(message))) is None:
+        if (found := self._of_start(message)) is None:
             return {name: each for name, each in message.items() if name != FIELD}
         made = await asyncio.to_thread(schedule_book.issue, self._directory, workflow_id)
         return signed(found[0], SCHEDULE, workflow_id, "", message, made=made, by=found[1])
 
-    def _starter(self, message: Mapping[str, Any]) -> object:
-        """Who a start is by, as its options say. Those of a run that it continues say who began the first one."""
+    def _of_start(self, message: Mapping[str, Any]) -> tuple[Ed25519PrivateKey, str] | None:
+        """With which key a start is signed, by its options. Those of a run that it continues say who began the first."""
         if message.get("run") is not None:
-            return self._keys.own.person and self._keys.own.person.name
-        options = message.get("options")
-        return options.get("by") if isinstance(options, Mapping) else None
+            return self._keys.of({}, self._keys.own.person and self._keys.own.person.name)
+        given = message.get("options")
+        options = given if isinstance(given, Mapping) else {}
+        return self._keys.of({"via": "web"} if options.get("vouched") is True else {}, options.get("by"))
 
     async def signal_workflow(self, input: SignalWorkflowInput) -> None:
         """Sign a decision that is sent as a signal."""

@@ -84,7 +84,7 @@ async def start(request: Request) -> Response:
         client, local, keeps_worker = await ready(request)
         require_llm(service.settings, own_worker=keeps_worker)
         workspace = named(Roots.of(service.settings).workspace(typed["workspace"]), service.settings, local=local)
-        options = Options(workspace=workspace, approve_all=bool(typed["yes"]), by=person_of(request).name)
+        options = Options(workspace=workspace, approve_all=bool(typed["yes"]), **person_of(request).starter)
         name = await _begin(client, order, options, typed, service.settings)
     except PlanError as error:
         history, warning = await _history(request, service.settings)

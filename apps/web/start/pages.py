@@ -88,8 +88,8 @@ async def make(request: Request) -> Response:
         require_llm(service.settings, own_worker=keeps_worker)
         workspace = Roots.of(service.settings).workspace(typed["workspace"])
         options = Options(
-            workspace=named(workspace, service.settings, local=local), review=True, by=person_of(request).name,
-            timeout=limit,
+            workspace=named(workspace, service.settings, local=local), review=True, timeout=limit,
+            **person_of(request).starter,
         )  # fmt: skip
         started = await runs.make(
             client, wish, options=options, plan_id=name or None, queue=service.settings.task_queue,
@@ -125,7 +125,7 @@ async def start(request: Request, wanted: PlanRequest) -> Started:
     return await runs.start(
         client,
         wanted.file.data,
-        options=wanted.options(service.settings, local=local, by=person_of(request).name),
+        options=wanted.options(service.settings, local=local, **person_of(request).starter),
         plan_id=wanted.flags.id,
         name=wanted.file.title,
         queue=service.settings.task_queue,
