@@ -31,6 +31,8 @@ class Choice(Value):
     """The call that was decided on (`Pending.digest`, `CallView.digest`); the decision is refused if it is another."""
     remember: bool = False
     """Also approve further calls of this tool, in this run: with the same network access, queue and workspace."""
+    override: bool = False
+    """Approve alone, in place of all who must, where the operator's policy lets `by`; `comment` says why."""
     via: Via = ""
     """Where the person decides; empty: by command or program."""
     verified: bool = False
@@ -42,7 +44,7 @@ class Choice(Value):
 
     def message(self) -> dict[str, Any]:
         """The JSON message that the plan expects, without what is not said."""
-        unused = {name for name in ("remember", "via", "verified") if not getattr(self, name)}
+        unused = {name for name in ("remember", "override", "via", "verified") if not getattr(self, name)}
         return self.model_dump(mode="json", exclude_none=True, exclude=unused)
 
 

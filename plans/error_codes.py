@@ -469,6 +469,8 @@ MESSAGES: Table = {
     "UNKNOWN_STEP": ("the plan has no such step",),
     "NO_SUCH_ATTEMPT": ("`plan logs --attempt`: the step has fewer recorded attempts",),
     "ALREADY_DECIDED": ("there was a decision before; the first one counts",),
+    "REASON_REQUIRED": ("an override says in its comment why the step cannot wait (docs/policy.md#who-approves)",),
+    "OVERRIDDEN": ("in a plan's log: one person has approved a step alone, in place of all who must",),
     "NOT_DECIDED": ("`plan withdraw`: the sender has decided nothing about the step, or has withdrawn it before",),
     "WITHDRAWN": ("a decision was taken back by who had made it (`plan withdraw`); the step awaits another one",),
     "INVALID_ANSWER": ("the answer does not fit the question; the text says why, and the question stays",),

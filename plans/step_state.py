@@ -105,6 +105,7 @@ class Decision(Value):
     signed: str = Field(default="", description="Whose own key has signed it: a person, `page:` and a page.")
     needed: int = Field(default=1, description="How many people must approve the call.")
     missing: int = Field(default=0, description="How many more of them must; until then the step awaits them.")
+    override: bool = Field(default=False, description="Made alone, in place of all who must approve.")
 
     @property
     def who(self) -> str:
@@ -134,6 +135,7 @@ class Consent(Value):
     rule: str
     by: list[str] = Field(default_factory=list, description="The people who may approve; empty: everybody.")
     count: int = Field(default=1, description="How many people must.")
+    override: list[str] = Field(default_factory=list, description="The people who may approve alone, with a reason.")
     decided: list[Approved] = Field(default_factory=list, description="Those who have.")
     missing: int = Field(default=0, description="How many more must.")
     expires: datetime | None = Field(default=None, description="When the first of them counts no more.")

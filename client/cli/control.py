@@ -30,14 +30,21 @@ Args = Annotated[
 
 Verb = Callable[..., Coroutine[Any, Any, str]]
 Remember = Annotated[bool, typer.Option("--remember", help="Also approve further calls of this tool in this run.")]
+Override = Annotated[
+    bool,
+    typer.Option(
+        "--override",
+        help="Approve alone, in place of all who must, where policy.toml lets you; --comment says why.",
+    ),
+]
 
 
 def approve(
     plan: Id, step: Step, by: By = None, comment: Comment = "", args: Args = None, version: Version = None,
-    digest: Digest = None, remember: Remember = False, as_json: AsJson = False,
+    digest: Digest = None, remember: Remember = False, override: Override = False, as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Approve a step, now or before it awaits approval. Shows the call that is approved."""
-    named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember}
+    named: dict[str, Any] = {"version": version, "digest": digest, "remember": remember, "override": override}
     choice = Choice(
         step_id=step,
         by=author(by),

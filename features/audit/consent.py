@@ -54,14 +54,14 @@ def unproven(entries: Sequence[Entry], policies: Mapping[str, str]) -> list[Prob
     return found[:MAX_PROBLEMS]
 
 
-def _approved(entries: Sequence[Entry], refused: Set[int | None]) -> list[str]:
-    """Who has approved by these entries about a step, and has not withdrawn it. `refused`: numbers of entries."""
-    found, before = list[str](), list[str]()
+def _approved(entries: Sequence[Entry], refused: Set[int | None]) -> list[Entry]:
+    """The approvals among entries about a step that were not withdrawn. `refused`: numbers of entries."""
+    found, before = list[Entry](), list[Entry]()
     for each in entries:
-        if each.action == "approve" and each.number not in refused:
-            found.append(each.by)
+        if each.action in ("approve", "override") and each.number not in refused:
+            found.append(each)
         elif each.action == "withdraw":
-            before, found = found, [name for name in found if identity(name) != identity(each.by)]
+            before, found = found, [one for one in found if identity(one.by) != identity(each.by)]
         elif each.action == "withdraw ended" and each.outcome == "refused":
             found = before
     return found
@@ -82,12 +82,13 @@ def _unlike(entry: Entry, policy: Mapping[str, Any]) -> str:
     return ""
 
 
-def _too_few(entry: Entry, policy: Mapping[str, Any], approved: Sequence[str]) -> str:
+def _too_few(entry: Entry, policy: Mapping[str, Any], approved: Sequence[Entry]) -> str:
     """Why those who approved a call are not who a rule asks for; empty if they are."""
-    people = {_person(policy, each) for each in approved}
+    people = {_person(policy, each.by) for each in approved}
+    alone = {_person(policy, each.by) for each in approved if each.action == "override"}
     for name in entry.rules:
         rule = _rules(policy).get(name, _NONE)
-        if rule.get("decide") != "ask" or people & _members(policy, rule.get("override")):
+        if rule.get("decide") != "ask" or alone & _members(policy, rule.get("override")):
             continue
         allowed = _members(policy, rule.get("by"))
         allowed |= {each.get("to") for each in policy.get("delegation", []) if each.get("from") in allowed}

@@ -84,7 +84,9 @@ def _action(name: str, message: Mapping[str, Any]) -> str:
     if name == "control":
         return short(message.get("action")) or name
     if name == "decide":
-        return "approve" if message.get("approved") is True else "deny"
+        if message.get("approved") is not True:
+            return "deny"
+        return "override" if message.get("override") is True else "approve"
     return short(name)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from plansurvive.features.audit.entries import Act, short
 from plansurvive.plans.receipts import Receipts, Refusal, Voided
 
-DECIDES = frozenset(("approve", "deny", "answer"))
+DECIDES = frozenset(("approve", "override", "deny", "answer"))
 
 
 class Sent(NamedTuple):

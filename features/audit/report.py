@@ -79,7 +79,9 @@ class AuditReport(Value):
         return all(each.verification is None or each.verification.ok for each in (self, *self.others))
 
 
-DECIDED = frozenset(("approve", "deny", "answer", "begin", "unpause", "edit", "regenerate", "event", "started"))
+DECIDED = frozenset((
+    "approve", "override", "deny", "withdraw", "answer", "begin", "unpause", "edit", "regenerate", "event", "started",
+))  # fmt: skip
 """Actions that are signed where the worker asks for signatures."""
 
 

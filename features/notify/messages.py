@@ -125,6 +125,8 @@ def _sentence(delivery: Delivery, items: Sequence[Item]) -> str:
     if first.waiting is None:
         if delivery.event == "budget":
             return f"Plan {first.subject.plan_id}: its LLM budget."
+        if delivery.event == "overridden":
+            return f"Plan {first.subject.plan_id}: one person has approved a step alone, in place of all who must."
         how = {"partial": "ended, but not every step completed", "cancelled": "was cancelled", "failed": "failed"}
         how["test"] = "does not exist: a test"
         return f"Plan {first.subject.plan_id} {how.get(delivery.event, 'completed')}."

@@ -18,7 +18,7 @@ class Told(Part):
     waiting: dict[str, str] = Field(
         default_factory=dict, description="Of each step that awaits a decision, which of its questions was."
     )
-    budget: int = Field(default=0, description="Number of the last log entry about the budget that was.")
+    budget: int = Field(default=0, description="Number of the last log entry about budget or overrides that was.")
     ended: bool = Field(default=False, description="The end of the plan was.")
 
 

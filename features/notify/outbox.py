@@ -35,7 +35,7 @@ SEEN = 2_000
 LINGER = timedelta(hours=1)
 """How long an outbox with nothing to do stays open: news that is handed over twice still meets it."""
 
-Said = Event | Literal["test"]
+Said = Event | Literal["overridden", "test"]
 Stage = Literal["first", "reminder", "escalation"]
 
 
@@ -113,7 +113,9 @@ class Outbox(State):
                 self.seen.append(id)
                 told = set[str]()
                 for rule in news.rules:
-                    event = next((each for each in events if each in rule.on), None)
+                    # An override is for everybody who would have been asked, whatever else they want to know.
+                    event: Said | None = next((each for each in events if each in rule.on), None)
+                    event = event if events else "overridden"
                     if event and rule.to not in told:
                         told.add(rule.to)
                         self.notices += _for_rule(rule, notice.model_copy(update={"target": rule.to, "event": event}))
@@ -161,7 +163,7 @@ class Outbox(State):
 
 
 def notices_of(news: News, now: datetime) -> Iterable[tuple[str, tuple[Event, ...], Notice]]:
-    """Each thing that the news says: its id, the events that it is, and what to say."""
+    """Each thing that the news says: its id, the events that it is (none: for all targets), and what to say."""
     subject = Subject(
         plan_id=news.plan_id, workflow_id=news.workflow_id, run_id=news.run_id, root=news.root, title=news.title
     )
@@ -177,8 +179,9 @@ def notices_of(news: News, now: datetime) -> Iterable[tuple[str, tuple[Event, ..
         made = notice(f"{each.step_id}#{each.mark}", each.since, now + WINDOW, waiting=each)
         yield made.id, events, made
     for remark in news.remarks:
-        made = notice(f"budget-{remark.seq}", remark.time, now + WINDOW, text=remark.text)
-        yield made.id, ("budget",), made
+        name = "override" if remark.overridden else "budget"
+        made = notice(f"{name}-{remark.seq}", remark.time, now + WINDOW, text=remark.text)
+        yield made.id, () if remark.overridden else ("budget",), made
     if news.ended:
         made = notice(f"ended-{news.ended}", news.at, now, text=news.reason)
         yield made.id, (news.ended,), made

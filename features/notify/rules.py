@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from plansurvive.features.notify.model import MoreRules, Told
+from plansurvive.plans.execution.approvals import OVERRIDDEN
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Plan, PlanId, Step, Value
 from plansurvive.plans.model.notify import WAITING, Event, NotifyRule
@@ -45,11 +46,12 @@ class Waiting(Value):
 
 
 class Remark(Value):
-    """A line of the log about the budget."""
+    """A line of the log about the budget, or about an override, which all are notified of."""
 
     seq: int
     text: str
     time: AwareDatetime
+    overridden: bool = False
 
 
 class News(Value):
@@ -117,11 +119,20 @@ def kind_of(state: StepState) -> Kind:
     return "budget" if proposed == "budget" else "recovery" if proposed else "approval"
 
 
-def remarks_in(run: Run) -> list[Remark]:
-    """The log entries about the budget that were not handed over yet; where a person is asked, that is enough."""
-    entries = [entry for entry in run.log if entry.seq > run.part(Told).budget and entry.kind is LogKind.BUDGET]
-    asked = any(state.proposal and "budget" in state.proposal for state in run.steps.values()) if entries else False
-    return [] if asked else [Remark(seq=each.seq, text=each.text, time=each.time) for each in entries]
+def remarks_in(run: Run, *, budget: bool) -> list[Remark]:
+    """The log entries about overrides, and about the `budget`, that were not handed over yet.
+
+    Where a person is asked about the budget, that is enough.
+    """
+    told = run.part(Told).budget
+    entries = [each for each in run.log if each.seq > told and (each.kind is LogKind.BUDGET or each.code == OVERRIDDEN)]
+    if entries and budget:
+        budget = not any(state.proposal and "budget" in state.proposal for state in run.steps.values())
+    return [
+        Remark(seq=each.seq, text=each.text, time=each.time, overridden=each.code == OVERRIDDEN)
+        for each in entries
+        if budget or each.code == OVERRIDDEN
+    ]
 
 
 def with_news(run: Run, awaiting: Sequence[str], empty: News) -> News | None:
@@ -131,7 +142,7 @@ def with_news(run: Run, awaiting: Sequence[str], empty: News) -> News | None:
     waiting = waiting_in(run, awaiting) if wanted & set(WAITING) else []
     if "awaiting" not in wanted:
         waiting = [each for each in waiting if each.kind == "budget"]
-    remarks = remarks_in(run) if "budget" in wanted else []
+    remarks = remarks_in(run, budget="budget" in wanted)
     is_end = run.status in ENDED and not run.part(Told).ended and run.status.value in wanted
     if not waiting and not remarks and not is_end:
         return None

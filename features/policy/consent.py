@@ -36,11 +36,18 @@ class OfRule:
     """By its place among the approvals, why one does not count; it begins with a code."""
     left: tuple[str, ...] = ()
     """The people named by the rule who could still approve; empty: it names none."""
+    alone: dict[int, str] = field(default_factory=dict)
+    """By its place among the approvals, each override: empty if it is enough, else why it is not."""
+
+    @property
+    def is_overridden(self) -> bool:
+        """Whether somebody has approved alone who may."""
+        return "" in self.alone.values()
 
     @property
     def missing(self) -> int:
         """How many more people must approve."""
-        return max(0, self.needed - len(self.counted))
+        return 0 if self.is_overridden else max(0, self.needed - len(self.counted))
 
     @property
     def expires(self) -> datetime | None:
@@ -54,8 +61,11 @@ class OfRule:
         """A sentence: who has approved, and who may still."""
         by = "".join(f", by {name} at {time:%H:%M}" for name, time in self.counted)
         said = f"rule '{self.term.rule}': {len(self.counted)} of {self.needed}{by}"
+        if self.is_overridden:
+            return f"rule '{self.term.rule}': overridden{by}"
         if not self.missing:
             return said
+        said += f"; {', '.join(self.term.override[:10])} may override it" if self.term.override else ""
         if self.term.by and len(self.left) < self.missing:
             way = "start or edit it with a key of your own, or name more people in the policy"
             return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
@@ -95,6 +105,11 @@ class Standing:
         reasons = [each.refused.get(place, "") for each in demanding]
         return "" if any(not each for each in reasons) else next(iter(reasons), "")
 
+    def why_not_alone(self, place: int) -> str:
+        """Why the override at this place is enough for no rule that still needs somebody; empty if it is for one."""
+        reasons = [each.alone.get(place, "") for each in self.rules if each.term.demands]
+        return "" if any(not each for each in reasons) else next(iter(reasons), "")
+
 
 def person_of(spoken: Spoken, terms: Terms) -> str:
     """The person who has spoken, as far as that is proven and the policy knows them; empty: not proven."""
@@ -121,11 +136,16 @@ def _of_rule(
     term: Term, terms: Terms, approvals: Sequence[Decided], authors: set[str], unproven: int, now: datetime | None
 ) -> OfRule:
     needed = term.count + (unproven if term.not_author else 0)
-    counted, principals, refused = list[tuple[str, datetime]](), list[str](), dict[int, str]()
+    counted, principals, refused, alone = list[tuple[str, datetime]](), list[str](), dict[int, str](), dict[int, str]()
     order = sorted(range(len(approvals)), key=lambda place: approvals[place].time)
     for place in order:
         vote = approvals[place]
         name = person_of(vote, terms) if term.demands else vote.by or "somebody"
+        if vote.override and term.demands:
+            alone[place] = _not_alone(term, vote, name, now)
+            if not alone[place]:
+                counted.append((name, vote.time))
+                continue
         if why := _unfit(term, terms, vote, name, authors, now):
             refused[place] = why
             continue
@@ -144,14 +164,30 @@ def _of_rule(
     done = {name for name, _ in counted}
     barred = done | set(principals) | (authors if term.not_author else set())
     left = tuple(name for name in term.by if name not in barred)
-    return OfRule(term, needed, tuple(counted), refused, left)
+    return OfRule(term, needed, tuple(counted), refused, left, alone)
+
+
+def _not_alone(term: Term, vote: Decided, name: str, now: datetime | None) -> str:
+    """Why an override is not enough for a rule; empty if it is. No delegate overrides; an author may, if named."""
+    if _is_expired(term, vote, now):
+        return f"APPROVAL_EXPIRED: {vote.by or 'somebody'} has approved too long ago"
+    if not name:
+        return f"{UNVERIFIED}: it is not proven that {vote.by or 'the sender'} is in [people] of the policy; {_WAY_OUT}"
+    if name not in term.override:
+        who = f"{', '.join(term.override[:10])} may override it" if term.override else "nobody may override it"
+        return f"{MAY_NOT}: rule '{term.rule}': {who}; {name} may not"
+    return ""
+
+
+def _is_expired(term: Term, vote: Decided, now: datetime | None) -> bool:
+    return now is not None and term.expires is not None and (now - vote.time).total_seconds() > term.expires
 
 
 def _unfit(
     term: Term, terms: Terms, vote: Decided, name: str, authors: set[str], now: datetime | None
 ) -> str:  # fmt: skip
     """Why an approval cannot count for a rule, whatever others there are."""
-    if now is not None and term.expires is not None and (now - vote.time).total_seconds() > term.expires:
+    if _is_expired(term, vote, now):
         return f"APPROVAL_EXPIRED: {vote.by or 'somebody'} has approved too long ago"
     if not term.demands:
         return ""

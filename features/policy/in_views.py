@@ -20,6 +20,7 @@ def _consents(run: Parted, step: Step) -> Iterator[Consent]:
             rule=each.term.rule,
             by=each.term.by,
             count=each.needed,
+            override=each.term.override,
             decided=[Approved(by=name, time=time) for name, time in each.counted],
             missing=each.missing,
             expires=each.expires,

@@ -51,6 +51,7 @@ class Decided(Spoken):
 
     time: AwareDatetime
     digest: str = Field(default="", max_length=64, description="The call that it is about.")
+    override: bool = Field(default=False, description="It was meant to be enough alone.")
 
 
 class Known(Value):
@@ -76,6 +77,7 @@ class Term(Value):
     count: int = Field(default=1, description="That many different people.")
     not_author: bool = Field(default=False, description="No author of the call counts.")
     expires: int | None = Field(default=None, description="For how many seconds an approval counts.")
+    override: list[str] = Field(default_factory=list, description="The people whose override is enough alone.")
 
     @property
     def demands(self) -> bool:

@@ -50,8 +50,6 @@ MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
 _AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
-_NOT_YET = ("override",)
-"""Terms of a rule that this version reads and does not keep to: a file that relies on them is refused."""
 _NOT_JUDGED = ("ask", "wait_for", "sleep")
 """Tools that the workflow runs itself."""
 _MODELS: dict[str, type[BaseModel]] = {"rule": Rule, "people": Person, "delegation": Delegation}
@@ -165,6 +163,7 @@ def terms_of(policy: Policy, names: Collection[str]) -> Terms | None:
         Term(
             rule=rule.name, by=sorted(policy.written.members(rule.by or ())), count=rule.count,
             not_author=rule.not_author, expires=rule.expires,
+            override=sorted(policy.written.members(rule.override or ())),
         )
         for rule in rules
     ]  # fmt: skip
@@ -268,8 +267,11 @@ def _problems(written: Written) -> Iterator[tuple[tuple[str | int, ...], str]]:
                     (*at, key),
                     'it says how a person decides, and the rule does not ask; write `decide = "ask"` or remove it',
                 )
-            elif key in _NOT_YET:
-                yield (*at, key), "this version does not keep to it yet; remove it, and anybody who may approve decides"
+            elif key == "override" and not (rule.by or rule.count > 1 or rule.not_author):
+                yield (
+                    (*at, key),
+                    "there is nothing to override: say with `by`, `count` or `not_author` who must approve",
+                )
     for group, members_of in written.groups.items():
         for name in members_of:
             if name not in people:

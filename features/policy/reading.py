@@ -139,6 +139,7 @@ class _Reader:
             outcome = outcome_of(
                 each.ruling.decide, each.code, judged=bool(each.ruling.judged),
                 denied=is_last and False in decided, approved=each.approved and (bool(each.by) or True in decided),
+                overridden=any(vote.override for vote in each.said.decided),
                 unanswered=step in self._late, ended=self._ended,
             )  # fmt: skip
             seen = Seen(plan=plan, step=step, tool=each.tool, outcome=outcome, rules=each.ruling.rules,

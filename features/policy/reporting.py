@@ -21,9 +21,11 @@ from plansurvive.features.policy.policy_file import read
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.model import Value
 
-Outcome = Literal["allowed", "judged", "approved", "denied", "unanswered", "pending", "refused", "unruled"]
-"""Allowed by a rule, or by its judge; by a person approved or denied; not answered in time; not yet; refused by a rule;
-made without a rule or a person."""
+Outcome = Literal[
+    "allowed", "judged", "approved", "overridden", "denied", "unanswered", "pending", "refused", "unruled"
+]  # fmt: skip
+"""Allowed by a rule, or by its judge; by people approved, by one of them alone in place of all who must, or denied; not
+answered in time; not yet; refused by a rule; made without a rule or a person."""
 OFTEN = 3
 """How often people approved something before a rule is proposed for it."""
 SHOWN = 200
@@ -174,7 +176,8 @@ def in_words(found: PolicyReport) -> Iterator[str]:
 
 
 _WORDS: Mapping[Outcome, str] = {
-    "allowed": "allowed", "judged": "allowed by a judge", "approved": "approved", "denied": "denied by a person",
+    "allowed": "allowed", "judged": "allowed by a judge", "approved": "approved", "overridden": "overridden",
+    "denied": "denied by a person",
     "unanswered": "not answered", "pending": "pending", "refused": "denied by a rule", "unruled": "without a rule",
 }  # fmt: skip
 
@@ -237,7 +240,15 @@ def _rule(group: tuple[str, ...], found: Sequence[Call]) -> str | None:
 
 
 def outcome_of(
-    decide: str, code: str, *, judged: bool, denied: bool, approved: bool, unanswered: bool, ended: bool
+    decide: str,
+    code: str,
+    *,
+    judged: bool,
+    denied: bool,
+    approved: bool,
+    overridden: bool,
+    unanswered: bool,
+    ended: bool,
 ) -> Outcome:
     """What came of a call, by the policy's last word, the code of its failure and what people decided."""
     if decide == "deny" or code == "POLICY_DENIED":
@@ -247,7 +258,7 @@ def outcome_of(
     if denied:
         return "denied"
     if approved:
-        return "approved"
+        return "overridden" if overridden else "approved"
     if decide == "ask":
         return "unanswered" if unanswered or ended else "pending"
     return "unruled"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from plansurvive.features.policy.consent import Standing, standing
+from plansurvive.features.policy.consent import MAY_NOT, Standing, standing
 from plansurvive.features.policy.model import (
     Asked,
     Consents,
@@ -128,7 +128,7 @@ def _approval(run: Run, decision: Decision) -> Decided | None:
     if not decision.approved or decision.remembered or decision.source == "timeout":
         return None
     who = spoken(run, decision.by, decision.signed, verified=decision.verified)
-    return Decided(**who, time=decision.time, digest=decision.digest)
+    return Decided(**who, time=decision.time, digest=decision.digest, override=decision.override)
 
 
 def _approvals(run: Run, asked: Asked | None, decision: Decision | None) -> list[Decided]:
@@ -153,12 +153,16 @@ def standing_of(run: Run, step: Step, *more: Decided) -> Standing | None:
 def _decided(run: Run, step: Step, decision: Decision) -> Decision:
     """The decision with how many more people must approve. Raises Refused for one that counts for nothing."""
     asked, own = _asked(run).get(step.id), _approval(run, decision)
+    if decision.override and asked is None:
+        text = "no rule asks for certain people to approve it now, so there is nothing to override; approve it"
+        raise Refused(f"step '{step.id}': {text}", MAY_NOT)
     if asked is None or own is None:
         return decision
     found = standing_of(run, step, own)
     if found is None:
         return decision
-    if why := found.why_not(len([each for each in asked.decided if each.digest == own.digest != ""])):
+    place = len([each for each in asked.decided if each.digest == own.digest != ""])
+    if why := found.why_not_alone(place) if decision.override else found.why_not(place):
         code, _, text = why.partition(": ")
         raise Refused(f"step '{step.id}': {text}; {found.text}", code)
     if decision.changed_args and any(each.term.count > 1 or each.term.not_author for each in found.rules):

@@ -138,7 +138,7 @@ class _Signing(OutboundInterceptor):
         return signed(found[0], SCHEDULE, workflow_id, "", message, made=made, by=found[1])
 
     def _of_start(self, message: Mapping[str, Any]) -> tuple[Ed25519PrivateKey, str] | None:
-        """With which key a start is signed, by its options. Those of a run that it continues say who began the first."""
+        """With which key a start is signed, by its options; those of a run that it continues are of the first one."""
         if message.get("run") is not None:
             return self._keys.of({}, self._keys.own.person and self._keys.own.person.name)
         given = message.get("options")

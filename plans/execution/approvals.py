@@ -38,6 +38,8 @@ DENIED = "User denied approval"
 """The reason of a denied step (seed 004)."""
 UNANSWERED = "no decision in time"
 """The reason of a step whose approval expired with `onTimeout: deny`."""
+OVERRIDDEN = "OVERRIDDEN"
+"""Code of the log entry of an approval that one person has made in place of all who must."""
 CALL, RULE, DEFAULTS = "call", "rule", ""
 """Marks of `Run.edited`: the call of a step is another one, or only what may waive its approval. The key DEFAULTS
 stands for the plan's `defaults.approval`."""
@@ -140,6 +142,8 @@ def check(
         raise unknown_step(message.step_id, run.steps)
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
     refuse_approval(run, step, stated(run, step))
+    if message.override:
+        _check_override(step, message)
     if earlier is not None:
         what = f"{'approved' if earlier.approved else 'denied'}{f' by {earlier.who}' if earlier.by else ''}"
         raise Refused(f"step '{step.id}' was already {what}", "ALREADY_DECIDED")
@@ -156,6 +160,17 @@ def check(
     if now is not None:
         rules.may_decide(run, step, _decision(run, step, message, now, "update"))
     return step
+
+
+def _check_override(step: Step, message: Decide) -> None:
+    """Raise Refused for an override that is more than the approval of one call, or has no reason."""
+    if not message.approved or message.remember or message.args is not None:
+        raise Refused(
+            "an override is the approval of one call as it is: no denial, no `args`, no `remember`", "INVALID_ARGS"
+        )
+    if not message.comment.strip():
+        raise Refused(f"say why step '{step.id}' cannot wait for the others: an override has a reason (`comment`)",
+                      "REASON_REQUIRED")  # fmt: skip
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:
@@ -211,7 +226,8 @@ def decide(
         run.decisions[step.id] = decision
         keep_proposed(run.steps[step.id])
     if is_told:
-        run.note(LogKind.APPROVED if message.approved else LogKind.DENIED, sentence(step.id, decision), now, step.id)
+        kind, code = LogKind.APPROVED if message.approved else LogKind.DENIED, OVERRIDDEN if decision.override else None
+        run.note(kind, sentence(step.id, decision), now, step.id, code=code)
     is_over = not decision.missing and run.steps[step.id].status is not Status.RUNNING
     if message.remember and message.approved and not run.facts.strict_approvals and is_over:
         remembered.remember(run, step, _seen(run, step, message), decision, stated)
@@ -249,6 +265,7 @@ def _decision(run: Run, step: Step, message: Decide, now: datetime, source: Sour
         via=message.via,
         verified=is_verified(run, message),
         signed=signer_of(message),
+        override=message.override,
     )
 
 
@@ -313,6 +330,7 @@ def sentence(step_id: str, decision: Decision) -> str:
     """The decision as a sentence, for the log and for the reply to the person who made it."""
     who = f" by {decision.who}" if decision.by else ""
     how = " with changed arguments" if decision.args is not None else ""
+    how = " alone, overriding those who must approve" if decision.override else how
     why = f": {decision.comment}" if decision.comment else ""
     done = decision.needed - decision.missing
     more = f"; {done} of {decision.needed}, {decision.missing} more must approve" if decision.missing else ""

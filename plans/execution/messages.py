@@ -53,6 +53,11 @@ class Approve(Value):
         default=None, max_length=200, description="Of a pattern: the calls that were decided about, and no others."
     )
     remember: bool = Field(default=False, strict=True, description="Approve the tool for the rest of the run.")
+    override: bool = Field(
+        default=False,
+        strict=True,
+        description="Alone, in place of all who must approve, where the operator lets the sender; `comment` says why.",
+    )
     via: Via = Field(default="", description="Where the person decided.")
     verified: bool = Field(default=False, strict=True, description="The name is verified; counts only if signed.")
     signature: Signature | None = Field(default=None, description="Where the worker asks for signed decisions.")

@@ -42,13 +42,19 @@ class Policy:
 
     def rule(self, more: str, rest: str = "") -> None:
         """One rule that asks about the step `w`, with the keys of all people."""
-        people = "\n".join(each.own.line for each in self._desks if each.own.kind == "person")
+        people = "\n".join(known(each) for each in self._desks if each.own.kind == "person")
         pages = "\n".join(each.own.line for each in self._desks if each.own.kind == "page")
         text = f'[[rule]]\nname = "release"\ntool = "work"\ndecide = "ask"\n{more}\n[people]\n{people}\n'
         new = self._path.with_suffix(".new")
         new.write_text(f"{text}[pages]\n{pages}\n{rest}")
         new.chmod(0o600)
         new.replace(self._path)
+
+
+def known(desk: Desk) -> str:
+    """A person's line in [people], with the login that a page knows them by."""
+    name, _, key = desk.own.line.partition(" = ")
+    return f'{name} = {{key = {key}, logins = ["{name}@example.org"]}}'
 
 
 @pytest.fixture
@@ -273,3 +279,68 @@ async def test_a_worker_with_another_policy_asks_by_its_own(
         assert idle.ledger == []
         assert (await approve(plan, bob)).missing == 0
         assert (await plan.ended())["status"] == "completed"
+
+
+@pytest.mark.parametrize("vouched", [True, None])
+async def test_a_login_of_the_page_proves_who_started_a_plan_there(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, page: Desk, vouched: bool | None
+) -> None:
+    """Control: a page without a login proves nothing, and then one more person must approve."""
+    policy.rule("not_author = true")
+    async with make_worker():
+        options = Options(workspace=str(idle.workspace), by="ann@example.org", vouched=vouched)
+        started = await runs.start(page.client, {"steps": [work("w")]}, options=options, queue=idle.queue)
+        plan = Started(idle.client, started.workflow_id)
+        await plan.until_asked("w")
+        if vouched:
+            assert await refused(plan, ann) == "MAY_NOT_DECIDE"
+        assert (await approve(plan, bob)).missing == (0 if vouched else 1)
+        if not vouched:
+            await approve(plan, ann)
+        assert (await plan.ended())["status"] == "completed"
+
+
+async def test_a_decision_is_withdrawn_until_it_is_used(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk, page: Desk
+) -> None:
+    policy.rule("count = 2")
+    async with make_worker():
+        plan = await begun(idle, cara)
+        await approve(plan, ann)
+        with pytest.raises(Refused) as caught:
+            await runs.withdraw(page.client, plan.id, "w", by="ann", via="web", verified=True)
+        assert caught.value.code == "UNVERIFIED", "ann has signed it with her own key"
+        assert "withdrawn by ann" in await runs.withdraw(ann.client, plan.id, "w", by="ann")
+        assert (await pending(plan))["consents"][0]["decided"] == []
+        assert (await approve(plan, bob)).missing == 1
+        assert idle.ledger == []
+        assert (await approve(plan, ann)).missing == 0
+        await plan.ended()
+        control = await begun(idle, cara)
+        await runs.pause(idle.client, control.id)
+        await approve(control, ann)
+        assert (await approve(control, bob)).missing == 0
+        await runs.withdraw(bob.client, control.id, "w", by="bob")
+        await runs.unpause(idle.client, control.id)
+        assert [each["by"] for each in (await pending(control))["consents"][0]["decided"]] == ["ann"]
+        await control.deny("w")
+        await control.ended()
+
+
+async def test_break_glass_is_alone_with_a_reason_and_for_whom_the_rule_names(
+    idle: Plans, make_worker: MakeWorker, policy: Policy, ann: Desk, bob: Desk, cara: Desk
+) -> None:
+    policy.rule('by = ["ann", "bob"]\ncount = 2\noverride = ["cara"]')
+    async with make_worker():
+        plan = await begun(idle, cara)
+        assert await refused(plan, cara) == "MAY_NOT_DECIDE", "without the override she is not among them"
+        assert await refused(plan, cara, override=True) == "REASON_REQUIRED"
+        assert await refused(plan, ann, override=True, comment="now") == "MAY_NOT_DECIDE"
+        assert idle.ledger == []
+        decision = await approve(plan, cara, override=True, comment="the shop is down")
+        assert (decision.override, decision.missing) == (True, 0)
+        view = await plan.ended()
+    assert step(view, "w")["status"] == "completed"
+    assert [each["text"] for each in view["log"] if each.get("code") == "OVERRIDDEN"] == [
+        "step 'w' approved by cara (verified) alone, overriding those who must approve: the shop is down"
+    ]

@@ -118,7 +118,8 @@ async def _decided(request: Request, *, approved: bool) -> Response:
     form, plan, person = await form_of(request), request.path_params["plan_id"], person_of(request)
     step, comment = text_of(form, "step"), text_of(form, "comment").strip()[:MAX_COMMENT]
     choice = Choice(step_id=step, comment=comment, **person.author)
-    choice = choice.model_copy(update={"remember": approved and bool(text_of(form, "always"))})
+    wanted = {"remember": "always", "override": "override"}
+    choice = choice.model_copy(update={name: approved and bool(text_of(form, field)) for name, field in wanted.items()})
     try:
         if is_pattern(step):
             return await _decided_all(request, form, choice, approved=approved)

@@ -68,6 +68,8 @@ def _meant(run: Run, message: Decide) -> list[str]:
     """The steps that the decision is about, in the order in which they asked. Raises Refused if there are none."""
     if message.args is not None:
         raise Refused("arguments can be changed for one step at a time, not for a pattern", "INVALID_ARGS")
+    if message.override:
+        raise Refused("an override is of one step, not of a pattern", "INVALID_ARGS")
     if message.digest is not None:
         raise Refused("a pattern covers several calls: send their `digests`", "BAD_MESSAGE")
     digests = None if message.digests is None else set(message.digests)

@@ -75,6 +75,10 @@ def made(decide: str, *rules: str, step: str = "d", outcome: str = "completed", 
     return [act("step started", **call), act("step ended", **call, outcome=outcome, **ruled, **fields)]
 
 
+def withdrawn(name: str) -> Act:
+    return act("withdraw", step_id="d", by=name, outcome="accepted")
+
+
 def codes(*acts: Act, policies: dict[str, str] | None = None) -> list[str]:
     entries = chained([act("started", tool="PlanWorkflow"), *acts], origin("plan-a", RUN))
     return [each.code for each in unproven(entries, {HASH: TEXT} if policies is None else policies)]
@@ -86,7 +90,11 @@ def codes(*acts: Act, policies: dict[str, str] | None = None) -> list[str]:
         made("allow", "reads"), made("deny", "never", outcome="failed"), made("ask", "release", outcome="asked first"),
         [*approved("ann", "bob"), *made("ask", "release")],
         [*approved("ann@example.org", "BOB@example.org"), *made("ask", "release")],
-        [*approved("ann", "cara"), *made("ask", "release")], [*approved("boss"), *made("ask", "release")],
+        [*approved("ann", "cara"), *made("ask", "release")],
+        [act("override", step_id="d", by="boss"), *made("ask", "release")],
+        [*approved("ann", "bob", "ann"), withdrawn("bob"), *approved("cara"), *made("ask", "release")],
+        [*approved("ann", "bob"), withdrawn("ann"), act("withdraw ended", step_id="d", outcome="refused"),
+         *made("ask", "release")],
         made("allow", "builds", judges=["builds"]), [*approved("zoe"), *made("ask", "builds")],
     ],
     ids=str,
@@ -104,6 +112,10 @@ def test_what_the_record_bears_out_is_proven(acts: list[Act]) -> None:
         ([*approved("ann"), *made("ask", "release")], "AUDIT_CONSENT"),
         ([*approved("ann", "ann@example.org"), *made("ask", "release")], "AUDIT_CONSENT"),
         ([*approved("ann", "zoe"), *made("ask", "release")], "AUDIT_CONSENT"),
+        ([*approved("boss"), *made("ask", "release")], "AUDIT_CONSENT"),
+        ([act("override", step_id="d", by="ann"), *made("ask", "release")], "AUDIT_CONSENT"),
+        ([*approved("ann", "bob"), withdrawn("ANN"), *made("ask", "release")], "AUDIT_CONSENT"),
+        ([*approved("zoe"), withdrawn("zoe"), *made("ask", "builds")], "AUDIT_CONSENT"),
         ([*approved("ann", "bob"), act("approve ended", outcome="refused", entry=3), *made("ask", "release")],
          "AUDIT_CONSENT"),
         (made("allow", "release"), "AUDIT_POLICY"), (made("allow", "builds"), "AUDIT_POLICY"),

@@ -7,8 +7,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from plansurvive.features.notify.outbox import BURST, IN_MESSAGE, PAUSE, WINDOW, Delivered, Delivery, Outbox
-from plansurvive.features.notify.rules import News, Remark, Waiting
+from plansurvive.features.notify.rules import News, Remark, Waiting, handed_over, with_news
+from plansurvive.plans.execution.approvals import OVERRIDDEN
+from plansurvive.plans.log import LogKind
 from plansurvive.plans.model.notify import NotifyRule
+from tests.features.policy.test_rules import run
 from tests.plans.building import NOW
 
 TEAM = NotifyRule(to="team")
@@ -148,6 +151,20 @@ def test_ends_and_remarks_of_plans_are_messages_of_their_own() -> None:
     for second in range(1, 5):
         events += [each.event for each in deliver(outbox, after(second))]
     assert sorted(events) == ["awaiting", "budget", "failed"]
+
+
+def test_an_override_is_told_to_every_target_whatever_else_it_wants_to_know() -> None:
+    found, outbox = run(), Outbox()
+    found.note(LogKind.APPROVED, "step 's' approved by dan alone", NOW, "s", code=OVERRIDDEN)
+    rules = [NotifyRule(to=to, on=["cancelled"]) for to in ("team", "boss")]
+    told = with_news(found, [], news(rules=rules))
+    assert told is not None
+    outbox.take(told, NOW)
+    assert [(each.target, each.event, each.notices[0].text) for each in outbox.due(after(1), ())] == [
+        (to, "overridden", "step 's' approved by dan alone") for to in ("team", "boss")
+    ]
+    handed_over(found, told, [])
+    assert with_news(found, [], news(rules=rules)) is None
 
 
 def test_an_outbox_survives_as_json() -> None:

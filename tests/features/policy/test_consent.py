@@ -141,3 +141,31 @@ def test_every_rule_that_asks_must_have_enough() -> None:
 def test_it_says_who_has_approved_and_who_is_missing() -> None:
     found = standing(terms(RELEASE), [by_key("ann")], [], None)
     assert found.text == "rule 'release': 1 of 2, by ann at 14:02; 1 more of bob must approve"
+
+
+BREAKS = Term(rule="release", by=["ann", "bob"], count=2, not_author=True, expires=3_600, override=["dan"])
+
+
+@pytest.mark.parametrize(
+    ("vote", "enough", "why"),
+    [
+        (by_key("dan", override=True), True, ""),
+        (by_key("dan"), False, ""),
+        (by_key("dan", override=True, signed="", key=""), False, "UNVERIFIED"),
+        (by_key("dan", 61, override=True), False, "APPROVAL_EXPIRED"),
+        (by_key("ann", override=True), False, "MAY_NOT_DECIDE: rule 'release': dan may override it; ann may not"),
+    ],
+)
+def test_an_override_is_enough_alone_for_whom_the_rule_names(vote: Decided, enough: bool, why: str) -> None:
+    found = standing(terms(BREAKS), [vote], [author("dan")], NOW)
+    assert (found.is_complete, found.why_not_alone(0).startswith(why)) == (enough, True)
+    assert ("overridden, by dan at" in found.text) is enough
+
+
+def test_an_override_is_for_its_rule_and_no_delegates() -> None:
+    other = Term(rule="other", by=["cara"])
+    found = standing(terms(BREAKS, other), [by_key("dan", override=True)], [], NOW)
+    assert (found.is_complete, [each.missing for each in found.rules]) == (False, [0, 1])
+    given = terms(BREAKS, delegations=[("dan", "cara", 1)])
+    assert not standing(given, [by_key("cara", override=True)], [], NOW).is_complete
+    assert "dan may override it" in standing(given, [], [], NOW).text

@@ -51,7 +51,7 @@ WRONG = {
     "unknown member": (f'{ANN}[groups]\nops = ["anne"]', 4, "did you mean 'ann'"),
     "unknown person": (f'{RULE}by = "bob"\n{ANN}', 4, "add it to [people]"),
     "too many": (f'{RULE}by = "ann"\ncount = 2\n{ANN}', 5, "`by` names 1 people"),
-    "not kept to": (f'{RULE}override = ["ann"]\n{ANN}', 4, "does not keep to it yet"),
+    "nothing to override": (f'{RULE}override = ["ann"]\n{ANN}', 4, "there is nothing to override"),
     "no question": ('[[rule]]\nname = "a"\ndecide = "deny"\nexpires = "4h"', 4, "the rule does not ask"),
     "bad span": (f'{RULE}expires = "soon"', 4, '"4h"'),
     "bad key": ('[people]\nann = "ed25519:AAAA"', 2, "the key cannot be read"),

@@ -125,11 +125,18 @@ def test_another_policy_is_compared_call_by_call() -> None:
         ("ask", "", {"approved": True}, "approved"), ("ask", "APPROVAL_REQUIRED", {"denied": True}, "denied"),
         ("ask", "APPROVAL_REQUIRED", {}, "pending"), ("ask", "APPROVAL_REQUIRED", {"ended": True}, "unanswered"),
         ("ask", "APPROVAL_REQUIRED", {"unanswered": True}, "unanswered"), ("", "", {}, "unruled"),
-        ("", "", {"approved": True}, "approved"),
+        ("", "", {"approved": True}, "approved"), ("ask", "", {"approved": True, "overridden": True}, "overridden"),
     ],
 )  # fmt: skip
 def test_what_came_of_a_call(decide: str, code: str, facts: dict[str, bool], outcome: str) -> None:
-    known = {"judged": False, "denied": False, "approved": False, "unanswered": False, "ended": False}
+    known = {
+        "judged": False,
+        "denied": False,
+        "approved": False,
+        "overridden": False,
+        "unanswered": False,
+        "ended": False,
+    }
     assert outcome_of(decide, code, **{**known, **facts}) == outcome
 
 
