@@ -139,6 +139,10 @@ class Consent(Value):
     decided: list[Approved] = Field(default_factory=list, description="Those who have.")
     missing: int = Field(default=0, description="How many more must.")
     expires: datetime | None = Field(default=None, description="When the first of them counts no more.")
+    people: dict[str, str] = Field(
+        default_factory=dict,
+        description="By the name and each login of the first 100 it is about: empty if they may approve, else why not.",
+    )
     text: str = Field(default="", description="All that in a sentence.")
 
 

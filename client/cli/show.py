@@ -16,8 +16,8 @@ from plansurvive.client.cli.items.inside import inside_json, inside_text
 from plansurvive.client.cli.items.waiting import pending_rows
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.asking import compared
-from plansurvive.client.cli.terminal.options import AsJson, Id, complete_plan, complete_step
-from plansurvive.client.cli.terminal.session import Connected
+from plansurvive.client.cli.terminal.options import AsJson, By, Id, complete_plan, complete_step
+from plansurvive.client.cli.terminal.session import Connected, author
 from plansurvive.client.feature import read_run, views_of_features
 from plansurvive.client.ids import plan_id
 from plansurvive.client.large_values import with_large_values
@@ -27,6 +27,7 @@ from plansurvive.client.rpc import ask, describe
 from plansurvive.client.unserved import unserved
 from plansurvive.client.verbs import runs
 from plansurvive.client.verbs.calls import with_values
+from plansurvive.client.verbs.pending import why_not
 from plansurvive.client.verbs.runs import Pending, Summary
 from plansurvive.plans.definition.checks.validation import problems
 from plansurvive.plans.definition.parsing import read_plan
@@ -188,14 +189,23 @@ def pending(
         bool, typer.Option("--full", help="With large values in full, and files in full instead of as a diff.")
     ] = False,
     to: Annotated[str | None, typer.Option("--to", metavar="NAME", help="Only the questions for this person.")] = None,
+    mine: Annotated[
+        bool, typer.Option("--mine", help="Only what you may decide; of the rest, why not. `--by` says who you are.")
+    ] = False,
+    by: By = None,
     as_json: AsJson = False,
 ) -> None:
     """List the decisions that plans await."""
+    me = author(by) if mine else ""
+    others = dict[str, str]()
 
     async def collect(here: Connected) -> list[Pending]:
         found = [each async for each in runs.pending(here.client, output.say, plan=plan, to=to)]
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
+        if mine:
+            others.update({f"{each.plan_id} {each.step_id}": why for each in found if (why := why_not(each, me))})
+            found = [each for each in found if not why_not(each, me)]
         if full:
             return [await with_values(each, here.settings) for each in found]
         return found if as_json else [await compared(here, each) for each in found]
@@ -204,9 +214,11 @@ def pending(
     if as_json:
         output.show_json([each.model_dump(mode="json") for each in found])
     elif not found:
-        output.say(_nothing(plan, step, to))
+        output.say(f"Nothing awaits {line(me)}." if mine else _nothing(plan, step, to))
     else:
         output.page(Text("\n").join(pending_rows(found, folds=step is None)))
+    for what, why in others.items() if not as_json else ():
+        output.say(f"Not for {line(me)}: {line(what)}: {line(why)}")
 
 
 def _nothing(plan: str | None, step: str | None, to: str | None) -> str:

@@ -91,6 +91,21 @@ def is_for(item: Pending, name: str) -> bool:
     return item.is_question and isinstance(whom, str) and identity(whom.strip()) == identity(name.strip())
 
 
+def why_not(item: Pending, name: str) -> str:
+    """Why this person has not to decide about it; empty if they may."""
+    if item.is_question:
+        return f"it asks {item.to}" if item.to and not is_for(item, name) else ""
+    mine, reasons = identity(name), list[str]()
+    for each in item.consents:
+        if not each.missing:
+            continue
+        may = {identity(one): why for one, why in each.people.items()}
+        if not may.get(mine, "no") or not (may or each.by):
+            return ""
+        reasons.append(may.get(mine) or f"rule '{each.rule}' lets {', '.join(each.by[:10]) or 'others'} decide")
+    return "; ".join(reasons)
+
+
 async def _pending_in_all(
     client: Client, say: Callable[[str], None], plan: str | None, patience: float, candidates: Sequence[Listed] | None
 ) -> AsyncIterator[Pending]:

@@ -21,6 +21,8 @@ from plansurvive.plans.signature import PAGE
 
 UNVERIFIED = "UNVERIFIED"
 MAY_NOT = "MAY_NOT_DECIDE"
+MOST_SHOWN = 100
+"""People of whom a view says whether they may approve."""
 _WAY_OUT = "decide with a key of your own (`plan keys person NAME`), or on a page with a login"
 
 
@@ -127,20 +129,47 @@ def standing(terms: Terms, approvals: Sequence[Decided], authors: Sequence[Spoke
     """How far these approvals are. `now`: of the call's first attempt, by which they may have expired; None: they are
     used already, or nobody asks for that.
     """
+    proven, unproven = _authors(terms, authors)
+    names = [person_of(each, terms) for each in approvals]
+    return Standing(tuple(_of_rule(term, terms, approvals, names, proven, unproven, now) for term in terms.rules))
+
+
+def who_may(
+    terms: Terms, term: Term, approvals: Sequence[Decided], authors: Sequence[Spoken], at: datetime
+) -> dict[str, str]:
+    """By person whom a rule is about, empty if an approval of theirs would count now, else why it would not.
+
+    `at`: delegations count until their end as of that time.
+    """
+    proven, unproven = _authors(terms, authors)
+    names = [person_of(each, terms) for each in approvals]
+    delegates = [each.to for each in terms.delegations if each.from_ in term.by]
+    found = dict[str, str]()
+    for name in list(dict.fromkeys([*term.by, *delegates] or terms.people))[:MOST_SHOWN]:
+        latest = max([at, *(each.time for each in approvals)])
+        votes = [*approvals, Decided(by=name, time=latest)]
+        of_rule = _of_rule(term, terms, votes, [*names, name], proven, unproven, None)
+        found[name] = of_rule.refused.get(len(approvals), "").partition(": ")[2]
+    return found
+
+
+def _authors(terms: Terms, authors: Sequence[Spoken]) -> tuple[set[str], int]:
+    """The authors who are proven, and how many others there are."""
     proven = {name for each in authors if (name := person_of(each, terms))}
-    unproven = {identity(each.by) for each in authors if not person_of(each, terms)}
-    return Standing(tuple(_of_rule(term, terms, approvals, proven, len(unproven), now) for term in terms.rules))
+    return proven, len({identity(each.by) for each in authors if not person_of(each, terms)})
 
 
 def _of_rule(
-    term: Term, terms: Terms, approvals: Sequence[Decided], authors: set[str], unproven: int, now: datetime | None
-) -> OfRule:
+    term: Term, terms: Terms, approvals: Sequence[Decided], names: Sequence[str], authors: set[str], unproven: int,
+    now: datetime | None,
+) -> OfRule:  # fmt: skip
+    """`names`: whose each of the approvals is, as far as that is proven."""
     needed = term.count + (unproven if term.not_author else 0)
     counted, principals, refused, alone = list[tuple[str, datetime]](), list[str](), dict[int, str](), dict[int, str]()
     order = sorted(range(len(approvals)), key=lambda place: approvals[place].time)
     for place in order:
         vote = approvals[place]
-        name = person_of(vote, terms) if term.demands else vote.by or "somebody"
+        name = names[place] if term.demands else vote.by or "somebody"
         if vote.override and term.demands:
             alone[place] = _not_alone(term, vote, name, now)
             if not alone[place]:

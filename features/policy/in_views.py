@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plansurvive.features.policy.rules import ruling_of, standing_of
+from plansurvive.features.policy.rules import people_of, ruling_of, standing_of
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
@@ -24,6 +24,7 @@ def _consents(run: Parted, step: Step) -> Iterator[Consent]:
             decided=[Approved(by=name, time=time) for name, time in each.counted],
             missing=each.missing,
             expires=each.expires,
+            people=people_of(run, step, each.term) if each.missing and isinstance(run, Run) else {},
             text=each.text,
         )
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from plansurvive.features.policy.consent import MAY_NOT, Standing, standing
+from plansurvive.features.policy.consent import MAY_NOT, Standing, standing, who_may
 from plansurvive.features.policy.model import (
     Asked,
     Consents,
@@ -21,6 +21,7 @@ from plansurvive.features.policy.model import (
     People,
     Ruling,
     Spoken,
+    Term,
 )
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.change_log import MAX_REVISIONS
@@ -148,6 +149,18 @@ def standing_of(run: Run, step: Step, *more: Decided) -> Standing | None:
     digest = more[0].digest if more else run.steps[step.id].digest
     votes = [each for each in asked.decided if each.digest == digest != ""]
     return standing(asked.terms, [*votes, *more], authors_of(run), more[0].time if more else None)
+
+
+def people_of(run: Run, step: Step, term: Term) -> dict[str, str]:
+    """By name and login, whether the people whom a rule is about may approve the call; else why not."""
+    asked = _asked(run).get(step.id)
+    if asked is None or not term.demands:
+        return {}
+    state = run.steps[step.id]
+    votes = [each for each in asked.decided if each.digest == state.digest != ""]
+    found = who_may(asked.terms, term, votes, authors_of(run), state.changes[-1].time)
+    known = asked.terms.people
+    return found | {login: why for name, why in found.items() if name in known for login in known[name].logins}
 
 
 def _decided(run: Run, step: Step, decision: Decision) -> Decision:

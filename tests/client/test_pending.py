@@ -16,6 +16,7 @@ from plansurvive.client.rpc import ask
 from plansurvive.client.verbs import pending
 from plansurvive.features.workflow_types import PlanWorkflow
 from plansurvive.plans.run import Options
+from plansurvive.plans.step_state import Consent
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit.driving import terminated
@@ -116,3 +117,31 @@ async def _refused(client: Client, plan: str) -> NoWorker:
     with pytest.raises(NoWorker) as caught:
         await ask(client, plan, "plan", patience=1.0)
     return caught.value
+
+
+def asks(*consents: Consent, **fields: Any) -> pending.Pending:
+    return pending.Pending.model_validate(
+        {"plan_id": "p", "step_id": "s", "tool": "t", "kind": "approval", "args": {}, "consents": consents, **fields}
+    )
+
+
+RULE = Consent(
+    rule="release", by=["ann", "bob"], missing=1,
+    people={"ann": "", "ann@example.org": "", "bob": "bob has approved", "cara": ""},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("item", "name", "why"),
+    [
+        (asks(), "eve", ""), (asks(RULE), "ann", ""), (asks(RULE), "Ann@Example.org", ""), (asks(RULE), "cara", ""),
+        (asks(RULE), "bob", "bob has approved"), (asks(RULE), "eve", "rule 'release' lets ann, bob decide"),
+        (asks(RULE.model_copy(update={"missing": 0}), Consent(rule="any", missing=1)), "bob", ""),
+        (asks(RULE, RULE.model_copy(update={"rule": "two", "people": {"bob": ""}})), "bob", ""),
+        (asks(kind="question", args={"to": "Ann"}), "ann", ""),
+        (asks(kind="question", args={"to": "ann"}), "bob", "it asks ann"),
+        (asks(kind="question"), "bob", ""),
+    ],
+)  # fmt: skip
+def test_why_something_is_not_for_a_person_to_decide(item: pending.Pending, name: str, why: str) -> None:
+    assert pending.why_not(item, name) == why

@@ -22,6 +22,7 @@ from plansurvive.apps.web.common.assets import asset
 from plansurvive.apps.web.common.words import duration, status_mark, status_word
 from plansurvive.client.access import Role, csrf_of
 from plansurvive.client.page.pages import all_pages, links, site_of
+from plansurvive.client.verbs.pending import why_not
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.safe_text import exact, line, safe
 
@@ -123,12 +124,13 @@ def _shown(value: object) -> object:
 
 
 def _common(request: Request) -> dict[str, Any]:
-    """`person`, `may` (by role), `csrf`, `said`, `path`; `nav` is overwritten by the page."""
+    """`person`, `may` (by role), `why_not` (decide on it), `csrf`, `said`, `path`; `nav` is overwritten by the page."""
     person = getattr(request.state, "person", None)
     return {
         "request": request,
         "person": person,
         "may": person.may if person else lambda _role: False,
+        "why_not": lambda item: why_not(item, person.name) if person else "",
         "csrf": csrf_of(request),
         "can_log_out": site_of(request).access.can_log_out,
         "said": lambda: site_of(request).take_said(request) if person else [],

@@ -20,7 +20,7 @@ from temporalio.client import Client
 from plansurvive.apps.web.common.service import Service
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.client.rpc import ask_view
-from plansurvive.client.verbs.pending import Pending, number_of, pending
+from plansurvive.client.verbs.pending import Pending, number_of, pending, why_not
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.run import PlanStatus
@@ -57,6 +57,10 @@ class Waiting:
     """Why nothing can be told now; the rest is as it last was."""
     gone: dict[str, str] = field(default_factory=dict)
     """What became of decisions that were here before, by key."""
+
+    def of(self, name: str) -> Waiting:
+        """The same with the decisions that this person may make, alone."""
+        return replace(self, decisions=tuple(item for item in self.decisions if not why_not(item, name)))
 
     @property
     def count(self) -> int:

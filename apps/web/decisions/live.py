@@ -13,8 +13,11 @@ STILL_HERE = 15.0
 """Seconds between two signs of life."""
 
 
-async def events(inbox: Inbox) -> AsyncIterator[bytes]:
-    """One event at once, and one for each change: `keys`, `gone` and what became of those, a `problem`, the `count`."""
+async def events(inbox: Inbox, name: str | None = None) -> AsyncIterator[bytes]:
+    """One event at once, and one for each change: `keys`, `gone` and what became of those, a `problem`, the `count`.
+
+    `name`: of what this person may decide, alone.
+    """
     follower = inbox.follow()
     following: asyncio.Task[Waiting] | None = None
     try:
@@ -25,6 +28,7 @@ async def events(inbox: Inbox) -> AsyncIterator[bytes]:
                 yield b": still here\n\n"
                 continue
             waiting, following = following.result(), None
+            waiting = waiting if name is None else waiting.of(name)
             found = {"keys": waiting.keys, "gone": waiting.gone, "problem": waiting.problem, "count": waiting.count}
             yield f"event: waiting\ndata: {json.dumps(found)}\n\n".encode()
     finally:

@@ -59,17 +59,24 @@ class Typed:
 
 
 async def inbox(request: Request) -> Response:
-    """Everything that waits for a person, oldest first."""
-    service = service_of(request)
-    waiting = await inbox_of(request).now()
+    """Everything that waits for a person, oldest first; with `mine`, what this one may decide."""
+    service, name = service_of(request), _mine(request)
+    everything = await inbox_of(request).now()
+    waiting = everything.of(name) if name is not None else everything
     cards = await cards_of(service, waiting.decisions[:MOST_CARDS])
     more = len(waiting.decisions) - len(cards)
-    return page(request, "inbox.html", nav="inbox", waiting=waiting, groups=groups(cards), more=more)
+    return page(request, "inbox.html", nav="inbox", waiting=waiting, groups=groups(cards), more=more,
+                is_mine=name is not None, others=len(everything.decisions) - len(waiting.decisions))  # fmt: skip
 
 
 async def live(request: Request) -> Response:
     """Server-sent events: the keys of what waits, whenever that changes. Adds nothing to any history."""
-    return StreamingResponse(events(inbox_of(request)), media_type="text/event-stream")
+    return StreamingResponse(events(inbox_of(request), _mine(request)), media_type="text/event-stream")
+
+
+def _mine(request: Request) -> str | None:
+    """Whose decisions are wanted; None: everybody's."""
+    return person_of(request).name if "mine" in request.query_params else None
 
 
 async def decision(request: Request) -> Response:

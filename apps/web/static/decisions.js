@@ -43,7 +43,7 @@ async function take({ keys, gone, problem, count }) {
   }
   if (list) {
     const known = new Set(shown().flatMap(keysOf));
-    const page = keys.some((key) => !known.has(key)) ? await fetched("/inbox") : null;
+    const page = keys.some((key) => !known.has(key)) ? await fetched(`/inbox${location.search}`) : null;
     const added = page ? addNew(page) : 0;
     if (added) said.push(`${added} new`);
     document.getElementById("nothing").hidden = keys.length > 0;

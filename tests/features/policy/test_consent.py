@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.policy.consent import standing
+from plansurvive.features.policy.consent import standing, who_may
 from plansurvive.features.policy.model import Decided, Delegated, Known, Spoken, Term, Terms
 
 NOW = datetime(2026, 11, 28, 14, 2, tzinfo=UTC)
@@ -169,3 +169,15 @@ def test_an_override_is_for_its_rule_and_no_delegates() -> None:
     given = terms(BREAKS, delegations=[("dan", "cara", 1)])
     assert not standing(given, [by_key("cara", override=True)], [], NOW).is_complete
     assert "dan may override it" in standing(given, [], [], NOW).text
+
+
+def test_it_is_said_of_each_person_whether_they_may_approve_and_why_not() -> None:
+    rule = Term(rule="release", by=["ann", "bob"], count=2, not_author=True)
+    given = terms(rule, delegations=[("bob", "dan", 1)])
+    assert who_may(given, rule, [by_key("bob", 5)], [author("ann")], NOW) == {
+        "ann": "ann is an author of the call, and rule 'release' wants others to decide",
+        "bob": "bob has approved",
+        "dan": "dan counts as one with bob, who has approved",
+    }
+    everybody = Term(rule="two", count=2)
+    assert who_may(terms(everybody), everybody, [], [], NOW) == dict.fromkeys(PEOPLE, "")
