@@ -64,6 +64,11 @@ PLANS: Table = {
     ),
     "PLAN_DUPLICATE_ID": ("two steps have the same id", "rename one"),
     "PLAN_CYCLE": ("steps depend on each other in a circle; they are named", "remove one dependency"),
+    "BAD_APPROVAL": (
+        "`approval` says who must approve a step, and the worker cannot tell, or the step makes no call that it judges;"
+        " a warning: a name that policy.toml does not have",
+        "`[people]` in the worker's policy.toml (docs/policy.md)",
+    ),
     "UNKNOWN_DEPENDENCY": (
         "`dependsOn` names a step that does not exist, or is not in the same block",
         "fix the name; name the block",

@@ -13,6 +13,7 @@ from plansurvive.client.cli.list_plans import time_of
 from plansurvive.client.cli.terminal import environment, output, session
 from plansurvive.client.cli.terminal.options import AsJson, group
 from plansurvive.client.local_tools import known_tools
+from plansurvive.features.policy.consent import in_words as who_must
 from plansurvive.features.policy.judging import Asker, Judged, Verdict, judge
 from plansurvive.features.policy.model import Term
 from plansurvive.features.policy.policy_file import (
@@ -100,8 +101,7 @@ def try_call(
         return
     output.show(f"{found.decide or 'as without a policy'}: {line(found.reason)}")
     for each in rules:
-        people = f"{each.count} of {', '.join(each.by)}" if each.by else f"{each.count} of the people of the policy"
-        output.show(line(f"rule '{each.rule}': {people}{', no author' if each.not_author else ''}"))
+        output.show(line(who_must(each)))
 
 
 @app.command("report")

@@ -62,9 +62,9 @@ class OfRule:
     def text(self) -> str:
         """A sentence: who has approved, and who may still."""
         by = "".join(f", by {name} at {time:%H:%M}" for name, time in self.counted)
-        said = f"rule '{self.term.rule}': {len(self.counted)} of {self.needed}{by}"
+        said = f"{self.term.title}: {len(self.counted)} of {self.needed}{by}"
         if self.is_overridden:
-            return f"rule '{self.term.rule}': overridden{by}"
+            return f"{self.term.title}: overridden{by}"
         if not self.missing:
             return said
         said += f"; {', '.join(self.term.override[:10])} may override it" if self.term.override else ""
@@ -111,6 +111,12 @@ class Standing:
         """Why the override at this place is enough for no rule that still needs somebody; empty if it is for one."""
         reasons = [each.alone.get(place, "") for each in self.rules if each.term.demands]
         return "" if any(not each for each in reasons) else next(iter(reasons), "")
+
+
+def in_words(term: Term) -> str:
+    """Who must approve, before anybody has: `the plan itself: 2 of ann, group:release, no author`."""
+    who = f"{term.count} of {', '.join(term.by[:10])}" if term.by else f"{term.count} of the people of the policy"
+    return f"{term.title}: {who}{', no author' if term.not_author else ''}"
 
 
 def person_of(spoken: Spoken, terms: Terms) -> str:
@@ -204,7 +210,7 @@ def _not_alone(term: Term, vote: Decided, name: str, now: datetime | None) -> st
         return f"{UNVERIFIED}: it is not proven that {vote.by or 'the sender'} is in [people] of the policy; {_WAY_OUT}"
     if name not in term.override:
         who = f"{', '.join(term.override[:10])} may override it" if term.override else "nobody may override it"
-        return f"{MAY_NOT}: rule '{term.rule}': {who}; {name} may not"
+        return f"{MAY_NOT}: {term.title}: {who}; {name} may not"
     return ""
 
 
@@ -223,9 +229,9 @@ def _unfit(
     if not name:
         return f"{UNVERIFIED}: it is not proven that {vote.by or 'the sender'} is in [people] of the policy; {_WAY_OUT}"
     if term.not_author and name in authors:
-        return f"{MAY_NOT}: {name} is an author of the call, and rule '{term.rule}' wants others to decide"
+        return f"{MAY_NOT}: {name} is an author of the call, and {term.title} wants others to decide"
     if not _principals(term, terms, name, vote.time, authors):
-        return f"{MAY_NOT}: rule '{term.rule}' lets {', '.join(term.by[:10])} decide, and {name} is not among them"
+        return f"{MAY_NOT}: {term.title} lets {', '.join(term.by[:10])} decide, and {name} is not among them"
     return ""
 
 

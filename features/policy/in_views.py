@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plansurvive.features.policy.rules import people_of, ruling_of, standing_of
+from plansurvive.features.policy.consent import in_words
+from plansurvive.features.policy.rules import people_of, ruling_of, standing_of, term_of, terms_of_plan
 from plansurvive.plans.in_views import InViews
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.parts import Parted
@@ -14,7 +15,12 @@ from plansurvive.plans.text.safe_text import line
 
 
 def _consents(run: Parted, step: Step) -> Iterator[Consent]:
-    found = standing_of(run, step) if isinstance(run, Run) else None
+    if not isinstance(run, Run):
+        return
+    found = standing_of(run, step)
+    for term in terms_of_plan(run, step) if found is None else ():
+        if term.demands:  # the worker has not counted yet
+            yield Consent(rule="", by=term.by, count=term.count, missing=term.count, text=in_words(term))
     for each in found.rules if found else ():
         yield Consent(
             rule=each.term.rule,
@@ -24,12 +30,18 @@ def _consents(run: Parted, step: Step) -> Iterator[Consent]:
             decided=[Approved(by=name, time=time) for name, time in each.counted],
             missing=each.missing,
             expires=each.expires,
-            people=people_of(run, step, each.term) if each.missing and isinstance(run, Run) else {},
+            people=people_of(run, step, each.term) if each.missing else {},
             text=each.text,
         )
 
 
-def _details(_: str, __: Step, state: StepState) -> list[str]:
+def _details(_: str, step: Step, state: StepState) -> list[str]:
+    rule = step.approval
+    wants = [line(f"Approval: {in_words(term_of(rule))}")] if rule is not None and rule.names_people else []
+    return wants + _ruled(state)
+
+
+def _ruled(state: StepState) -> list[str]:
     ruling = ruling_of(state.result) if state.result is not None else None
     if ruling is None or not ruling.decide:
         return []

@@ -40,7 +40,7 @@ class Judge(Layer):
         call = context.call
         said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
         now = self._rulings.now()
-        if now == (None, "") and not (said and said.asks):
+        if now == (None, "") and not (said and (said.asks or said.wants)):
             return call  # before what a policy would look at is put together
         found = _judged(tool.spec, context, args, said)
         ruling, error = await self._rulings.of(

@@ -4,12 +4,18 @@ run. And the message that takes a decision back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from temporalio import workflow
 
 from plansurvive.features.policy import withdrawing
 from plansurvive.features.policy.messages import Withdraw
+from plansurvive.features.policy.model import People
+from plansurvive.features.policy.plan_terms import problems
+from plansurvive.plans.activity_io import Facts
+from plansurvive.plans.model import Problem
+from plansurvive.plans.run import Run
 from plansurvive.workflows.feature import InRun, update
 
 
@@ -18,6 +24,11 @@ class Policy(InRun):
 
     feature = "policy"
     begins_empty = True
+
+    @classmethod
+    def unfit(cls, run: Run, facts: Facts) -> Sequence[Problem]:
+        """A plan that says who must approve a step begins only where that can be told."""
+        return list(problems(run.plan, facts.tools, knows_people=People.feature in facts.parts))
 
     @update(
         "withdraw", Withdraw,

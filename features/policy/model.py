@@ -70,14 +70,19 @@ class Delegated(Value):
 
 
 class Term(Value):
-    """Who must approve, by one rule that asks."""
+    """Who must approve, by one rule that asks, or by the plan itself."""
 
-    rule: str
+    rule: str = Field(description="Its name; empty: the plan itself says so.")
     by: list[str] = Field(default_factory=list, description="The people who may; empty: everybody.")
     count: int = Field(default=1, description="That many different people.")
     not_author: bool = Field(default=False, description="No author of the call counts.")
     expires: int | None = Field(default=None, description="For how many seconds an approval counts.")
     override: list[str] = Field(default_factory=list, description="The people whose override is enough alone.")
+
+    @property
+    def title(self) -> str:
+        """What says so, in a sentence."""
+        return f"rule '{self.rule}'" if self.rule else "the plan itself"
 
     @property
     def demands(self) -> bool:
@@ -122,6 +127,10 @@ class JudgedCall(Part):
     )
     decided: list[Decided] = Field(default_factory=list, description="What people have decided about it.")
     authors: list[Spoken] = Field(default_factory=list, description="Who started, wrote or edited the step.")
+    wants: list[Term] = Field(
+        default_factory=list, description="Whom the plan itself wants to approve it; `by` as it is written there."
+    )
+    must: bool = Field(default=False, description="The call asks for that reason alone; else only if it asks at all.")
     spent: bool = Field(default=False, description="The plan's budget has no room for another request to an LLM.")
 
 

@@ -156,8 +156,10 @@ def people_of(policy: Policy) -> People | None:
     return People(people=people, pages=pages) if people or pages else None
 
 
-def terms_of(policy: Policy, names: Collection[str]) -> Terms | None:
-    """What the rules of these names want that ask; None if it does not matter who approves."""
+def terms_of(policy: Policy, names: Collection[str], wants: Sequence[Term] = ()) -> Terms | None:
+    """What the rules of these names want that ask, and what the plan itself `wants`; None if it does not matter who
+    approves.
+    """
     rules = [each.rule for each in policy.rules if each.rule.name in names and each.rule.decide == "ask"]
     terms = [
         Term(
@@ -167,6 +169,7 @@ def terms_of(policy: Policy, names: Collection[str]) -> Terms | None:
         )
         for rule in rules
     ]  # fmt: skip
+    terms += [each.model_copy(update={"by": sorted(policy.written.members(tuple(each.by)))}) for each in wants]
     if not any(each.demands for each in terms):
         return None
     written = policy.written

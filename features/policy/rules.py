@@ -26,7 +26,7 @@ from plansurvive.features.policy.model import (
 from plansurvive.plans.activity_io import Call, Return
 from plansurvive.plans.change_log import MAX_REVISIONS
 from plansurvive.plans.errors import Refused
-from plansurvive.plans.model import Budget, Plan, Step
+from plansurvive.plans.model import ApprovalRule, Budget, Plan, Step
 from plansurvive.plans.model.parts import Parted
 from plansurvive.plans.run import Decision, Result, Run
 from plansurvive.plans.run.feature import Rules
@@ -102,9 +102,21 @@ def _is_judged(run: Run) -> bool:
     return any(spec.judged for spec in run.facts.tools.values())
 
 
+def terms_of_plan(run: Run, step: Step) -> list[Term]:
+    """Whom the plan itself wants to approve a step: as the step says, and as the plan's defaults do."""
+    found = (step.approval, run.plan.defaults.approval)
+    return [term_of(each) for each in found if each is not None and (each.names_people or each.expires)]
+
+
+def term_of(rule: ApprovalRule) -> Term:
+    """What a plan says of who must approve."""
+    expires = None if rule.expires is None else int(rule.expires)
+    return Term(rule="", by=rule.by, count=rule.count, not_author=rule.not_author, expires=expires)
+
+
 def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
-    spec = run.facts.tools[step.tool]
-    if not spec.judged and step.id not in run.unwaived:
+    spec, wants = run.facts.tools[step.tool], terms_of_plan(run, step)
+    if not spec.judged and step.id not in run.unwaived and not wants:
         return None
     asked = _asked(run).get(step.id)
     decided = _approvals(run, asked, run.decisions.get(step.id))
@@ -115,6 +127,8 @@ def _extend(run: Run, step: Step, call: Call) -> JudgedCall | None:
         origin=origin_of(run, step),
         spent=_is_spent(run),
         decided=decided,
+        wants=wants,
+        must=step.approval is not None and step.approval.names_people,
         # Also before a rule has asked: an approval that was made earlier counts only if it is no author's.
         authors=authors_of(run)[:200] if asked or decided else [],
     )

@@ -13,7 +13,7 @@ from plansurvive.features.policy.consent import Standing, standing
 from plansurvive.features.policy.current import UNREADABLE, Current
 from plansurvive.features.policy.judging import Judged, Verdict, judge
 from plansurvive.features.policy.llm_judge import LlmJudge
-from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Terms
+from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Term, Terms
 from plansurvive.features.policy.policy_file import terms_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.errors import ToolError
@@ -60,7 +60,12 @@ class Rulings:
             verdict = judge(policy, call)
             if verdict.judges and not (said and said.decided):
                 judgements, verdict = await self._judged(policy, call, verdict, said, key)
-        terms = terms_of(policy, verdict.rules) if policy and verdict.decide == "ask" else None
+        wants = _wanted(verdict, said, approved=approved)
+        if wants and verdict.decide != "ask":
+            verdict = Verdict("ask", (), "the plan itself says who must approve it")
+        spans = [each for each in (verdict.expires, *(each.expires for each in wants)) if each is not None]
+        verdict = replace(verdict, expires=min(spans, default=None))
+        terms = terms_of(policy or Policy(), verdict.rules, wants) if verdict.decide == "ask" else None
         unsettled = _unsettled(verdict, said, terms, again=again) if verdict.decide == "ask" else ""
         ruling = Ruling(
             decide=verdict.decide,
@@ -99,6 +104,14 @@ class Rulings:
             by = next(each for each in found if each.decide == "allow")
             return found, replace(after, reason=f"allowed by the judge under rule '{by.rule}': {by.reason}")
         return found, replace(after, reason=f"{after.reason}; {said_so}")
+
+
+def _wanted(verdict: Verdict, said: JudgedCall | None, *, approved: bool) -> list[Term]:
+    """Whom the plan itself wants to approve a call: always, or where it asks for another reason."""
+    if said is None or verdict.decide == "deny":
+        return []
+    asks = verdict.decide == "ask" or bool(said.decided) or (said.asks and not approved)
+    return said.wants if said.must or asks else []
 
 
 def _unreadable(why: str, policy: Policy | None, call: Judged) -> Verdict:

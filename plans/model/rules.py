@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from plansurvive.plans.model.notify import Span
 from plansurvive.plans.model.values import Seconds, Value
 
 
@@ -28,13 +29,35 @@ class Retry(Value):
     )
 
 
-class ApprovalRule(Value):
-    """The time limit of an approval, and what happens when it expires."""
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
 
+
+class ApprovalRule(Value):
+    """Who must approve, the time limit of that, and what happens when it expires."""
+
+    by: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]],
+        BeforeValidator(_listed),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
+    ] = Field(
+        default_factory=list, max_length=50,
+        description="The people who may approve, and groups as `group:release`, of the workers' policy.toml; or one.",
+    )  # fmt: skip
+    count: int = Field(default=1, ge=1, le=20, strict=True, description="That many different people must approve.")
+    not_author: bool = Field(default=False, strict=True, description="None of them has started or edited the plan.")
+    expires: Span | None = Field(
+        default=None, description="How long an approval counts for a call that has not begun: seconds, or `4h`."
+    )
     timeout: Seconds | None = Field(default=None, description="Seconds to await a decision; unlimited if omitted.")
     on_timeout: Literal["deny", "approve", "fail"] = Field(
         default="deny", description="What happens then: `deny` (default), `approve`, or `fail`."
     )
+
+    @property
+    def names_people(self) -> bool:
+        """Whether it matters who approves."""
+        return bool(self.by) or self.count > 1 or self.not_author
 
 
 class Input(Value):
@@ -75,7 +98,9 @@ class Defaults(Value):
     retry: Retry | None = Field(default=None, description="Attempts and delays.")
     timeout: Seconds | None = Field(default=None, description="Seconds one attempt may take.")
     critical: bool = Field(default=False, strict=True, description="Every step without `critical: false` is critical.")
-    approval: ApprovalRule | None = Field(default=None, description="Time limit of approvals.")
+    approval: ApprovalRule | None = Field(
+        default=None, description="Who approves what asks, and the time limit of that."
+    )
     on_failure: OnFailure = Field(default="block", description="What follows when a step's attempts are used up.")
     approve_recovery: bool = Field(
         default=False, strict=True, description="True: a person approves each recovery that the LLM proposes."

@@ -133,7 +133,7 @@ class Step(Value):
         "by default.",
     )
     approval: Annotated[ApprovalRule | None, Use(On.EDIT, Llm.NEVER)] = Field(
-        default=None, description="Time limit of the approval."
+        default=None, description="Who must approve it, and the time limit of that."
     )
     retry: Annotated[Retry | None, Use(On.EDIT | On.RERUN | On.DETAILS, Llm.MAY)] = Field(
         default=None, description="Attempts and delays."

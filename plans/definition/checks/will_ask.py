@@ -87,6 +87,8 @@ def _why(plan: Plan, node: _Node, ground: Ground, uses: _Uses, waived: bool) -> 
     step, spec, asks = node.step, ground.tools.get(node.step.tool), ground.language.tool(node.step.tool).asks
     if asks is not None and (asks.is_question or not waived):
         return asks.code, asks.reason, True
+    if step.approval is not None and step.approval.names_people:
+        return "REQUIRED", "the plan says in `approval` who must approve it", True
     if waived or spec is None or (step.requires_approval is False and not ground.strict):
         return "", "", True
     if step.requires_approval is True:

@@ -1,0 +1,38 @@
+"""What a plan says itself of who must approve its steps, against what its workers can hold it to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from plansurvive.plans.definition.scopes import walk
+from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+
+CODE = "BAD_APPROVAL"
+
+
+def named_in(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """By step that says who must approve it, the names; under "" those of the plan's defaults."""
+    found = {step.id: tuple(step.approval.by) for step in _saying(plan)}
+    default = plan.defaults.approval
+    return found | ({"": tuple(default.by)} if default is not None and default.names_people else {})
+
+
+def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -> Iterator[Problem]:
+    """Why its workers cannot have certain people approve a step. `knows_people`: their policy has keys of people."""
+    if not knows_people and (named := list(named_in(plan))):
+        text = "the worker has no policy.toml with keys of people, so it cannot tell who approves; add [people] there"
+        field = "approval" if named[0] else "defaults.approval"
+        yield Problem(code=CODE, step_id=named[0] or None, field=field, message=f"{text} (docs/policy.md)")
+        return
+    for step in _saying(plan):
+        spec = tools.get(step.tool)
+        if not step.tool:
+            text = "it makes no call itself; say who must approve on the steps inside it"
+            yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
+        elif spec is not None and not spec.judged:
+            text = f"a step of {step.tool} does not ask certain people yet; say it on a step of another tool"
+            yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
+
+
+def _saying(plan: Plan) -> Iterator[Step]:
+    return (step for _, step in walk(plan) if step.approval is not None and step.approval.names_people)

@@ -1,0 +1,141 @@
+"""What a plan says itself of who must approve: it is asked for, together with what the policy says, or refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from temporalio.exceptions import ApplicationError
+
+from plansurvive.features.policy.check import problems as on_this_machine
+from plansurvive.features.policy.in_views import IN_VIEWS
+from plansurvive.features.policy.model import Decided, JudgedCall, Term
+from plansurvive.features.policy.plan_terms import problems
+from plansurvive.features.policy.rules import RULES
+from plansurvive.plans.activity_io import Call
+from plansurvive.plans.model import Plan
+from plansurvive.runtime.settings import Settings
+from tests.activities.attempts import Attempts
+from tests.activities.conftest import attempts
+from tests.features.policy.test_layer import WRITE, judging
+from tests.features.policy.test_rules import SPEC, run
+
+__all__ = ["attempts"]
+
+BOTH = {"by": ["ann", "group:ops"], "count": 2, "notAuthor": True, "expires": "4h"}
+
+
+def sent(defaults: dict[str, Any] | None = None, **step: Any) -> JudgedCall:
+    found = run(**step)
+    found.plan = found.plan.model_copy(update={"defaults": Plan.model_validate(
+        {"steps": [{"id": "x", "tool": "t"}], "defaults": defaults or {}}
+    ).defaults})  # fmt: skip
+    part = RULES.extend(found, found.plan.steps[0], Call.model_validate({"stepId": "s", "key": "k", "args": {}}))  # type: ignore[misc]
+    assert isinstance(part, JudgedCall)
+    return part
+
+
+def test_a_call_brings_what_its_plan_wants() -> None:
+    own = Term(rule="", by=["ann", "group:ops"], count=2, not_author=True, expires=14_400)
+    found = sent(approval=BOTH)
+    assert (found.wants, found.must) == ([own], True)
+    found = sent({"approval": {"by": "bob"}}, approval={"timeout": 60})
+    assert (found.wants, found.must) == ([Term(rule="", by=["bob"])], False), "a time limit of its own changes nothing"
+    found = sent({"approval": {"by": "bob"}}, approval=BOTH)
+    assert found.wants == [own, Term(rule="", by=["bob"])], "the defaults hold as well"
+    assert sent().wants == []
+
+
+@pytest.mark.parametrize("judged", [True, False])
+def test_it_is_refused_where_nobody_could_tell_who_approves(judged: bool) -> None:
+    plan = Plan.model_validate({"steps": [
+        {"id": "a", "tool": "t", "approval": {"by": "ann"}},
+        {"id": "b", "steps": [{"id": "c", "tool": "t"}], "approval": {"count": 2}},
+        {"id": "d", "tool": "t", "approval": {"timeout": 60}},
+    ]})  # fmt: skip
+    tools = {"t": SPEC.model_copy(update={"judged": judged})}
+    found = list(problems(plan, tools, knows_people=True))
+    assert [each.step_id for each in found] == (["b"] if judged else ["a", "b"])
+    [only] = problems(plan, tools, knows_people=False)
+    assert (only.code, only.step_id, "policy.toml" in only.message) == ("BAD_APPROVAL", "a", True)
+
+
+def test_names_that_the_policy_here_does_not_have_are_a_warning(tmp_path: Path) -> None:
+    settings = Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path)})
+    plan = Plan.model_validate({"steps": [{"id": "a", "tool": "t", "approval": {"by": ["ann", "eve", "group:x"]}}]})
+    assert on_this_machine(plan, settings) == []
+    (tmp_path / "policy.toml").write_text('[people]\nann = {logins = ["ann@example.org"]}\n')
+    found = on_this_machine(plan, settings)
+    assert [(each.step_id, each.field, each.severity) for each in found] == [("a", "approval.by", "warning")] * 2
+    assert ["'eve'" in found[0].message, "'group:x'" in found[1].message] == [True, True]
+
+
+PEOPLE = """
+[people]
+ann = {logins = ["ann@example.org"]}
+bob = {logins = ["bob@example.org"]}
+[pages]
+team = "ed25519:MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE="
+"""
+TEAM = "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1"
+
+
+def by(*names: str) -> list[Decided]:
+    page = {"signed": "page:team", "verified": True, "key": TEAM}
+    return [Decided.model_validate({"by": f"{each}@example.org", "time": datetime.now(UTC), **page}) for each in names]
+
+
+def wanting(call: Call, decided: list[Decided], *, must: bool = True, asks: bool = False) -> Call:
+    part = JudgedCall(wants=[Term(rule="", by=["bob"])], must=must, asks=asks, decided=decided)
+    return call.model_copy(update={"parts": {"policy": part}, "approved": True})
+
+
+@pytest.mark.parametrize(
+    ("rule", "names", "reason"),
+    [
+        ('decide = "allow"', (), "the plan itself says who must approve it"),
+        ('decide = "allow"', ("ann",), "the plan itself lets bob decide, and ann is not among them"),
+        ('decide = "allow"', ("bob",), ""),
+        ('decide = "ask"\nby = ["ann"]', ("bob",), "rule 'r' lets ann decide, and bob is not among them"),
+        ('decide = "ask"\nby = ["ann"]', ("ann",), "the plan itself lets bob decide, and ann is not among them"),
+        ('decide = "ask"\nby = ["ann"]', ("ann", "bob"), ""),
+        ('decide = "ask"\nby = ["bob"]', ("bob",), ""),
+    ],
+)
+async def test_the_plan_and_the_policy_must_both_be_met(
+    attempts: Attempts, tmp_path: Path, rule: str, names: tuple[str, ...], reason: str
+) -> None:
+    site = judging(attempts, tmp_path, rule + PEOPLE)
+    call = wanting(site.call(WRITE), by(*names))
+    if not reason:
+        assert await site.run("write_file", call)
+        return
+    with pytest.raises(ApplicationError) as caught:
+        await site.run("write_file", call)
+    assert (caught.value.type, reason in str(caught.value)) == ("APPROVAL_REQUIRED", True), str(caught.value)
+
+
+@pytest.mark.parametrize("decided", [(), ("ann",), ("bob",)])
+async def test_the_defaults_of_a_plan_say_who_approves_and_not_that_it_asks(
+    attempts: Attempts, tmp_path: Path, decided: tuple[str, ...]
+) -> None:
+    site = judging(attempts, tmp_path, f'tool = "run_command"\ndecide = "allow"{PEOPLE}')
+    call = wanting(site.call(WRITE), by(*decided), must=False)
+    if decided == ("ann",):
+        with pytest.raises(ApplicationError, match="ann is not among them"):
+            await site.run("write_file", call)
+    else:
+        assert await site.run("write_file", call)
+
+
+def test_views_say_whom_the_plan_wants_before_anybody_is_asked_by_the_worker() -> None:
+    found = run(approval=BOTH)
+    step = found.plan.steps[0]
+    assert IN_VIEWS.consents is not None
+    assert IN_VIEWS.details is not None
+    [shown] = IN_VIEWS.consents(found, step)
+    assert (shown.by, shown.count, shown.missing) == (["ann", "group:ops"], 2, 2)
+    assert shown.text == "the plan itself: 2 of ann, group:ops, no author"
+    assert IN_VIEWS.details("p", step, found.steps["s"]) == [f"Approval: {shown.text}"]
