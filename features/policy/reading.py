@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from plansurvive.client.ids import plan_id
 from plansurvive.client.rpc import translated
+from plansurvive.features.express.model import SEGMENT, SegmentEnd
 from plansurvive.features.policy.judging import Asker, Judged
 from plansurvive.features.policy.model import JudgedCall, Ruling
 from plansurvive.features.policy.reporting import Call, PolicyReport, Seen, judged_of, outcome_of, report
@@ -48,6 +49,8 @@ class _Made:
     ruling: Ruling = field(default_factory=Ruling)
     code: str = ""
     by: list[str] = field(default_factory=list)
+    in_segment: bool = False
+    """It was made in a segment, of which history has no arguments."""
 
 
 async def calls_since(
@@ -98,6 +101,7 @@ class _Reader:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._calls: dict[int, tuple[str, _Made]] = {}
+        self._segments = set[int]()
         self.made: dict[str, list[_Made]] = {}
         self._decided: dict[str, dict[bool, list[str]]] = {}
         self._late = set[str]()
@@ -111,6 +115,8 @@ class _Reader:
         match name:
             case "activity_task_scheduled_event_attributes":
                 await self._call(event, found)
+            case "activity_task_completed_event_attributes" if found.scheduled_event_id in self._segments:
+                self._in_segment(await self._only(found.result), event.event_time.ToDatetime(tzinfo=UTC))
             case "activity_task_completed_event_attributes":
                 await self._ended_call(found, await self._only(found.result), "")
             case "activity_task_failed_event_attributes":
@@ -144,11 +150,13 @@ class _Reader:
             )  # fmt: skip
             seen = Seen(plan=plan, step=step, tool=each.tool, outcome=outcome, rules=each.ruling.rules,
                         hash=each.ruling.hash, by=by, time=each.time)  # fmt: skip
-            found.append((seen, _judged(each, tools)))
+            found.append((seen, None if each.in_segment else _judged(each, tools)))
         return found
 
     async def _call(self, event: HistoryEvent, found: Any) -> None:
         sent, tool = await self._only(found.input), found.activity_type.name
+        if tool == SEGMENT:
+            self._segments.add(event.event_id)
         if tool == JUDGE_CALL and isinstance(sent, dict):
             tool, sent = str(sent.get("tool")), sent.get("call")
         if not (isinstance(sent, dict) and isinstance(sent.get("args"), dict) and isinstance(sent.get("stepId"), str)):
@@ -170,13 +178,23 @@ class _Reader:
         if call is None:
             return
         made = call[1]
-        made.code = code
-        parts = said.get("parts") if isinstance(said, dict) else None
-        ruling = parts.get(Ruling.feature) if isinstance(parts, dict) else None
+        made.code, made.ruling = code, _ruling(said.get("parts") if isinstance(said, dict) else None)
+
+    def _in_segment(self, said: Any, time: datetime) -> None:
+        """The calls that a segment has made; what it has left is made by an activity of its own."""
         try:
-            made.ruling = Ruling.model_validate(ruling) if ruling else Ruling()
-        except ValidationError:  # completed by hand
-            made.ruling = Ruling()
+            calls = SegmentEnd.model_validate(said).calls
+        except ValidationError:  # completed by hand, or unreadable here
+            return
+        for call in calls:
+            if call.left:
+                continue
+            made = _Made(call.tool, {}, JudgedCall(), False, frozenset(), call.began or time, in_segment=True)
+            parts: Any = call.returned.parts if call.returned is not None else None
+            if call.failed is not None:
+                parts, made.code = call.failed.details.get("parts"), call.failed.attempt.code or ""
+            made.ruling = _ruling(parts)
+            self.made.setdefault(call.step_id, []).append(made)
 
     def _message(self, name: str, sent: Any) -> None:
         if name not in ("approve", "deny", "decide") or not isinstance(sent, dict):
@@ -197,6 +215,15 @@ class _Reader:
             return list(await self._client.data_converter.decode(payloads)) if payloads else []
         except Exception:  # decoding alone: whatever a parser, a codec or a storage raises
             return [None]
+
+
+def _ruling(parts: Any) -> Ruling:
+    """What the policy said of a call, by what it has returned or left."""
+    said = parts.get(Ruling.feature) if isinstance(parts, dict) else None
+    try:
+        return Ruling.model_validate(said) if said else Ruling()
+    except ValidationError:  # completed by hand
+        return Ruling()
 
 
 def _said(said: Any) -> JudgedCall:

@@ -79,6 +79,7 @@ class Comparison(Value):
 
     hash: str
     same: int
+    unknown: int = Field(default=0, description="Calls of segments, of which history has no arguments.")
     changed: dict[str, int] = Field(default_factory=dict, description="`ask -> allow`: how many calls.")
     differences: list[Difference] = Field(default_factory=list, description=f"The first {SHOWN}.")
 
@@ -97,8 +98,8 @@ class PolicyReport(Value):
     more: bool = Field(default=False, description="There are more plans than are read.")
 
 
-Call = tuple[Seen, Judged]
-"""A call, with what is judged of it."""
+Call = tuple[Seen, Judged | None]
+"""A call, with what is judged of it; None: its arguments are not known."""
 _DECIDED: Mapping[str, str] = {"allowed": "allow", "judged": "ask", "refused": "deny", "unruled": ""}
 
 
@@ -123,23 +124,24 @@ def report(calls: Sequence[Call], since: datetime, plans: int, other: Policy | N
 
 def proposals(calls: Sequence[Call]) -> Iterator[Proposal]:
     """Rules for what people approved often and never denied."""
-    approved = [call for call in calls if call[0].outcome == "approved"]
-    others = [call for call in calls if call[0].outcome in ("denied", "refused", "unanswered")]
-    groups: dict[tuple[str, ...], list[Call]] = defaultdict(list)
+    known = [(seen, judged) for seen, judged in calls if judged is not None]
+    approved = [call for call in known if call[0].outcome == "approved"]
+    others = [call for call in known if call[0].outcome in ("denied", "refused", "unanswered")]
+    groups: dict[tuple[str, ...], list[tuple[Seen, Judged]]] = defaultdict(list)
     for call in approved:
         for group in _groups(call[1]):
             groups[group].append(call)
-    known = set[str]()
+    texts = set[str]()
     for group, found in groups.items():
         text = _rule(group, found)
-        if len(found) < OFTEN or text is None or text in known:
+        if len(found) < OFTEN or text is None or text in texts:
             continue
         policy = read(text, datetime.now(UTC)).policy
         if policy is None or any(_allows(policy, judged) for _, judged in others):
             continue
         covered = [seen for seen, judged in approved if _allows(policy, judged)]
         if len(covered) >= OFTEN:
-            known.add(text)
+            texts.add(text)
             yield Proposal(rule=text, calls=len(covered), by=sorted({name for seen in covered for name in seen.by}))
 
 
@@ -166,7 +168,8 @@ def in_words(found: PolicyReport) -> Iterator[str]:
     if found.other is not None:
         changed = ", ".join(f"{count:,} {how}" for how, count in found.other.changed.items())
         same = f"{found.other.same:,} the same"
-        yield f"With the other policy ({found.other.hash[:12]}): {', '.join(filter(None, (changed, same)))}"
+        unknown = f"{found.other.unknown:,} of express plans not known" if found.other.unknown else ""
+        yield f"With the other policy ({found.other.hash[:12]}): {', '.join(filter(None, (changed, same, unknown)))}"
         for one in found.other.differences[:20]:
             how = f"{one.was or 'no rule'} -> {one.would or 'no rule'}"
             yield f"  {one.plan} {one.step} {one.tool}: {how}: {one.reason}"
@@ -183,8 +186,11 @@ _WORDS: Mapping[Outcome, str] = {
 
 
 def _compared(calls: Iterable[Call], other: Policy) -> Comparison:
-    same, changed, found = 0, Counter[str](), list[Difference]()
+    same, unknown, changed, found = 0, 0, Counter[str](), list[Difference]()
     for seen, judged in calls:
+        if judged is None:
+            unknown += 1
+            continue
         was = _DECIDED.get(seen.outcome, "ask" if seen.rules else "")
         verdict = judge(other, judged)
         if verdict.decide == was:
@@ -196,7 +202,7 @@ def _compared(calls: Iterable[Call], other: Policy) -> Comparison:
                 Difference(plan=seen.plan, step=seen.step, tool=seen.tool, was=was, would=verdict.decide,
                            rules=list(verdict.rules), reason=verdict.reason[:500])
             )  # fmt: skip
-    return Comparison(hash=other.hash, same=same, changed=dict(changed), differences=found)
+    return Comparison(hash=other.hash, same=same, unknown=unknown, changed=dict(changed), differences=found)
 
 
 def _allows(policy: Policy, judged: Judged) -> bool:
@@ -222,7 +228,7 @@ def _groups(call: Judged) -> Iterator[tuple[str, ...]]:
             yield "folder", call.tool, path.split("/")[0]
 
 
-def _rule(group: tuple[str, ...], found: Sequence[Call]) -> str | None:
+def _rule(group: tuple[str, ...], found: Sequence[tuple[Seen, Judged]]) -> str | None:
     """The text of a rule about a group; None if none can be written that says no more than what was seen."""
     kind, tool, what = group[:3]
     if any(_SPECIAL.search(each) for each in group):

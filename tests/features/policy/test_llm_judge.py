@@ -15,7 +15,7 @@ from plansurvive.activities.llm.model import LanguageModel
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.judging import Asker, Judged
 from plansurvive.features.policy.llm_judge import MAX_CHARACTERS, LlmJudge
-from plansurvive.features.policy.model import Decided, JudgedCall, Ruling
+from plansurvive.features.policy.model import Decided, JudgedCall, Ruling, Term
 from plansurvive.features.policy.ruling import Rulings
 from plansurvive.runtime.settings import Settings
 
@@ -133,6 +133,35 @@ async def test_it_settles_its_own_rules_ask_only(tmp_path: Path, other: str, com
         site = Site(tmp_path, RULE + OTHERS[other], llm)
         ruling, refused = await site.of(command=command)
     assert (ruling.decide, refused) == ("ask", "APPROVAL_REQUIRED")
+
+
+BY = 'by = ["ann"]\n[people]\nann = {logins = ["ann@example.org"]}\n'
+
+
+@pytest.mark.parametrize(
+    ("reply", "decided", "refused", "asked"),
+    [
+        (ALLOW, [], "", 1), (ASK, [], "APPROVAL_REQUIRED", 1),
+        (ALLOW, [Decided(by="eve", time=datetime.now(UTC))], "APPROVAL_REQUIRED", 0),
+    ],
+)  # fmt: skip
+async def test_where_people_are_named_they_decide_what_it_asks_about(
+    tmp_path: Path, reply: dict[str, Any], decided: list[Decided], refused: str, asked: int
+) -> None:
+    """It is not asked about a call that somebody has decided about: then that must be one of them."""
+    with ScriptedLlm(Script.of([{"reply": reply, "times": 0}])) as llm:
+        site = Site(tmp_path, RULE + BY, llm)
+        ruling, code = await site.of(command="make", said=JudgedCall(decided=decided))
+        assert (code, site.asked) == (refused, asked)
+    assert (ruling.terms is not None and ruling.terms.rules[0].by) == (["ann"] if refused else False)
+
+
+async def test_it_does_not_settle_whom_the_plan_itself_wants(obedient: Site) -> None:
+    said = JudgedCall(wants=[Term(rule="", by=["bob"])], must=True)
+    ruling, code = await obedient.of(command="make", said=said)
+    assert (code, ruling.rules) == ("APPROVAL_REQUIRED", [])
+    assert ruling.terms is not None
+    assert [each.rule for each in ruling.terms.rules] == [""]
 
 
 async def test_a_deny_is_not_put_before_it(tmp_path: Path) -> None:

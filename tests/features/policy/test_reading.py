@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from temporalio.client import Client
 
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.policy.policy_file import read
-from plansurvive.features.policy.reading import reported
+from plansurvive.features.policy.reading import _Reader, reported
+from plansurvive.features.policy.reporting import report
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import Server
 from plansurvive.runtime.settings import Settings
@@ -105,3 +107,32 @@ async def test_the_page_shows_the_same(server: Server, settings: Settings, serve
         text = await Visitor(service, browser, server_client).get("/policy")
     assert "There is no policy" in text
     assert "0 calls in 0 plans since" in text
+
+
+def test_the_calls_of_a_segment_are_counted_and_not_compared() -> None:
+    def call(step: str, **how: Any) -> dict[str, Any]:
+        return {"stepId": step, "number": 1, "digest": "d" * 64, "tool": "write_file", **how}
+
+    allowed = {"decide": "allow", "rules": ["docs"], "hash": "ab" * 32}
+    denied = {"parts": {"policy": {"decide": "deny", "rules": ["never"]}}}
+    attempt = {"number": 1, "code": "POLICY_DENIED", "error": "x", "began": began(0).isoformat()}
+    reader = _Reader(None)  # type: ignore[arg-type]
+    reader._in_segment(
+        {"calls": [
+            call("a", returned={"duration": 1.0, "parts": {"policy": allowed}}), call("b", returned={"duration": 1.0}),
+            call("c", failed={"error": "x", "attempt": attempt, "details": denied}), call("d", left="it needs approval"),
+        ]},
+        began(0),
+    )  # fmt: skip
+    calls = [each for step, made in reader.made.items() for each in reader.seen("p", step, made, {})]
+    found = report(calls, began(0), 1, read(OTHER, began(0)).policy)
+    assert {each.rule: each.outcomes for each in found.rules} == {
+        "docs": {"allowed": 1}, "never": {"refused": 1}, "": {"unruled": 1},
+    }  # fmt: skip
+    assert found.other is not None
+    assert (found.other.unknown, found.other.same, found.other.changed) == (3, 0, {})
+    reader._in_segment("completed by hand", began(0))
+
+
+def began(hours: int) -> datetime:
+    return datetime(2026, 11, 28, hours, tzinfo=UTC)
