@@ -243,8 +243,9 @@ class MessageHandlers:
         new version of the plan; `digest` refuses the decision when the call is another one, `version` when the plan has
         changed since; `remember` approves further calls of this tool in this run, with the same network access, queue
         and workspace, except for steps that set `requiresApproval`; of a step inside a loop, the calls of that step for
-        all items. A pattern, as in `resize[*]`, is about every step that fits it and awaits approval now, or about
-        those with one of these `digests`.
+        all items; `override`, with a `comment`, approves alone where the operator's policy lets the sender. A pattern,
+        as in `resize[*]`, is about every step that fits it and awaits approval now, or about those with one of these
+        `digests`.
         """
         self._try(
             "approve", step_of(arguments), arguments, lambda: self._signal_decision("approve", Approve, arguments)

@@ -15,13 +15,16 @@ def problems(plan: Plan, settings: Settings) -> list[Problem]:
     policy = policy_of(settings) if any(named.values()) else None
     if policy is None:
         return []
-    written, found = policy.written, list[Problem]()
-    for step_id, names in named.items():
-        groups = {name for name in names if name.removeprefix(GROUP) in written.groups and name.startswith(GROUP)}
-        for name in names:
-            if name not in groups and name not in written.people:
-                text = f"'{name}' is not in {file_of(settings)}; if the workers' has no such name either, nobody can"
-                field = "approval.by" if step_id else "defaults.approval.by"
-                found.append(Problem(code=CODE, step_id=step_id or None, field=field, message=f"{text} approve as it",
-                                     severity="warning"))  # fmt: skip
-    return found
+    known = {*policy.written.people, *(GROUP + group for group in policy.written.groups)}
+    return [
+        Problem(
+            code=CODE,
+            step_id=step_id or None,
+            field="approval.by" if step_id else "defaults.approval.by",
+            message=f"'{name}' is not in {file_of(settings)}; if the workers' has no such name either, correct it",
+            severity="warning",
+        )
+        for step_id, names in named.items()
+        for name in names
+        if name not in known
+    ]

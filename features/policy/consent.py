@@ -209,7 +209,7 @@ def _not_alone(term: Term, vote: Decided, name: str, now: datetime | None) -> st
     if not name:
         return f"{UNVERIFIED}: it is not proven that {vote.by or 'the sender'} is in [people] of the policy; {_WAY_OUT}"
     if name not in term.override:
-        who = f"{', '.join(term.override[:10])} may override it" if term.override else "nobody may override it"
+        who = f"{', '.join(term.override[:10])} may override it" if term.override else "no one may override it"
         return f"{MAY_NOT}: {term.title}: {who}; {name} may not"
     return ""
 

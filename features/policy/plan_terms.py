@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from plansurvive.plans.definition.scopes import walk
-from plansurvive.plans.model import Plan, Problem, Step, ToolSpec
+from plansurvive.plans.model import ApprovalRule, Plan, Problem, Step, ToolSpec
 
 CODE = "BAD_APPROVAL"
 
 
 def named_in(plan: Plan) -> dict[str, tuple[str, ...]]:
     """By step that says who must approve it, the names; under "" those of the plan's defaults."""
-    found = {step.id: tuple(step.approval.by) for step in _saying(plan)}
+    found = {step.id: tuple(rule.by) for step, rule in _saying(plan)}
     default = plan.defaults.approval
     return found | ({"": tuple(default.by)} if default is not None and default.names_people else {})
 
@@ -24,7 +24,7 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -
         field = "approval" if named[0] else "defaults.approval"
         yield Problem(code=CODE, step_id=named[0] or None, field=field, message=f"{text} (docs/policy.md)")
         return
-    for step in _saying(plan):
+    for step, _ in _saying(plan):
         spec = tools.get(step.tool)
         if not step.tool:
             text = "it makes no call itself; say who must approve on the steps inside it"
@@ -34,5 +34,7 @@ def problems(plan: Plan, tools: Mapping[str, ToolSpec], *, knows_people: bool) -
             yield Problem(code=CODE, step_id=step.id, field="approval", message=text)
 
 
-def _saying(plan: Plan) -> Iterator[Step]:
-    return (step for _, step in walk(plan) if step.approval is not None and step.approval.names_people)
+def _saying(plan: Plan) -> Iterator[tuple[Step, ApprovalRule]]:
+    for _, step in walk(plan):
+        if step.approval is not None and step.approval.names_people:
+            yield step, step.approval

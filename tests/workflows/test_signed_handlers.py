@@ -70,7 +70,12 @@ HARMLESS: dict[str, dict[str, str]] = {
 MESSAGES: dict[str, list[dict[str, Any]]] = {
     "approve": [{"stepId": "STEP"}],
     "deny": [{"stepId": "STEP"}],
-    "decide": [{"stepId": "STEP", "approved": True}, {"stepId": "STEP", "approved": False}],
+    "decide": [
+        {"stepId": "STEP", "approved": True},
+        {"stepId": "STEP", "approved": False},
+        {"stepId": "STEP", "approved": True, "override": True, "comment": "now"},
+    ],
+    "withdraw": [{"stepId": "STEP"}],
     "begin": [{}],
     "unpause": [{}],
     "clear_session": [{}],

@@ -15,7 +15,7 @@ from plansurvive.features.policy.model import Decided, JudgedCall, Term
 from plansurvive.features.policy.plan_terms import problems
 from plansurvive.features.policy.rules import RULES
 from plansurvive.plans.activity_io import Call
-from plansurvive.plans.model import Plan
+from plansurvive.plans.model import Plan, Retry
 from plansurvive.runtime.settings import Settings
 from tests.activities.attempts import Attempts
 from tests.activities.conftest import attempts
@@ -32,7 +32,9 @@ def sent(defaults: dict[str, Any] | None = None, **step: Any) -> JudgedCall:
     found.plan = found.plan.model_copy(update={"defaults": Plan.model_validate(
         {"steps": [{"id": "x", "tool": "t"}], "defaults": defaults or {}}
     ).defaults})  # fmt: skip
-    part = RULES.extend(found, found.plan.steps[0], Call.model_validate({"stepId": "s", "key": "k", "args": {}}))  # type: ignore[misc]
+    assert RULES.extend is not None
+    call = Call(plan_id="p", step_id="s", key="k", args={}, workspace="/", timeout=1.0, retry=Retry())
+    part = RULES.extend(found, found.plan.steps[0], call)
     assert isinstance(part, JudgedCall)
     return part
 
@@ -98,8 +100,8 @@ def wanting(call: Call, decided: list[Decided], *, must: bool = True, asks: bool
         ('decide = "allow"', (), "the plan itself says who must approve it"),
         ('decide = "allow"', ("ann",), "the plan itself lets bob decide, and ann is not among them"),
         ('decide = "allow"', ("bob",), ""),
-        ('decide = "ask"\nby = ["ann"]', ("bob",), "rule 'r' lets ann decide, and bob is not among them"),
-        ('decide = "ask"\nby = ["ann"]', ("ann",), "the plan itself lets bob decide, and ann is not among them"),
+        ('decide = "ask"\nby = ["ann"]', ("bob",), "rule 'r' of the policy asks"),
+        ('decide = "ask"\nby = ["ann"]', ("ann",), "rule 'r' of the policy asks"),
         ('decide = "ask"\nby = ["ann"]', ("ann", "bob"), ""),
         ('decide = "ask"\nby = ["bob"]', ("bob",), ""),
     ],

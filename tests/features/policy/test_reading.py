@@ -120,7 +120,7 @@ def test_the_calls_of_a_segment_are_counted_and_not_compared() -> None:
     reader._in_segment(
         {"calls": [
             call("a", returned={"duration": 1.0, "parts": {"policy": allowed}}), call("b", returned={"duration": 1.0}),
-            call("c", failed={"error": "x", "attempt": attempt, "details": denied}), call("d", left="it needs approval"),
+            call("c", failed={"error": "x", "attempt": attempt, "details": denied}), call("d", left="a limit"),
         ]},
         began(0),
     )  # fmt: skip
