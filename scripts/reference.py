@@ -166,7 +166,7 @@ SETTINGS: dict[str, tuple[str, str]] = {
         "server temporal_from grpc_compression state_dir cache_dir inline_bytes output_mb storage external_bytes "
         "prune_hours",
     ),
-    "Files of the operator": ("", "agents limits mcp notify policy secrets"),
+    "Files of the operator": ("", "agents agents_home limits mcp notify policy secrets"),
     "Commands: sandbox and limits": (
         "Levels of the sandbox: docs/security.md. The limits apply to what `run_command` and `run_python` start.",
         "sandbox sandbox_network sandbox_read limit_cpu limit_memory_mb limit_file_mb limit_open_files limit_processes"

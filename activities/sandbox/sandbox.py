@@ -113,7 +113,7 @@ class Sandbox:
         if self.level == "none":
             env = environment(os.environ, workspace, extra)
             return Order(list(command), env, directory, limits, [workspace])
-        temporary = self._temporary(workspace, owner)
+        temporary = self.temporary(workspace, owner)
         view = root_view(workspace, self.state, self.readable)
         drop: dict[str, list[str]] = {}
         bwrap: list[str] = []
@@ -138,7 +138,7 @@ class Sandbox:
             writable.append("/dev/shm")  # a file system of the command's own  # noqa: S108
         return {"writable": writable, "readable": [*readable, "/proc"], "network": network}
 
-    def _temporary(self, workspace: str, owner: str) -> str:
+    def temporary(self, workspace: str, owner: str) -> str:
         """The directory that is /tmp for the commands of a run of a plan; without one, in a workspace."""
         base = self.state or Path(tempfile.gettempdir()) / f"plans-{os.geteuid()}"
         if owner:

@@ -3,7 +3,7 @@
     [agents.claude]
     command = ["npx", "@zed-industries/claude-code-acp"]
     env = { ANTHROPIC_API_KEY = "env:ANTHROPIC_API_KEY" }
-    network = ["*"]
+    network = ["api.anthropic.com:443"]
 
 There is one file, the operator's: in the state directory, or where PLANS_AGENTS says. A file of the same name in a
 workspace or a repository is never read, as what it names would be started unasked. Values of variables are never in it,
@@ -13,7 +13,7 @@ only where they are; errors name the file and the key, never a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -25,6 +25,7 @@ from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.errors import ToolError
 from plansurvive.plans.model import Value
+from plansurvive.plans.model.receivers import Receiver
 from plansurvive.runtime.home_paths import home_path
 from plansurvive.runtime.settings import SettingError, Settings
 from plansurvive.runtime.toml_file import parsed, read_text, refusal
@@ -48,7 +49,9 @@ class CodingAgent(Value):
         default_factory=dict, max_length=100, description="Variables of the program, each as `env:NAME`."
     )
     sandbox: Literal["auto", "off"] = Field(default="auto", description="As for commands, or none.")
-    network: list[Text] = Field(default_factory=list, max_length=100, description='`["*"]`, or nothing.')
+    network: list[Text] = Field(
+        default_factory=list, max_length=100, description='Hosts that it may reach (`api.example.org:443`), or `["*"]`.'
+    )
     home: str = Field(default="", max_length=4_000, description="Its home directory; empty: one of its own.")
     hold: float = Field(
         default=HOLD, gt=0, le=86_400, allow_inf_nan=False, description="Seconds its process waits for a person."
@@ -66,8 +69,7 @@ class CodingAgent(Value):
                 f"env.{name}: write where the value is, `env:NAME`, not the value itself"
                 for name, value in self.env.items()
             ),
-            "" if self.network in ([], ["*"]) else
-            'network: single hosts cannot be allowed yet; write `["*"]` for the whole network, or leave it out',
+            *_network_problems(self.network, self.sandbox),
             *(f"{key}: {path} is not absolute; write the whole path, or ~/..."
               for key, path in [("home", self.home), *(("read", path) for path in self.read)]
               if path and not home_path(path).is_absolute()),
@@ -76,8 +78,28 @@ class CodingAgent(Value):
 
     @property
     def has_network(self) -> bool:
-        """Whether its program has the network."""
-        return bool(self.network)
+        """Whether its program has the network, all of it."""
+        return self.network == ["*"]
+
+    @property
+    def hosts(self) -> list[str]:
+        """The hosts that it may reach through the proxy, and no others; none: there is no proxy."""
+        return [] if self.has_network else self.network
+
+
+def _network_problems(network: list[str], sandbox: str) -> Iterator[str]:
+    if network == ["*"]:
+        return
+    if "*" in network:
+        yield 'network: "*" is the whole network; leave the other hosts out, or "*"'
+        return
+    for entry in network:
+        try:
+            Receiver.of(entry)
+        except ValueError as error:
+            yield f"network: {error}"
+    if network and sandbox == "off":
+        yield 'network: hosts hold in the sandbox alone; leave out `sandbox = "off"`, or the hosts'
 
 
 class AgentsFile(Value):

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping
 
+from plansurvive.activities.attempt.environment import sandbox_of
 from plansurvive.client.doctor import Finding, Verdict
 from plansurvive.features.coding_agents.agents_file import FILE, CodingAgent, read_agents
 from plansurvive.runtime.home_paths import home_path
@@ -19,6 +20,8 @@ def findings(settings: Settings, environ: Mapping[str, str]) -> list[Finding]:
     except SettingError as error:
         return [Finding(subject="coding agents", verdict=Verdict.BAD, text=error.message)]
     lacking = [text for name, agent in known.items() for text in _lacks(name, agent, environ)]
+    if (enclosed := [name for name, agent in known.items() if agent.hosts]) and sandbox_of(settings).level != "bwrap":
+        lacking.append(f"{', '.join(enclosed)}: single hosts in `network` need sandbox level 2, bubblewrap")
     if lacking:
         return [Finding(subject="coding agents", verdict=Verdict.WARNING, text=f"{FILE}: {'; '.join(lacking)}")]
     text = f"{FILE}: {', '.join(known)}"

@@ -108,7 +108,9 @@ class OfOne(InRun):
         args = message.args(session.agent)
         if any(each.digest == digest and _answer(run, name) == "allowed" for name, each in session.permissions.items()):
             args["again"] = "this was allowed before, and may have happened already"
-        name = f"call_{len(run.plan.steps) + 1}"
+        # In 1.0.0 permissions were numbered with the turns; a run that has begun so replays.
+        is_named = workflow.patched("coding-agent-permissions")
+        name = f"p{len(session.permissions) + 1}" if is_named else f"call_{len(run.plan.steps) + 1}"
         title = message.title or message.kind
         step = Step(
             id=name, tool=f"{TOOL}.{message.kind}", args=args, description=title[:200], approval=session.approval

@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -25,7 +26,7 @@ from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.features.coding_agents.agents_file import CodingAgent, agent_of
 from plansurvive.features.coding_agents.line import Line, State
 from plansurvive.features.coding_agents.model import TOOL, permission_specs, turn_spec
-from plansurvive.features.coding_agents.program import Homes, start, unavailable
+from plansurvive.features.coding_agents.program import END_SECONDS, homes_of, running, unavailable
 from plansurvive.features.coding_agents.session import Session
 from plansurvive.plans.activity_io import STDERR, STDOUT
 from plansurvive.plans.definition.output_schema import form_problem, value_of
@@ -43,7 +44,6 @@ START_SECONDS = 120.0
 """Until the agent has answered the first two messages: some download themselves first."""
 CANCEL_SECONDS = 20.0
 """What an agent has to end a turn that was cancelled, before its process is ended."""
-END_SECONDS = 2.0
 ANSWERS = 3
 """How often an agent is asked for an answer that fits the schema."""
 TEXT_CHARACTERS = 20_000
@@ -100,11 +100,13 @@ class Turns(MoreTools):
         line = Line(self.client, activity.info().workflow_id or "")
         state = await line.begin()
         async with context.recorder(is_value=False) as recorder:
-            program = await start(name, agent, context, Homes(self.settings.cache_dir))
-            try:
+
+            def refused(text: str) -> None:
+                context.warn(f"the coding agent '{name}' got {text}")
+                recorder.add(STDOUT, f"\n[{text}]\n".encode("utf-8", "replace"))
+
+            async with running(name, agent, context, homes_of(self.settings), refused) as program:
                 return await _talk(_Turn(name, agent, context, line, recorder, program), state, args)
-            finally:
-                await asyncio.shield(program.end(END_SECONDS))
 
 
 async def _loaded(name: str) -> None:
@@ -179,10 +181,11 @@ async def _connected(turn: _Turn) -> AsyncIterator[tuple[ClientSideConnection, S
 async def _worked(
     turn: _Turn, connection: ClientSideConnection, session: Session, state: State, args: Mapping[str, Any]
 ) -> dict[str, Any]:
-    loads = await _in_time(turn, _introduced(turn, connection))
+    way = await _in_time(turn, _introduced(turn, connection))
+    loads = way is not Way.NONE
     if not loads:
         session.hold = None  # its process is all that knows the session: it is held as long as the step may take
-    name = await _in_time(turn, _opened(turn, connection, session, state, loads))
+    name = await _in_time(turn, _opened(turn, connection, session, state, way))
     text = "\n\n".join([CONTINUE, *state.decided]) if state.sent else str(args["prompt"])
     schema = args.get("schema")
     if schema and not state.sent:
@@ -210,8 +213,18 @@ async def _worked(
     return value
 
 
-async def _introduced(turn: _Turn, connection: ClientSideConnection) -> bool:
-    """Agree on the protocol. Returns whether the agent can load a session."""
+class Way(Enum):
+    """How an agent can be given a session of an earlier process."""
+
+    RESUME = auto()
+    """It continues, and repeats nothing of it."""
+    LOAD = auto()
+    """It repeats it all, as it was."""
+    NONE = auto()
+
+
+async def _introduced(turn: _Turn, connection: ClientSideConnection) -> Way:
+    """Agree on the protocol. Returns how the agent can be given a session."""
     from acp import PROTOCOL_VERSION
     from acp.schema import ClientCapabilities, FileSystemCapabilities, Implementation
 
@@ -225,20 +238,26 @@ async def _introduced(turn: _Turn, connection: ClientSideConnection) -> bool:
     if told.protocol_version != PROTOCOL_VERSION:
         text = f"it speaks version {told.protocol_version} of the protocol, and this program {PROTOCOL_VERSION}"
         raise unavailable(turn.name, f"{text}; update one of them")
-    return bool(told.agent_capabilities and told.agent_capabilities.load_session)
+    can = told.agent_capabilities
+    if can and can.session_capabilities and can.session_capabilities.resume is not None:
+        return Way.RESUME
+    return Way.LOAD if can and can.load_session else Way.NONE
 
 
-async def _opened(turn: _Turn, connection: ClientSideConnection, session: Session, state: State, loads: bool) -> str:
-    """Begin a session, or load the one there is. Returns its id."""
+async def _opened(turn: _Turn, connection: ClientSideConnection, session: Session, state: State, way: Way) -> str:
+    """Begin a session, or continue the one there is. Returns its id."""
     root = turn.context.workspace.root
     if not state.session:
         return (await connection.new_session(cwd=root, mcp_servers=[])).session_id
-    if not loads:
+    if way is Way.NONE:
         raise ToolError(
             "AGENT_LOST",
             f"the process of the coding agent '{turn.name}' was lost, and it cannot load a session; what it has done"
             " until then may be half done: look at the files, then `plan resume` begins a new session",
         )
+    if way is Way.RESUME:
+        await connection.resume_session(cwd=root, session_id=state.session, mcp_servers=[])
+        return state.session
     session.is_replaying = True
     try:
         await connection.load_session(cwd=root, session_id=state.session, mcp_servers=[])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -76,13 +77,16 @@ class Agent:
     def answer(self, number: int, method: str, params: dict[str, Any]) -> None:
         loads = self.script.get("loads", True)
         if method == "initialize":
-            result: Any = {"protocolVersion": 1, "agentCapabilities": {"loadSession": loads}}
+            resumes: dict[str, Any] = {"sessionCapabilities": {"resume": {}}} if self.script.get("resumes") else {}
+            result: Any = {"protocolVersion": 1, "agentCapabilities": {"loadSession": loads, **resumes}}
         elif method == "session/new":
             if self.script.get("login"):
                 return self.send({"id": number, "error": {"code": -32000, "message": "Authentication required"}})
             name = f"session-{len(list(HOME.glob('session-*'))) + 1}"
             (HOME / f"{name}.json").write_text("0")
             result = {"sessionId": name}
+        elif method == "session/resume":
+            result = {}
         elif method == "session/load":
             self.update(params["sessionId"], "agent_message_chunk", content={"type": "text", "text": "of before"})
             result = {}
@@ -122,6 +126,9 @@ class Agent:
             self.update(session, "agent_message_chunk", content={"type": "text", "text": answer.get("content", "?")})
         if "ask" in action:
             self.ask(session, action, result)
+        if "reach" in action:  # by the proxy
+            text = reached(action["reach"])
+            self.update(session, "agent_message_chunk", content={"type": "text", "text": text})
         if "until" in action:
             while not Path(action["until"]).exists() and not self.cancelled.wait(0.02):
                 pass
@@ -151,6 +158,13 @@ class Agent:
     @staticmethod
     def path(name: str) -> str:
         return str(Path.cwd() / name)
+
+
+def reached(host: str) -> str:
+    """The first line that the proxy says about a host."""
+    with socket.create_connection(("127.0.0.1", int(os.environ["HTTPS_PROXY"].rpartition(":")[2])), 10) as way:
+        way.sendall(f"CONNECT {host} HTTP/1.1\r\n\r\n".encode())
+        return way.recv(4_096).decode().partition("\r\n")[0]
 
 
 def log(entry: dict[str, Any]) -> None:

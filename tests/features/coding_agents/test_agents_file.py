@@ -43,6 +43,8 @@ def test_agents_are_read_by_name_and_none_without_a_file(settings: Settings) -> 
     found = read_agents(written(settings, TWO))
     assert list(found) == ["claude", "own"]
     assert (found["claude"].has_network, found["own"].has_network) == (True, False)
+    (few,) = read_agents(written(settings, '[agents.a]\ncommand = ["x"]\nnetwork = ["*.example.org:443"]')).values()
+    assert (few.has_network, few.hosts) == (False, ["*.example.org:443"])
     assert found["own"].hold == 600
 
 
@@ -52,7 +54,12 @@ def test_agents_are_read_by_name_and_none_without_a_file(settings: Settings) -> 
         ("[agents.a]\ncommand = []", "line 2: agents.a.command"),
         ('[agents.a]\ncomand = ["x"]', "line 2: agents.a.comand: there is no such key; did you mean 'command'?"),
         ('[agents.a]\ncommand = ["x"]\nenv = {KEY = "sk-1234"}', "line 3: agents.a.env.KEY: write where the value is"),
-        ('[agents.a]\ncommand = ["x"]\n\nnetwork = ["api.example.org:443"]', "line 4: agents.a.network: single hosts"),
+        (
+            '[agents.a]\ncommand = ["x"]\n\nnetwork = ["https://x.org"]',
+            "line 4: agents.a.network: 'https://x.org' is a URL",
+        ),
+        ('[agents.a]\ncommand = ["x"]\nnetwork = ["*", "x.org"]', 'line 3: agents.a.network: "*" is the whole network'),
+        ('[agents.a]\ncommand = ["x"]\nsandbox = "off"\nnetwork = ["x.org"]', "hosts hold in the sandbox alone"),
         ('[agents.a]\ncommand = ["x"]\nhome = "here"', "line 3: agents.a.home: here is not absolute"),
         ('[agents.a]\ncommand = ["x"]\nread = ["here"]', "line 3: agents.a.read: here is not absolute"),
         ('[agents.a]\ncommand = ["x"]\nhold = 0', "line 3: agents.a.hold"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from plansurvive.client import runs
+from plansurvive.client.runs import Choice
 from plansurvive.client.verbs import resume
 from plansurvive.features.outputs.feed import raw
 from plansurvive.plans.activity_io import STDOUT
@@ -12,6 +14,7 @@ from plansurvive.runtime.connect import storage_of
 from plansurvive.runtime.value_store import ValueStore
 from tests.features.coding_agents.scene import Scene, agent_of, asked, code
 from tests.kit.driving import Plans, Started, step
+from tests.kit.lacking import require_sandbox
 
 pytestmark = pytest.mark.uses("agents", "children", "outputs", "policy")
 
@@ -48,10 +51,10 @@ async def test_a_permission_is_an_approval_and_is_selected_for_once(idle: Plans,
     scene.script([{"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])
     async with scene.worker():
         plan = await idle.start([code()])
-        agent, item = await asked(plan)
+        _, item = await asked(plan)
         assert item["tool"] == "coding_agent.execute"
         assert item["args"] == {"agent": "scripted", "title": "make test", "input": {"command": "make test"}}
-        await agent.approve(item["stepId"], digest=item["digest"])
+        await runs.approve(scene.client, plan.id, Choice(step_id="code/p1", digest=item["digest"]))
         view = await plan.ended()
     assert step(view, "code")["result"]["value"]["text"] == "ran"
     assert scene.chosen() == ["yes"]
@@ -107,6 +110,50 @@ async def test_an_agent_that_dies_and_loads_no_session_is_lost(idle: Plans, scen
     assert (step(view, "code")["status"], result["code"]) == ("failed", "AGENT_LOST")
     assert "cannot load a session" in result["error"]
     assert len(scene.prompts) == 1
+
+
+async def test_a_session_is_resumed_where_the_agent_offers_that(idle: Plans, scene: Scene) -> None:
+    scene.script([{"exit": 3}], [{"say": "whole"}], loads=False, resumes=True)
+    async with scene.worker():
+        view = await (await idle.start([code()])).ended()
+    assert step(view, "code")["result"]["value"]["text"] == "whole"
+    assert [each["sessionId"] for each in scene.log("session/resume")] == ["session-1"]
+    assert scene.log("session/load") == []
+
+
+async def test_a_host_that_is_not_in_the_list_is_refused_and_in_the_record_of_the_agent(
+    idle: Plans, scene: Scene
+) -> None:
+    require_sandbox("bwrap")
+    scene.script([{"reach": "example.org:443"}], toml='approve = "never"\nnetwork = ["api.example.org"]')
+    async with scene.worker():
+        plan = await idle.start([code()])
+        view = await plan.ended()
+        log = (await agent_of(plan).view())["log"]
+    assert step(view, "code")["result"]["value"]["text"] == "HTTP/1.1 403 Forbidden"
+    said = "the coding agent 'scripted' got no connection to example.org:443: it is not in `network` of agents.toml"
+    assert [each["text"] for each in log if each["kind"] == "warning"] == [said]
+
+
+@pytest.mark.parametrize("level", ["landlock", "off"])
+async def test_single_hosts_are_refused_where_the_proxy_is_not_the_only_way_out(
+    level: str, idle: Plans, scene: Scene
+) -> None:
+    scene.script([{"say": "hi"}], toml='approve = "never"\nnetwork = ["example.org"]')
+    async with scene.worker(sandbox=level):
+        view = await (await idle.start([code()])).ended()
+    result = step(view, "code")["result"]
+    assert (result["code"], scene.prompts) == ("AGENT_UNAVAILABLE", [])
+    assert "single hosts in `network` need sandbox level 2" in result["error"]
+
+
+async def test_an_agent_without_a_home_has_one_where_the_setting_says(idle: Plans, scene: Scene) -> None:
+    scene.script([{"say": "hi"}])
+    file = scene.settings.state_dir / "agents.toml"
+    file.write_text("".join(line for line in file.read_text().splitlines(True) if not line.startswith("home")))
+    async with scene.worker(agents_home=scene.place / "homes"):
+        await (await idle.start([code()])).ended()
+    assert (scene.place / "homes" / "scripted" / "session-1.json").exists()
 
 
 async def test_an_answer_that_does_not_fit_the_schema_is_asked_for_again(idle: Plans, scene: Scene) -> None:
@@ -204,7 +251,7 @@ async def test_nobodys_answer_in_time_is_no_denial_by_a_person(idle: Plans, scen
     async with scene.worker():
         plan = await idle.start([code() | {"approval": {"timeout": 0.2, "onTimeout": "deny"}}])
         view = await plan.ended()
-        permission = step(await agent_of(plan).view(), "call_2")
+        permission = step(await agent_of(plan).view(), "p1")
     assert step(view, "code")["result"]["value"]["text"] == "not run"
     assert (permission["status"], scene.chosen()) == ("skipped", ["no"])
 

@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import Any
 
-from plansurvive.features.agents.model.run import AgentRun, asked_args, number_of, outcome_of, ran_args
+from plansurvive.features.agents.model.run import AgentRun, asked_args, outcome_of, ran_args
 from plansurvive.features.hosts.model import left_behind
 from plansurvive.plans.activity_io import PastCall
 from plansurvive.plans.execution.tool_history import MAX_PAST, add_files, cut, files_of_run, short
@@ -50,7 +50,7 @@ def report_of(agent: AgentRun) -> dict[str, Any]:
     calls, told = _unreported(agent)
     files = StepState()
     for call in calls:
-        state = agent.run.steps[f"call_{call.number}"]
+        state = agent.run.steps[agent.run.plan.steps[call.number - 1].id]
         add_files(files, state.wrote, state.deleted, state.shared, state.shared_with)
     lists = {"wrote": files.wrote, "deleted": files.deleted, "shared": files.shared, "sharedWith": files.shared_with}
     return {
@@ -71,8 +71,9 @@ def noted(agent: AgentRun, report: dict[str, Any]) -> None:
 
 def last_report(agent: AgentRun) -> dict[str, Any]:
     """What the agent's result holds for its plan: files with stamps, the last calls, how many there were, and usage."""
-    steps = [step for step in agent.run.plan.steps[agent.link.since :] if number_of(step.id) not in agent.link.known]
-    made = [call for step in steps if agent.run.steps[step.id].calls for call in _records(agent, step)]
+    numbered = enumerate(agent.run.plan.steps[agent.link.since :], agent.link.since + 1)
+    steps = [(number, step) for number, step in numbered if number not in agent.link.known]
+    made = [call for number, step in steps if agent.run.steps[step.id].calls for call in _records(agent, step, number)]
     return {
         **files_of(agent),
         "calls": [call.model_dump(mode="json", exclude_defaults=True) for call in made[-MAX_PAST:]],
@@ -85,7 +86,7 @@ def last_report(agent: AgentRun) -> dict[str, Any]:
 
 def done_before(agent: AgentRun) -> tuple[int, list[int]]:
     """The calls of a run that is to be resumed that have ended: all up to a number, and those after it."""
-    numbers = [number_of(step.id) for step in agent.run.plan.steps if _is_done(agent, step)]
+    numbers = [number for number, step in enumerate(agent.run.plan.steps, 1) if _is_done(agent, step)]
     since = next((number for number in range(len(numbers) + 1) if number + 1 not in numbers), 0)
     return since, [number for number in numbers if number > since]
 
@@ -104,7 +105,7 @@ def _unreported(agent: AgentRun) -> tuple[list[PastCall], int]:
             all_done = False
             continue
         if agent.run.steps[step.id].calls and number not in agent.link.known:
-            records = _records(agent, step)
+            records = _records(agent, step, number)
             size += sum(len(call.model_dump_json()) for call in records)
             if size > REPORT_CHARACTERS and calls:
                 break
@@ -118,9 +119,9 @@ def _is_done(agent: AgentRun, step: Step) -> bool:
     return state.status in DONE or state.never
 
 
-def _records(agent: AgentRun, step: Step) -> list[PastCall]:
+def _records(agent: AgentRun, step: Step, number: int) -> list[PastCall]:
     """A call as recorded, with the arguments that ran; before it, its attempts that were followed by another one."""
-    run, state, own = agent.run, agent.run.steps[step.id], {"number": number_of(step.id), "agent": agent.run.plan.id}
+    run, state, own = agent.run, agent.run.steps[step.id], {"number": number, "agent": agent.run.plan.id}
     outcome, asked, decision = outcome_of(agent, step.id), asked_args(agent, step.id), run.decisions.get(step.id)
     began = next((change.time for change in state.changes if change.status is Status.RUNNING), None)
     last = PastCall(
