@@ -171,6 +171,11 @@ class Execution:
             await workflow.wait_condition(lambda: self.has_news)
             self.turn()
 
+    def cancel_step(self, step_id: str) -> None:
+        """Cancel a running step alone; it is settled once it has cleaned up."""
+        if (handle := self._handles.get(step_id)) is not None:
+            handle.cancel()
+
     def cancel_running(self) -> None:
         """Cancel every running step; each is settled once it has cleaned up. Stop all timers."""
         self.timers.stop_all()

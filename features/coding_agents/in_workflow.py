@@ -10,15 +10,18 @@ from temporalio import workflow
 
 from plansurvive.features.children.place import SharedPlace
 from plansurvive.features.coding_agents.model import (
+    COMMAND,
     MAX_SHOWN,
     TOOL,
     Answer,
     AskPermission,
     CodingSession,
+    EndCommand,
     GivenDecision,
     Permission,
     ReportSession,
     ReportTasks,
+    RunCommand,
 )
 from plansurvive.features.coding_agents.steps import CodingAgents
 from plansurvive.plans.errors import Refused
@@ -36,7 +39,7 @@ class OfOne(InRun):
     feature = "coding_agents"
 
     @update("coding_session", ReportSession, "Sent by a turn of a coding agent: it begins, or has a session.")
-    def coding_session(self, message: ReportSession) -> dict[str, Any]:
+    async def coding_session(self, message: ReportSession) -> dict[str, Any]:
         """Sent by a turn of a coding agent as it begins: returns `{session, sent, process, decided}`; and before it
         sends the request, with the `session` that the agent has named, and whether it `loads` sessions.
         """
@@ -45,6 +48,9 @@ class OfOne(InRun):
             session.session, session.loads, session.sent = message.session, message.loads, True
             return {"session": session.session, "sent": True, "process": session.processes, "decided": []}
         session.processes += 1
+        if running := self._end_commands(session):  # of a process before, which was lost
+            run = self.execution.run
+            await workflow.wait_condition(lambda: all(run.steps[name].status in DONE for name in running))
         decided = _decided(self.execution.run, session) if session.sent else []
         return {
             "session": session.session, "sent": session.sent, "process": session.processes, "decided": decided
@@ -79,12 +85,53 @@ class OfOne(InRun):
             return {"answer": "held", "stepId": step_id}
         return {"answer": _answer(run, step_id), "stepId": step_id}
 
+    @update(
+        "coding_command",
+        RunCommand,
+        "Sent by a turn of a coding agent: run this command in a terminal.",
+        max_bytes=4 * MAX_SHOWN,
+    )
+    async def coding_command(self, message: RunCommand) -> dict[str, Any]:
+        """Sent by a turn of a coding agent: a terminal is opened, a step of its workflow that calls `run_command`.
+        Returns when it has begun, or with `until` when it has ended: `answer` is `begun`, `ended` (with `value`,
+        `large` or `problem`), `denied`, `unanswered`, or `held` where no person has decided for `hold` seconds.
+        """
+        session, run = self._session(), self.execution.run
+        step_id = message.step_id or self._commanded(message)
+        if step_id not in session.commands:
+            raise Refused(f"there is no command '{step_id}'", "NOT_ASKED")
+
+        def is_there() -> bool:
+            status = run.steps[step_id].status
+            has_begun = message.until == "begun" and status is Status.RUNNING
+            return has_begun or status in DONE or bool(run.stopped)
+
+        while not is_there():
+            asks = bool(run.steps[step_id].awaiting)
+            patience = timedelta(seconds=message.hold) if asks and message.hold is not None else None
+            try:
+                await workflow.wait_condition(
+                    lambda asks=asks: is_there() or bool(run.steps[step_id].awaiting) != asks,  # type: ignore[misc]
+                    timeout=patience,
+                )
+            except TimeoutError:
+                return {"answer": "held", "stepId": step_id}
+        return _command_answer(run, step_id)
+
+    @signal("coding_command_end", EndCommand, "Sent by a turn of a coding agent: end this command.")
+    def coding_command_end(self, message: EndCommand) -> None:
+        """Sent by a turn of a coding agent: its terminal was killed or released, so the command is cancelled."""
+        if message.step_id in self._session().commands:
+            self.execution.cancel_step(message.step_id)
+
     @signal("coding_given", GivenDecision, "Sent by a turn of a coding agent: it is about to be given a decision.")
     def coding_given(self, message: GivenDecision) -> None:
         """Sent by a turn of a coding agent before the agent gets a decision of `coding_permission`, which is used up by
         that: the same call asks again. One that was lost with a process before that counts in the next.
         """
         session = self._session()
+        if message.step_id in session.commands and message.step_id not in session.told:
+            session.told.append(message.step_id)
         if (known := session.permissions.get(message.step_id)) is not None:
             session.permissions[message.step_id] = Permission(digest=known.digest, used=True)
 
@@ -94,6 +141,52 @@ class OfOne(InRun):
         session = self._session()
         session.tasks, session.done = [text[:2_000] or "-" for text in message.tasks], message.done
         self.execution.wake()
+
+    def in_steps(self) -> Sequence[InSteps]:
+        """What ends the commands of a turn with it."""
+        return (_Commands(self),)
+
+    def turn_is_over(self) -> None:
+        """Once a turn of the agent has ended, end the commands that it has left running."""
+        run = self.execution.run
+        session = run.known_part(CodingSession)
+        if session is None or not session.commands:
+            return
+        last = next((step.id for step in reversed(run.plan.steps) if step.tool == TOOL), "")
+        if last and last != session.over and run.steps[last].status in DONE:
+            session.over = last
+            self._end_commands(session)
+
+    def _end_commands(self, session: CodingSession) -> list[str]:
+        """Cancel the commands that run; returns their steps."""
+        running = [name for name in session.commands if self.execution.run.steps[name].status is Status.RUNNING]
+        for name in running:
+            self.execution.cancel_step(name)
+        return running
+
+    def _commanded(self, message: RunCommand) -> str:
+        """Append the step of a command, unless one for the same call still awaits a decision. Raises Refused."""
+        session, run = self._session(), self.execution.run
+        if COMMAND not in run.facts.tools:
+            raise Refused(f"the worker that the plan was begun with offers no {COMMAND}", "UNKNOWN_TOOL")
+        digest = digest_of_data(message.args())
+        for name, known in session.commands.items():
+            if known == digest and run.steps[name].awaiting:
+                return name
+        name = self._next_name(session)
+        title = " ".join(message.command.split())[:200]
+        session.commands[name] = digest
+        # At most once, whatever is killed: the agent decides whether to ask for it again.
+        step = Step(
+            id=name, tool=COMMAND, args=message.args(), description=title, approval=session.approval, repeatable=False
+        )
+        self.execution.append([step])
+        self.execution.wake()
+        return name
+
+    @staticmethod
+    def _next_name(session: CodingSession) -> str:
+        return f"p{len(session.permissions) + len(session.commands) + 1}"
 
     def _session(self) -> CodingSession:
         """That of the run. Raises Refused where no coding agent is at work."""
@@ -110,7 +203,7 @@ class OfOne(InRun):
             args["again"] = "this was allowed before, and may have happened already"
         # In 1.0.0 permissions were numbered with the turns; a run that has begun so replays.
         is_named = workflow.patched("coding-agent-permissions")
-        name = f"p{len(session.permissions) + 1}" if is_named else f"call_{len(run.plan.steps) + 1}"
+        name = self._next_name(session) if is_named else f"call_{len(run.plan.steps) + 1}"
         title = message.title or message.kind
         step = Step(
             id=name, tool=f"{TOOL}.{message.kind}", args=args, description=title[:200], approval=session.approval
@@ -119,6 +212,17 @@ class OfOne(InRun):
         self.execution.append([step])
         self.execution.wake()
         return name
+
+
+class _Commands(InSteps):
+    """Looks at the commands of one coding agent once a turn of its workflow."""
+
+    def __init__(self, of: OfOne) -> None:
+        self._of = of
+
+    def turn(self) -> None:
+        """What has finished is settled: the agent's turn may have."""
+        self._of.turn_is_over()
 
 
 class InPlans(InRun):
@@ -155,7 +259,42 @@ def _decided(run: Run, session: CodingSession) -> list[str]:
         session.told.append(name)
         comment = f" Comment: {decision.comment}" if decision is not None and decision.comment else ""
         found.append(_SENTENCES[answer].format(what=what) + comment)
+    for name in session.commands:
+        if run.steps[name].status in DONE and name not in session.told:
+            session.told.append(name)
+            found.append(_of_command(run, name))
     return found
+
+
+def _command_answer(run: Run, step_id: str) -> dict[str, Any]:
+    """What a turn is told of a command that has begun or ended."""
+    state, answer = run.steps[step_id], {"stepId": step_id}
+    if state.status not in DONE:
+        return answer | {"answer": "begun" if state.status is Status.RUNNING else "held"}
+    result = state.result
+    if state.status is Status.SKIPPED or result is None:
+        decision = run.decisions.get(step_id)
+        return answer | {"answer": _answer(run, step_id), "problem": decision.comment if decision is not None else ""}
+    if not result.ok:
+        return answer | {"answer": "ended", "problem": f"{result.code}: {result.error}"[:2_000]}
+    if result.large is not None:
+        return answer | {"answer": "ended", "large": result.large.model_dump(mode="json")}
+    value = result.value if isinstance(result.value, dict) else {}
+    return answer | {"answer": "ended", "value": {"exitCode": value.get("exitCode")}}
+
+
+def _of_command(run: Run, step_id: str) -> str:
+    """What became of a command whose end the agent has not been given."""
+    state, what = run.steps[step_id], _title(run, step_id)
+    if state.status is Status.SKIPPED or state.result is None:
+        return _SENTENCES[_answer(run, step_id)].format(what=what)
+    if not state.result.ok:
+        how = f"{state.result.code}: {state.result.error}"[:1_000]
+        return f"This command did not end by itself, and what it did may be half done: {what} ({how})."
+    value = state.result.value if isinstance(state.result.value, dict) else {}
+    text = "".join(each for name in ("stdout", "stderr") if isinstance(each := value.get(name), str))[-2_000:]
+    ended = f" with exit code {value['exitCode']}" if "exitCode" in value else ""
+    return f"Run meanwhile: {what}. It ended{ended}." + (f" The end of its output:\n{text}" if text else "")
 
 
 def _title(run: Run, step_id: str) -> str:

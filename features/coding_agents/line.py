@@ -11,7 +11,15 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from plansurvive.features.coding_agents.model import Answer, AskPermission, GivenDecision, ReportSession, ReportTasks
+from plansurvive.features.coding_agents.model import (
+    Answer,
+    AskPermission,
+    EndCommand,
+    GivenDecision,
+    ReportSession,
+    ReportTasks,
+    RunCommand,
+)
 from plansurvive.plans.errors import ToolError
 
 PATIENCE = timedelta(seconds=10)
@@ -52,8 +60,20 @@ class Line:
         found = await self._update("coding_permission", question)
         answer: Answer = found["answer"]
         if answer != "held":
-            await self._signal("coding_given", GivenDecision(step_id=found["stepId"]))
+            await self.given(found["stepId"])
         return answer
+
+    async def command(self, command: RunCommand) -> dict[str, Any]:
+        """What the workflow says of a command that is to run, or runs."""
+        return await self._update("coding_command", command)
+
+    async def end_command(self, step_id: str) -> None:
+        """A command is needed no longer. One that has ended takes no harm."""
+        await self._signal("coding_command_end", EndCommand(step_id=step_id))
+
+    async def given(self, step_id: str) -> None:
+        """The agent is about to be given how a command has ended."""
+        await self._signal("coding_given", GivenDecision(step_id=step_id))
 
     async def tasks(self, tasks: ReportTasks) -> None:
         """The agent has a new list of tasks. One that does not arrive is followed by another."""

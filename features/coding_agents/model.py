@@ -13,6 +13,10 @@ from pydantic import Field
 from plansurvive.plans.model import ApprovalRule, Retry, ToolSpec, Value
 from plansurvive.plans.model.parts import Part
 
+COMMAND = "run_command"
+"""The tool whose calls are the terminals of an agent."""
+COMMAND_SECONDS = 3_600.0
+"""What a command of an agent may take: one that a person allows after the turn is not ended with it."""
 TOOL = "coding_agent"
 """The tool of plans, and in the agent's own workflow the activity that is one turn of it."""
 KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
@@ -49,6 +53,8 @@ class CodingSession(Part):
     approval: ApprovalRule | None = Field(default=None, description="Of the plan's step: for its permissions.")
     timeout: float | None = Field(default=None, description="Of the plan's step: seconds that one turn may take.")
     told: list[str] = Field(default_factory=list, description="Permissions of which the agent knows what became.")
+    commands: dict[str, str] = Field(default_factory=dict, description="Digests of its commands, by step.")
+    over: str = Field(default="", description="The last turn whose commands were ended with it.")
     value: dict[str, Any] = Field(default_factory=dict, description="What the last turn returned.")
     tasks: list[str] = Field(default_factory=list, description="Its task list, those that are done first.")
     done: int = Field(default=0, description="How many of them are done.")
@@ -79,6 +85,34 @@ class AskPermission(Value):
         """What a person is asked."""
         shown = {"title": self.title, "input": self.input, "content": self.content, "paths": self.paths}
         return {"agent": agent} | {name: value for name, value in shown.items() if value not in (None, "", [])}
+
+
+class RunCommand(Value):
+    """Sent by a turn: the agent opens a terminal; or with `stepId`: has that command begun, or ended?"""
+
+    EXAMPLE: ClassVar[str] = '{"command": "make test", "hold": 600}'
+
+    command: str = Field(default="", max_length=MAX_SHOWN)
+    cwd: str = Field(default="", max_length=4_000, description="Working directory; empty: the workspace.")
+    env: dict[str, str] = Field(default_factory=dict, max_length=200)
+    network: bool = Field(default=False, strict=True)
+    hold: float | None = Field(default=None, gt=0, description="Seconds to wait for a person; none: without limit.")
+    step_id: str = Field(default="", max_length=200)
+    until: Literal["begun", "ended"] = "begun"
+
+    def args(self) -> dict[str, Any]:
+        """What the tool is called with."""
+        more = {"cwd": self.cwd, "env": self.env, "network": self.network}
+        own = {"command": self.command, "timeout": COMMAND_SECONDS, "allowFailure": True}
+        return own | {name: value for name, value in more.items() if value}
+
+
+class EndCommand(Value):
+    """Sent by a turn: the agent needs a command no longer."""
+
+    EXAMPLE: ClassVar[str] = '{"stepId": "p2"}'
+
+    step_id: str = Field(min_length=1, max_length=200)
 
 
 class GivenDecision(Value):

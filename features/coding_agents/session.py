@@ -1,4 +1,4 @@
-"""What an agent asks of us while it works: files, permissions; and what it tells us: its text, calls and tasks.
+"""What an agent asks of us while it works: files, terminals, permissions; and what it tells: its text, calls and tasks.
 
 Files go through the tools `read_file` and `write_file`, so that stamps, conflicts and records are those of any step.
 A permission is asked of the agent's workflow, where a person decides. Only `allow_once` and `reject_once` are ever
@@ -17,7 +17,16 @@ from typing import TYPE_CHECKING, Any, cast
 from plansurvive.activities.tools.files import read_file, write_file
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.features.coding_agents.line import Line
-from plansurvive.features.coding_agents.model import KINDS, MAX_SHOWN, AskPermission, ReportTasks
+from plansurvive.features.coding_agents.model import KINDS, MAX_SHOWN, AskPermission, ReportTasks, RunCommand
+from plansurvive.features.coding_agents.terminals import (
+    OUTPUT_BYTES,
+    End,
+    Terminal,
+    command_line,
+    end_of,
+    last_of,
+    written,
+)
 from plansurvive.plans.errors import ToolError
 
 if TYPE_CHECKING:
@@ -60,6 +69,8 @@ class Session:
     context: ToolContext
     line: Line
     hold: float | None
+    has_network: bool
+    """Whether its terminals have the network, as it has it."""
     say: Say
     is_replaying: bool = False
     """The agent is loading a session, and repeats what it has said before."""
@@ -70,6 +81,8 @@ class Session:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     """The agent was told to end the turn: only then are its open questions answered, as the protocol wants."""
     calls: dict[str, _Known] = field(default_factory=dict)
+    _terminals: dict[str, Terminal] = field(default_factory=dict)
+    _waits: list[asyncio.Task[End]] = field(default_factory=list)
     _changes: int = 0
 
     def on_connect(self, conn: Any) -> None:
@@ -128,6 +141,87 @@ class Session:
             approved = self._next(approved=True)
             await self._of_tool(lambda context: write_file.function(path, content, context), approved)
 
+    async def create_terminal(
+        self, command: str, session_id: str, args: list[str] | None = None, cwd: str | None = None,  # noqa: ARG002
+        env: list[schema.EnvVariable] | None = None, output_byte_limit: int | None = None, **_: Any,
+    ) -> schema.CreateTerminalResponse:  # fmt: skip
+        """Run a command as the tool `run_command` does, once a person or the policy allows it."""
+        from acp.schema import CreateTerminalResponse
+
+        line = command_line(command, args)
+        if len(line) > MAX_SHOWN:
+            raise _refused(f"the command is longer than {MAX_SHOWN:,} characters")
+        try:
+            folder = self.context.workspace.relative(cwd) if cwd else "."
+            found = await self.line.command(
+                RunCommand(
+                    command=line,
+                    cwd="" if folder == "." else folder,
+                    network=self.has_network,
+                    hold=self.hold,
+                    env={each.name: each.value for each in env or ()},
+                )
+            )
+        except ToolError as error:
+            raise _refused(f"{error.code}: {error.message}") from None
+        answer, step_id = found["answer"], str(found["stepId"])
+        self.say(f"[{answer}: {line[:2_000]}]\n")
+        if answer == "held":
+            await self._hold()
+            raise _refused("the turn has ended before a person has decided")
+        if answer not in ("begun", "ended"):
+            await self.line.given(step_id)
+            why = {"denied": "a person has denied this command"}.get(
+                answer, "no person has allowed this command in time"
+            )
+            raise _refused(f"{why}: {found['problem']}" if found.get("problem") else why)
+        limit = OUTPUT_BYTES if output_byte_limit is None else output_byte_limit
+        self._waits.append(asyncio.create_task(self._ended(step_id)))
+        self._terminals[step_id] = Terminal(step_id, limit, self._waits[-1])
+        return CreateTerminalResponse(terminal_id=step_id)
+
+    async def terminal_output(
+        self, session_id: str, terminal_id: str, **_: Any  # noqa: ARG002
+    ) -> schema.TerminalOutputResponse:  # fmt: skip
+        """What a command has written so far."""
+        from acp.schema import TerminalExitStatus, TerminalOutputResponse
+
+        terminal = self._terminal(terminal_id)
+        end, outputs = terminal.end, self.context.outputs
+        data = b""
+        if outputs is not None:
+            data = await written(self.line.client, self.line.workflow_id, terminal_id, outputs.store)
+        if end is not None and end.problem:
+            data += f"\n[{end.problem}]\n".encode()
+        text, cut = last_of(data, terminal.limit)
+        status = TerminalExitStatus(**_exit(end)) if end is not None else None
+        return TerminalOutputResponse(output=text, truncated=cut, exit_status=status)
+
+    async def wait_for_terminal_exit(
+        self, session_id: str, terminal_id: str, **_: Any  # noqa: ARG002
+    ) -> schema.WaitForTerminalExitResponse:  # fmt: skip
+        """Wait for the end of a command."""
+        from acp.schema import WaitForTerminalExitResponse
+
+        end = await asyncio.shield(self._terminal(terminal_id).ends)
+        return WaitForTerminalExitResponse(**_exit(end))
+
+    async def kill_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:  # noqa: ARG002
+        """End a command; its terminal can still be read."""
+        if self._terminal(terminal_id).end is None:
+            await self.line.end_command(terminal_id)
+
+    async def release_terminal(self, session_id: str, terminal_id: str, **_: Any) -> None:
+        """End a command, and forget its terminal."""
+        await self.kill_terminal(session_id, terminal_id)
+        del self._terminals[terminal_id]
+
+    async def close(self) -> None:
+        """The process is gone: nothing waits for its terminals, which the workflow ends."""
+        for each in self._waits:
+            each.cancel()
+        await asyncio.gather(*self._waits, return_exceptions=True)
+
     async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """No extension of the protocol is known here."""
         from acp import RequestError
@@ -148,9 +242,30 @@ class Session:
         answer = await self.line.ask(question)
         self.say(f"[{answer}: {question.title}]\n")
         if answer == "held":
-            self.held.set()
-            await self.cancelled.wait()
+            await self._hold()
         return answer == "allowed"
+
+    async def _hold(self) -> None:
+        """Nobody has decided in time: the turn is to end, and what was asked stays open until the agent is told so."""
+        self.held.set()
+        await self.cancelled.wait()
+
+    def _terminal(self, terminal_id: str) -> Terminal:
+        if terminal_id not in self._terminals:
+            raise _refused(f"there is no terminal '{terminal_id[:200]}'")
+        return self._terminals[terminal_id]
+
+    async def _ended(self, step_id: str) -> End:
+        """Wait for the end of a command; that it has ended, the agent is told with it."""
+        found = await self.line.command(RunCommand(step_id=step_id, until="ended", hold=self.hold))
+        if found["answer"] == "held":  # the policy asked after it had begun
+            await self._hold()
+            return End(None, "the turn has ended before a person has decided")
+        await self.line.given(step_id)
+        if found["answer"] != "ended":
+            return End(None, f"{found['answer']}: {found.get('problem') or 'a person has not allowed it'}")
+        outputs = self.context.outputs
+        return await end_of(found, outputs.store) if outputs is not None else End(None)
 
     def _said(self, content: Any) -> None:
         text = getattr(content, "text", "")
@@ -217,6 +332,11 @@ def _refused(why: str) -> acp.RequestError:
     from acp import RequestError
 
     return RequestError(-32_603, why)
+
+
+def _exit(end: End) -> dict[str, Any]:
+    """The end of a command in the protocol's fields: without an exit code, something has ended it."""
+    return {"exit_code": end.code, "signal": None if end.code is not None else "SIGKILL"}
 
 
 def _selected(option: str) -> schema.RequestPermissionResponse:

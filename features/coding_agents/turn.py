@@ -162,7 +162,8 @@ async def _connected(turn: _Turn) -> AsyncIterator[tuple[ClientSideConnection, S
         turn.recorder.add(STDOUT, text.encode("utf-8", "replace"))
 
     reader = asyncio.StreamReader(limit=LINE_BYTES)
-    session = Session(turn.name, turn.context, turn.line, turn.agent.hold, say)
+    has_network = turn.agent.has_network
+    session = Session(turn.name, turn.context, turn.line, turn.agent.hold, has_network, say)
     pumps = [
         asyncio.create_task(_fed(turn.program.stdout, reader)),
         asyncio.create_task(_recorded(turn.program.stderr, turn.recorder)),
@@ -173,6 +174,7 @@ async def _connected(turn: _Turn) -> AsyncIterator[tuple[ClientSideConnection, S
     finally:
         with suppress(Exception):  # whatever the library raises about a connection that is lost
             await connection.close()
+        await session.close()
         for pump in pumps:
             pump.cancel()
         await asyncio.gather(*pumps, return_exceptions=True)
@@ -231,7 +233,7 @@ async def _introduced(turn: _Turn, connection: ClientSideConnection) -> Way:
     told = await connection.initialize(
         protocol_version=PROTOCOL_VERSION,
         client_capabilities=ClientCapabilities(
-            fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=False
+            fs=FileSystemCapabilities(read_text_file=True, write_text_file=True), terminal=True
         ),
         client_info=Implementation(name="plansurvive", version="1"),
     )

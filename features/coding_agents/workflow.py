@@ -1,7 +1,8 @@
 """CodingAgentWorkflow: a program that speaks the Agent Client Protocol works on a step. It begins, works, ends.
 
 A turn is a step of this workflow's own plan, a call of the tool `coding_agent`; a permission is one as well, a call of
-`coding_agent.KIND`, so that approvals, views and records are those of plans. A turn that has waited too long for a
+`coding_agent.KIND`, so that approvals, views and records are those of plans; a terminal is a call of
+`run_command`. A turn that has waited too long for a
 decision ends, and the next one follows it.
 """
 
@@ -15,7 +16,7 @@ from plansurvive.features.agents.model import run as agent_run
 from plansurvive.features.agents.model.run import AgentRun, End
 from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.features.agents.workflow import AgentWorkflow
-from plansurvive.features.coding_agents.model import TOOL, CodingSession, permission_specs, turn_spec
+from plansurvive.features.coding_agents.model import COMMAND, TOOL, CodingSession, permission_specs, turn_spec
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Status, StepState
 from plansurvive.plans.usage import Usage
@@ -39,6 +40,7 @@ class CodingAgentWorkflow(AgentWorkflow):
         run = self._agent.run
         judged = any(spec.judged for spec in run.facts.tools.values())
         tools = {TOOL: turn_spec(judged), **permission_specs(judged)}
+        tools |= {name: spec for name, spec in run.facts.tools.items() if name == COMMAND}
         run.facts = run.facts.model_copy(update={"tools": tools})
 
     async def _work(self) -> None:

@@ -126,6 +126,8 @@ class Agent:
             self.update(session, "agent_message_chunk", content={"type": "text", "text": answer.get("content", "?")})
         if "ask" in action:
             self.ask(session, action, result)
+        if "run" in action:
+            self.run_command(session, action)
         if "reach" in action:  # by the proxy
             text = reached(action["reach"])
             self.update(session, "agent_message_chunk", content={"type": "text", "text": text})
@@ -142,6 +144,32 @@ class Agent:
             sys.stderr.write("it broke\n")
             sys.stderr.flush()
             os._exit(action["exit"])
+
+    def run_command(self, session: str, action: dict[str, Any]) -> None:
+        """Run a command in a terminal of the client's, and say how it has ended and what it has written."""
+        more: dict[str, Any] = {
+            name: action[name] for name in ("args", "cwd", "env", "outputByteLimit") if name in action
+        }
+        made = self.request("terminal/create", {"sessionId": session, "command": action["run"], **more})
+        if self.cancelled.is_set():
+            raise Cancelled
+        if "terminalId" not in made:
+            return self.say(session, f"not run: {made['error']['message']}")
+        place = {"sessionId": session, "terminalId": made["terminalId"]}
+        while action.get("shows", "") not in (shown := self.request("terminal/output", place))["output"]:
+            self.cancelled.wait(0.1)
+        if action.get("leave"):
+            return self.say(session, f"it runs: {shown['output']}")
+        if action.get("kill"):
+            self.request("terminal/kill", place)
+        end = self.request("terminal/wait_for_exit", place)
+        shown = self.request("terminal/output", place)
+        self.request("terminal/release", place)
+        how = f"{end.get('exitCode')} {end.get('signal')}{' cut' * shown['truncated']}"
+        return self.say(session, f"{how}: {shown['output']}")
+
+    def say(self, session: str, text: str) -> None:
+        self.update(session, "agent_message_chunk", content={"type": "text", "text": text})
 
     def ask(self, session: str, action: dict[str, Any], result: dict[str, Any]) -> None:
         call = {"toolCallId": f"call-{self.number}", "title": action["ask"], "kind": action.get("kind", "execute")}

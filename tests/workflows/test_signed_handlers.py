@@ -49,6 +49,8 @@ OF_CODING_AGENTS = {
     "coding_session": "which session a coding agent has: forged, it continues another one, and asks as before",
     "coding_permission": "asks a person, and tells what was decided, which `plan show` does as well",
     "coding_given": "a decision is used up: forged, the same call asks again",
+    "coding_command": "runs what the policy allows any agent to run; asks a person about all else, as a step does",
+    "coding_command_end": STOPS,
     "coding_tasks": "what a coding agent says of its work",
 }
 OF_AGENTS = {

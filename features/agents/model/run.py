@@ -158,8 +158,8 @@ def _again(state: StepState) -> str:
 
 
 def number_of(step_id: str) -> int:
-    """The number of a call, from its step id."""
-    return int(step_id.rpartition("_")[2])
+    """The number of a call, from its step id: `call_2`, or `p2` of what a coding agent asks for."""
+    return int(step_id.removeprefix("call_").removeprefix("p"))
 
 
 def failed_tools(agent: AgentRun, step_ids: Sequence[str]) -> list[str]:
