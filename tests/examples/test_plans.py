@@ -63,8 +63,8 @@ def output_of(*command: str | Path) -> str:
 
 def test_there_are_examples_to_run() -> None:
     assert [path.parent.name for path in PLANS if path.parent != EXAMPLES] == [
-        "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions", "release-notes",
-        "risky-cleanup", "rollback", "sub-plans", "tidy-agent",
+        "agents-in-worktrees", "build-and-test", "csv-cleanup", "map-files", "new-project", "nightly", "questions",
+        "release-notes", "risky-cleanup", "rollback", "sub-plans", "tidy-agent",
     ]  # fmt: skip
 
 
