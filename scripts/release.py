@@ -48,6 +48,8 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "docker-compose.yml": _IMAGES,
     "docs/kubernetes.md": _IMAGES,
     "docs/operations.md": _IMAGES[:1],
+    "plugins/plans/.claude-plugin/plugin.json": ('\n  "version": "{}",\n',),
+    "plugins/plans/.codex-plugin/plugin.json": ('\n  "version": "{}",\n',),
 }
 """Where the version stands, by file: the texts around it."""
 VERSION = re.compile(r"\d+\.\d+\.\d+")

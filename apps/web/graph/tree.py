@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plansurvive.features.agents.model.as_plan import TOOL as AGENT
+from plansurvive.features.coding_agents.model import TOOL as CODING_AGENT
 from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.scopes import CATCH, FINALLY, UNDO, walk_step
 from plansurvive.plans.flow.ids import around, inner_id, lineage, template_of
@@ -217,8 +218,8 @@ def _ends(nodes: Sequence[Node]) -> tuple[str, ...]:
 
 def _head(step: Step, path: str) -> Node:
     kind = kind_of(step)
-    if kind == "call" and step.tool in (AGENT, CHILD_PLAN):
-        kind = "agent" if step.tool == AGENT else "plan"  # type: ignore[assignment]
+    if kind == "call" and step.tool in (AGENT, CODING_AGENT, CHILD_PLAN):
+        kind = "plan" if step.tool == CHILD_PLAN else "agent"  # type: ignore[assignment]
     undo = f" · undo: {step.undo.tool or 'steps'}" if step.undo is not None else ""
     return Node(path, _cut(step.description or step.id), kind, line(what(step)) + line(undo), told=_cut(_often(step)))
 

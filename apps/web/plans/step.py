@@ -21,6 +21,7 @@ from plansurvive.client.runs import PlanView
 from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.features.agents.model.as_plan import TOOL as AGENT
 from plansurvive.features.agents.model.order import agent_of_step
+from plansurvive.features.coding_agents.model import TOOL as CODING_AGENT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.text.safe_text import json_text
@@ -102,7 +103,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
 def _agent_of(plan: str, step_id: str, tool: str, calls: Sequence[ToolCallView]) -> str:
     """The id of the agent that works on a step; empty if none does."""
     named = [call.agent for call in calls if call.agent]
-    return (named[-1] if named else agent_of_step(plan, step_id, 1)) if tool == AGENT else ""
+    return (named[-1] if named else agent_of_step(plan, step_id, 1)) if tool in (AGENT, CODING_AGENT) else ""
 
 
 def shown_value(result: ResultView | None) -> tuple[str, bool]:
