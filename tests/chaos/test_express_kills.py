@@ -1,13 +1,16 @@
 """kill -9 of worker, server or both while a plan runs in segments: no call is lost, no effect happens twice.
 
 Half of the calls change files: a file is created, then edited; the edit twice would show in its content. The others
-append their names to a list, so that a finished one that ran again shows as well. PLANS_CHAOS_KILLS=100 kills as often.
+append their names to a list, so that a finished one that ran again shows as well. PLANS_CHAOS_KILLS=200 kills as often,
+over 5,000 steps.
 """
 
 from __future__ import annotations
 
 import shutil
+import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +19,14 @@ import pytest
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
-from tests.chaos.conftest import KILLS, Chaos
+from tests.chaos.conftest import KILLS, Chaos, WorkerProcess
 from tests.kit import LEDGER_TOOLS
 from tests.kit.driving import Started, step
 from tests.kit.waiting import until
 from tests.workflows.quick_tools import CALLS
 
 pytestmark = [pytest.mark.slow, pytest.mark.uses("express")]
-ITEMS = max(200, 20 * KILLS)
+ITEMS = max(200, 25 * KILLS // 4)
 SIDE_BY_SIDE = 4
 QUICK_TOOLS = str(Path(__file__).parents[1] / "workflows/quick_tools.py")
 
@@ -50,13 +53,28 @@ def ran(chaos: Chaos) -> Counter[str]:
     return Counter(path.read_text().split() if path.exists() else [])
 
 
-async def killed(chaos: Chaos, environ: dict[str, str], *, keeps_journal: bool) -> Counter[str]:
-    """Run the plan while processes are killed; every file must be as one run leaves it."""
+async def begun(chaos: Chaos) -> Started:
+    """The plan, with a worker."""
     chaos.worker.environ["PLANS_TOOLS"] = f"{LEDGER_TOOLS},{QUICK_TOOLS}"
     await chaos.worker.up()
-    plan = await chaos.plans.start(steps(), express=True)
-    for size in sorted(chaos.chance.sample(range(5, 2 * ITEMS - 20), KILLS)):
-        await until(lambda size=size: len(ran(chaos)) >= size, f"{size} calls")  # type: ignore[misc]
+    return await chaos.plans.start(steps(), express=True)
+
+
+def moments(chaos: Chaos, count: int) -> list[int]:
+    """Numbers of calls at which something happens to the processes."""
+    return sorted(chaos.chance.sample(range(5, 2 * ITEMS - 20), count))
+
+
+async def came_to(chaos: Chaos, size: int) -> None:
+    """Wait for so many calls."""
+    await until(lambda: ran(chaos).total() >= size, f"{size} calls")
+
+
+async def killed(chaos: Chaos, environ: dict[str, str], kills: int, *, keeps_journal: bool) -> Counter[str]:
+    """Run the plan while processes are killed; how often each call has begun."""
+    plan = await begun(chaos)
+    for size in moments(chaos, kills):
+        await came_to(chaos, size)
         victim = chaos.chance.choice(["worker", "server", "both"]) if keeps_journal else "worker"
         if victim != "server":
             chaos.worker.kill()
@@ -67,21 +85,57 @@ async def killed(chaos: Chaos, environ: dict[str, str], *, keeps_journal: bool) 
             shutil.rmtree(Path(environ["PLANS_STATE_DIR"], "express"))
         if victim != "server":
             await chaos.worker.up()
-    client = await connect(Settings.read(environ | {"TEMPORAL_ADDRESS": f"{HOST}:{chaos.server.port}"}))
-    view = await Started(client, plan.id).ended()
-    assert (view["status"], step(view, "each")["inside"]["counts"]) == ("completed", {"completed": ITEMS}), view["log"]
-    assert {path.read_text() for path in (chaos.plans.workspace / "out").iterdir()} == {"-aa-"}
-    assert len(list((chaos.plans.workspace / "out").iterdir())) == ITEMS
-    names = {f"{part}-{item}" for part in ("first", "last") for item in range(ITEMS)}
-    assert ran(chaos).keys() == names
+    await ended_whole(chaos, environ, plan)
     return ran(chaos)
 
 
+async def ended_whole(chaos: Chaos, environ: dict[str, str], plan: Started) -> None:
+    """The plan completes in segments, and leaves every file as one run does."""
+    client = await connect(Settings.read(environ | {"TEMPORAL_ADDRESS": f"{HOST}:{chaos.server.port}"}))
+    view = await Started(client, plan.id).ended()
+    assert (view["status"], step(view, "each")["inside"]["counts"]) == ("completed", {"completed": ITEMS}), view["log"]
+    assert [each["code"] for each in view["log"] if each.get("code")] == []
+    assert {path.read_text() for path in (chaos.plans.workspace / "out").iterdir()} == {"-aa-"}
+    assert len(list((chaos.plans.workspace / "out").iterdir())) == ITEMS
+    assert ran(chaos).keys() == {f"{part}-{item}" for part in ("first", "last") for item in range(ITEMS)}
+
+
+def again(calls: Counter[str]) -> int:
+    """How many calls began that had begun before."""
+    return sum(times - 1 for times in calls.values())
+
+
 async def test_no_call_is_lost_and_only_what_was_under_way_runs_again(chaos: Chaos, environ: dict[str, str]) -> None:
-    found = await killed(chaos, environ, keeps_journal=True)
-    assert sum(times - 1 for times in found.values()) <= KILLS * SIDE_BY_SIDE
+    assert again(await killed(chaos, environ, KILLS, keeps_journal=True)) <= KILLS * SIDE_BY_SIDE
 
 
 async def test_control_without_the_journal_finished_calls_run_again(chaos: Chaos, environ: dict[str, str]) -> None:
-    found = await killed(chaos, environ, keeps_journal=False)
-    assert sum(times - 1 for times in found.values()) > KILLS * SIDE_BY_SIDE
+    kills = min(KILLS, 5)
+    assert again(await killed(chaos, environ, kills, keeps_journal=False)) > kills * SIDE_BY_SIDE
+
+
+async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ: dict[str, str]) -> None:
+    zombies = max(3, KILLS // 10)
+    plan = await begun(chaos)
+    worker: WorkerProcess = chaos.worker
+    try:
+        for number, size in enumerate(moments(chaos, zombies)):
+            await came_to(chaos, size)
+            frozen, worker = worker, replace(chaos.worker, log=chaos.worker.log.with_name(f"{number}.log"), running=None, starts=0)
+            sent(frozen, signal.SIGSTOP)
+            await worker.up()
+            await came_to(chaos, ran(chaos).total() + SIDE_BY_SIDE + 1)
+            sent(frozen, signal.SIGCONT)
+            assert await frozen.stop() == 0
+        await ended_whole(chaos, environ, plan)
+        assert again(ran(chaos)) <= zombies * SIDE_BY_SIDE
+        logs = [path.read_text() for path in chaos.worker.log.parent.glob("*.log")]
+        assert any("was followed by another one" in log for log in logs), "none of them was in a segment"
+    finally:
+        worker.kill()
+
+
+def sent(worker: WorkerProcess, number: signal.Signals) -> None:
+    """Send a signal to a worker."""
+    assert worker.running is not None
+    worker.running.send_signal(number)
