@@ -20,7 +20,14 @@ from plansurvive.activities.values.errors import bounded, one_line
 from plansurvive.features.express.carrying import Unseen
 from plansurvive.features.express.journal import FOLDER, Journal
 from plansurvive.features.express.journal import Segment as SegmentId
-from plansurvive.features.express.model import ExpressFact, ExpressNote, Failed, SegmentEnd, SegmentRequest
+from plansurvive.features.express.model import (
+    ExpressFact,
+    ExpressNote,
+    Failed,
+    SegmentEnd,
+    SegmentRequest,
+    segment_id,
+)
 from plansurvive.features.express.running import Left, Running
 from plansurvive.features.express.segment import Bounds, Made, Segment
 from plansurvive.features.express.settings import ExpressSettings
@@ -87,7 +94,8 @@ class Segments:
         )  # fmt: skip
         calls = _Calls(self.calls, segment, request, again=info.attempt > 1)
         name = SegmentId(info.workflow_run_id or "", info.activity_id)
-        running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt)
+        settled = [segment_id(request.number - 1)]
+        running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt, settled)
         try:
             async with beating(BEAT_SECONDS):
                 return await _unless_stopped(asyncio.ensure_future(running.end()), segment)

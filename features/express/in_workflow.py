@@ -21,7 +21,14 @@ from temporalio.workflow import ActivityCancellationType
 
 from plansurvive.features.express.carrying import carried
 from plansurvive.features.express.joining import bounds_of, reason_against
-from plansurvive.features.express.model import CallEnd, ExpressState, Failed, SegmentEnd, SegmentOrder
+from plansurvive.features.express.model import (
+    CallEnd,
+    ExpressState,
+    Failed,
+    SegmentEnd,
+    SegmentOrder,
+    segment_id,
+)
 from plansurvive.features.express.reach import reach
 from plansurvive.features.express.segment import NO_BOUNDS, Made, Segment
 from plansurvive.plans.execution.next_action import Call
@@ -39,6 +46,8 @@ from plansurvive.workflows.policies import Policy
 from plansurvive.workflows.tool_call import session_of_workflow
 
 UNAVAILABLE, DIFFERS = "EXPRESS_UNAVAILABLE", "SEGMENT_DIFFERS"
+MOVED = "segments that ended where the files no longer are"
+"""Patch: as of 1.0.0, the calls of these differed."""
 SEGMENT = Policy(30.0, Retry(attempts=3, delay=1.0))
 """segment: it begins nothing after its seconds, and its calls have a time limit of their own."""
 
@@ -53,6 +62,8 @@ class Segments(InSteps):
         self._parallel = 1
         self._flying: asyncio.Future[Any] | None = None
         self._began = datetime.min.replace(tzinfo=UTC)
+        self._workspace = ""
+        """Where the segment in flight finds the plan's files."""
 
     def postpones(self, step: Step, call: Call) -> bool:
         """Gather it for a segment, if it may be in one."""
@@ -96,22 +107,22 @@ class Segments(InSteps):
         limit = run.options.max_parallel or run.plan.max_parallel or DEFAULT_PARALLEL
         self._names, self._parallel = ready, max(1, limit - self.schedule.running)
         state.barred = [name for name in state.barred if name in run.steps and run.steps[name].status not in DONE]
-        goes = carried(self.schedule, within, bounds.steps)
-        order = SegmentOrder(
-            number=state.segments, seconds=bounds.seconds, steps=bounds.steps, parallel=self._parallel,
-            barred=list(state.barred), session=session_of_workflow(),
-            partial=goes.partial, unseen=goes.unseen,
-        )  # fmt: skip
-        request = of_json(f'{order.model_dump_json()[:-1]},"run":{goes.run}}}')
-        step = self.schedule.step(ready[0])
+        step, number, barred = self.schedule.step(ready[0]), state.segments, list(state.barred)
         summary = f"{len(within)} steps: {', '.join(within[:20])}"[:200]
 
         def start(to: Destination) -> workflow.ActivityHandle[dict[str, Any]]:
+            # What goes along says where the files are, and where a host is lost, this is called again for the next one.
+            self._workspace = run.facts.workspace
+            goes = carried(self.schedule, within, bounds.steps)
+            order = SegmentOrder(
+                number=number, seconds=bounds.seconds, steps=bounds.steps, parallel=self._parallel,
+                barred=barred, session=session_of_workflow(), partial=goes.partial, unseen=goes.unseen,
+            )  # fmt: skip
             return workflow.start_activity(
                 "segment",
-                request,
+                of_json(f'{order.model_dump_json()[:-1]},"run":{goes.run}}}'),
                 task_queue=to.queue,
-                activity_id=f"~segment-{state.segments}",
+                activity_id=segment_id(number),
                 summary=summary,
                 start_to_close_timeout=SEGMENT.start_to_close,
                 heartbeat_timeout=policies.HEARTBEAT_TIMEOUT,
@@ -132,6 +143,10 @@ class Segments(InSteps):
         error = None if handle.cancelled() else handle.exception()
         if handle.cancelled() or (error is not None and is_cancelled_exception(error)):
             return  # no worker had begun it
+        if self._workspace != self.run.facts.workspace and workflow.patched(MOVED):
+            text = "the plan's files have moved: steps that ended where they were are run again"
+            self.run.note(LogKind.WARNING, text, workflow.now())
+            return
         if error is not None:
             cause = error.cause if isinstance(error, ActivityError) else error
             self._end(UNAVAILABLE, f"its workers cannot run several steps in one activity: {cause}"[:500])

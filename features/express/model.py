@@ -15,6 +15,11 @@ SEGMENT = "segment"
 """Type of the activity."""
 
 
+def segment_id(number: int) -> str:
+    """Activity id of a segment; no step has such an id."""
+    return f"~segment-{number}"
+
+
 class ExpressFact(Part):
     """Part of the facts: what the plan's workers do with plans that say nothing."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.features.express.model import ExpressNote
+from plansurvive.features.express.model import ExpressNote, segment_id
 from plansurvive.plans.views.models import ResultView
 
 
@@ -19,7 +19,7 @@ def remark(parts: Mapping[str, Any]) -> list[str]:
         note = ExpressNote.model_validate(parts[ExpressNote.feature])
     except ValidationError:  # of an activity that was completed by hand
         return []
-    return [f"Express: ran in segment {note.segment}, one activity for several steps (~segment-{note.segment})"]
+    return [f"Express: ran in segment {note.segment}, one activity for several steps ({segment_id(note.segment)})"]
 
 
 def remarks(result: ResultView) -> list[str]:

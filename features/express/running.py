@@ -7,7 +7,7 @@ the same call. A failure is not kept, and so the call is attempted again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -49,6 +49,8 @@ class Running:
     journal: Journal
     id: SegmentId
     attempt: int
+    settled: Sequence[str] = ()
+    """Activity ids of segments whose outcomes the plan's history has: the journal need not keep them."""
     known: Mapping[str, str] = field(default_factory=dict)
     """What earlier attempts have kept, by the name of the call."""
     calls: list[CallEnd] = field(default_factory=list)
@@ -58,7 +60,7 @@ class Running:
 
         Raises Superseded if another attempt has begun, and what the journal raises; calls in flight are cancelled then.
         """
-        self.known = self.journal.begin(self.id, self.attempt)
+        self.known = self.journal.begin(self.id, self.attempt, self.settled)
         in_flight = dict[asyncio.Task[Return | Failed | Left], Begun]()
         try:
             while self._begin(in_flight):
