@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import time
 from pathlib import Path
@@ -22,20 +21,6 @@ async def noop(number: int) -> int:
         The same number.
     """
     return number
-
-
-@tool(effect="pure", quick=True)
-async def mix(name: str, of: list[str]) -> str:
-    """Mix a name and other values.
-
-    Args:
-        name: The name.
-        of: The values.
-
-    Returns:
-        A digest of all of them.
-    """
-    return hashlib.sha256("\n".join([name, *of]).encode()).hexdigest()[:16]
 
 
 @tool(effect="pure")

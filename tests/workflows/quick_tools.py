@@ -1,8 +1,9 @@
-"""A quick tool for tests, which writes down its calls."""
+"""Quick tools for tests: one writes down its calls, one mixes values."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from pathlib import Path
 from typing import Any
@@ -43,3 +44,17 @@ async def tick(
         raise ToolError("BUSY", f"{name} fails", retryable=retryable)
     await asyncio.sleep(seconds)
     return name if value is None else value
+
+
+@tool(effect="pure", quick=True)
+async def mix(name: str, of: list[str]) -> str:
+    """Mix a name and other values.
+
+    Args:
+        name: The name.
+        of: The values.
+
+    Returns:
+        A digest of all of them.
+    """
+    return hashlib.sha256("\n".join([name, *of]).encode()).hexdigest()[:16]

@@ -75,6 +75,9 @@ async def test_a_chain_is_one_activity_with_six_events(plans: Plans) -> None:
     await plain.ended()
     assert len(await started.events()) <= len(await plain.events())
     assert step(view, "s7")["result"]["value"] == "s7"
+    [segment] = [each for each in (await started.scheduled()).values() if each.activity_type.name == "segment"]
+    # A plan whose worker has died ten times in a segment waits a second for the next attempt, not a minute and a half.
+    assert segment.retry_policy.backoff_coefficient == 1.0
 
 
 async def test_each_step_is_shown_as_ever_with_a_mark(plans: Plans) -> None:
@@ -243,6 +246,7 @@ async def under_way(plans: Plans, number: int) -> Started:
 
 
 @pytest.mark.slow
+@pytest.mark.modes("plain")
 @pytest.mark.parametrize("number", TRIES)
 @pytest.mark.parametrize("what", ["pause", "cancel"])
 async def test_no_step_begins_long_after_a_pause_or_a_cancellation(plans: Plans, what: str, number: int) -> None:
@@ -272,6 +276,7 @@ async def began_before_an_edit(client: Client, started: Started) -> float:
 
 
 @pytest.mark.slow
+@pytest.mark.modes("plain")
 @pytest.mark.parametrize("number", TRIES)
 @pytest.mark.parametrize("what", ["args.value", "requiresApproval"])
 async def test_an_edit_of_a_step_further_on_counts_soon(
