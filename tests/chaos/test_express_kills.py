@@ -116,12 +116,15 @@ async def test_control_without_the_journal_finished_calls_run_again(chaos: Chaos
 
 async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ: dict[str, str]) -> None:
     zombies = max(3, KILLS // 10)
+    # A frozen worker holds on to what the server has promised to each of its polls: this one asks for one call at a time.
+    chaos.worker.environ["PLANS_MAX_ACTIVITIES"] = "1"
     plan = await begun(chaos)
-    worker: WorkerProcess = chaos.worker
-    try:
+    worker = chaos.worker
+    try:  # the first is killed by its fixture
         for number, size in enumerate(moments(chaos, zombies)):
             await came_to(chaos, size)
-            frozen, worker = worker, replace(chaos.worker, log=chaos.worker.log.with_name(f"{number}.log"), running=None, starts=0)
+            log = chaos.worker.log.with_name(f"worker-{number}.log")
+            frozen, worker = worker, replace(chaos.worker, log=log, running=None, starts=0)
             sent(frozen, signal.SIGSTOP)
             await worker.up()
             await came_to(chaos, ran(chaos).total() + SIDE_BY_SIDE + 1)
@@ -129,7 +132,7 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
             assert await frozen.stop() == 0
         await ended_whole(chaos, environ, plan)
         assert again(ran(chaos)) <= zombies * SIDE_BY_SIDE
-        logs = [path.read_text() for path in chaos.worker.log.parent.glob("*.log")]
+        logs = [path.read_text() for path in chaos.worker.log.parent.glob("worker*.log")]
         assert any("was followed by another one" in log for log in logs), "none of them was in a segment"
     finally:
         worker.kill()
