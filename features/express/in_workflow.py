@@ -254,7 +254,7 @@ class _Settling(Segment):
         self.execution.settle(step_id, skipped(reason, now, opens, code))
 
 
-# Each attempt goes further than the one before, from the journal: deaths of workers make none wait longer than the first.
+# From the journal each attempt goes further than the one before, so deaths of workers make none wait longer.
 _RETRY = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=1.0, maximum_attempts=policies.WORKER_DEATHS,
     non_retryable_error_types=["NotFoundError"],

@@ -116,7 +116,7 @@ async def test_control_without_the_journal_finished_calls_run_again(chaos: Chaos
 
 async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ: dict[str, str]) -> None:
     zombies = max(3, KILLS // 10)
-    # A frozen worker holds on to what the server has promised to each of its polls: this one asks for one call at a time.
+    # A frozen worker holds on to what the server has promised to its polls: let it ask for one activity at a time.
     chaos.worker.environ["PLANS_MAX_ACTIVITIES"] = "1"
     plan = await begun(chaos)
     worker = chaos.worker

@@ -70,7 +70,7 @@ def test_the_plan_of_a_pattern_has_no_problem(name: str) -> None:
 
 
 async def ends_as_it_should(name: str, client: Client, queue: str, workspace: Path, **fields: Any) -> str:
-    """How each step ended, with its value, as JSON without the times of sleeps. `fields`: of the plan, besides its own."""
+    """How each step ended, and its value but for times of sleeps, as JSON. `fields`: of the plan, besides its own."""
     shutil.copy(PATTERNS / f"{name}.yaml", workspace)
     play = await Play.begin(client, queue, workspace, load(str(workspace / f"{name}.yaml")).data | fields)
     ending = await PLAYS[name](play)
