@@ -53,12 +53,14 @@ class Journals:
     directory: Path
     sealing: Sealing
     _open: Journal | None = field(default=None, init=False)
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
-    def open(self) -> Journal:
+    async def open(self) -> Journal:
         """The journal. Raises OSError or sqlite3.Error if it cannot be used."""
-        if self._open is None:
-            self._open = Journal(self.directory, self.sealing)
-        return self._open
+        async with self._opening:
+            if self._open is None:
+                self._open = await asyncio.to_thread(Journal, self.directory, self.sealing)
+            return self._open
 
     def close(self) -> None:
         """Open it again for the next segment."""
@@ -78,11 +80,15 @@ class Segments:
     @activity.defn(name="segment")
     async def segment(self, request: SegmentRequest) -> SegmentEnd:
         """Run a segment: several quick steps of a plan. A cancellation ends it with what has been run until then."""
+        async with beating(BEAT_SECONDS):
+            try:
+                journal = await self.journals.open()
+            except (OSError, sqlite3.Error) as error:
+                return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
+            return await self._run(request, journal)
+
+    async def _run(self, request: SegmentRequest, journal: Journal) -> SegmentEnd:
         info = activity.info()
-        try:
-            journal = self.journals.open()
-        except (OSError, sqlite3.Error) as error:
-            return SegmentEnd(unusable=f"the journal of this worker cannot be used: {error}"[:500])
         schedule = Schedule(request.run)
         # Those of the worker that the run was begun with, as its workflow asks them.
         schedule.rules = RuleSet([each for each in self.rules if each.name in request.run.facts.features])
@@ -97,8 +103,7 @@ class Segments:
         settled = [segment_id(request.number - 1)]
         running = Running(segment, calls.make, lambda: datetime.now(UTC), journal, name, info.attempt, settled)
         try:
-            async with beating(BEAT_SECONDS):
-                return await _unless_stopped(asyncio.ensure_future(running.end()), segment)
+            return await _unless_stopped(asyncio.ensure_future(running.end()), segment)
         except (OSError, sqlite3.Error):
             self.journals.close()
             raise

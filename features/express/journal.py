@@ -11,13 +11,14 @@ keeps nothing from the moment that a later one begins.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 from plansurvive.runtime.sealing import UNSEALED, Sealing
 
@@ -25,6 +26,9 @@ FOLDER = "express"
 """In the state directory."""
 VERSION = 1
 BUSY_SECONDS = 10.0
+"""How long another process may have it locked; one that was stopped in the middle of a write keeps it."""
+AGAIN = 0.005
+"""Seconds between two looks whether it is free."""
 RETENTION_SECONDS = 90 * 86_400.0
 """As for completed effects: rows of segments that were begun longer ago are deleted."""
 _SCHEMA = (
@@ -39,6 +43,7 @@ _KEEP = (
     "INSERT OR REPLACE INTO outcomes SELECT run, activity, ?, ? FROM segments"
     " WHERE run = ? AND activity = ? AND attempt = ?"
 )
+T = TypeVar("T")
 _OLD = "SELECT run, activity FROM segments WHERE time < ?"
 
 
@@ -58,7 +63,8 @@ class Superseded(RuntimeError):
 class Journal:
     """The journal in a directory that all workers of a state directory share. For one thread at a time.
 
-    Every method raises OSError or sqlite3.Error if the journal cannot be used; a segment then runs no step.
+    Every method raises OSError or sqlite3.Error if the journal cannot be used; a segment then runs no step. Opening it
+    waits for other processes, and belongs in a thread; nothing else does (`when_free`).
     """
 
     def __init__(self, directory: Path, sealing: Sealing = UNSEALED) -> None:
@@ -71,6 +77,7 @@ class Journal:
         )
         try:
             self._prepare()
+            self._connection.execute("PRAGMA busy_timeout = 0")
         except BaseException:
             self._connection.close()
             raise
@@ -139,6 +146,21 @@ class Journal:
             self._connection.execute("ROLLBACK")
             raise
         self._connection.execute("COMMIT")
+
+
+async def when_free(use: Callable[[], T]) -> T:
+    """Use a journal as soon as no other process has it locked, and do not block this one, in which other plans run.
+
+    Raises sqlite3.OperationalError after BUSY_SECONDS, and what the function raises.
+    """
+    end = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return use()
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() >= end:
+                raise
+        await asyncio.sleep(AGAIN)
 
 
 def _why(segment: Segment, attempt: int) -> str:

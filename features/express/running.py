@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from plansurvive.features.express.journal import Journal
+from plansurvive.features.express.journal import Journal, when_free
 from plansurvive.features.express.journal import Segment as SegmentId
 from plansurvive.features.express.model import CallEnd, Failed, SegmentEnd
 from plansurvive.features.express.segment import Made, Segment
@@ -60,13 +60,13 @@ class Running:
 
         Raises Superseded if another attempt has begun, and what the journal raises; calls in flight are cancelled then.
         """
-        self.known = self.journal.begin(self.id, self.attempt, self.settled)
+        self.known = await when_free(lambda: self.journal.begin(self.id, self.attempt, self.settled))
         in_flight = dict[asyncio.Task[Return | Failed | Left], Begun]()
         try:
             while self._begin(in_flight):
                 await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
                 for task in [task for task in in_flight if task.done()]:
-                    self._take(in_flight.pop(task), task)
+                    await self._take(in_flight.pop(task), task)
         finally:
             for task in in_flight:
                 task.cancel()
@@ -94,7 +94,7 @@ class Running:
             return None
         return end if end.digest == made.digest else None
 
-    def _take(self, begun: Begun, task: asyncio.Task[Return | Failed | Left]) -> None:
+    async def _take(self, begun: Begun, task: asyncio.Task[Return | Failed | Left]) -> None:
         made = begun.made
         match task.result():
             case Left(why):
@@ -106,7 +106,7 @@ class Running:
             case Return() as returned:
                 end = self._end(begun, returned=returned)
                 text = end.model_dump_json(exclude_defaults=True)
-                self.journal.keep(self.id, self.attempt, _name(made), text)
+                await when_free(lambda: self.journal.keep(self.id, self.attempt, _name(made), text))
                 self._settle(end, len(text))
 
     def _settle(self, end: CallEnd, size: int) -> None:

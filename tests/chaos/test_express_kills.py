@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import shutil
 import signal
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from plansurvive.features.express.journal import FOLDER
 from plansurvive.runtime.connect import connect
 from plansurvive.runtime.server import HOST
 from plansurvive.runtime.settings import Settings
@@ -82,7 +85,7 @@ async def killed(chaos: Chaos, environ: dict[str, str], kills: int, *, keeps_jou
             chaos.server.kill()
             await chaos.server.up()
         if not keeps_journal:
-            shutil.rmtree(Path(environ["PLANS_STATE_DIR"], "express"))
+            shutil.rmtree(Path(environ["PLANS_STATE_DIR"], FOLDER))
         if victim != "server":
             await chaos.worker.up()
     await ended_whole(chaos, environ, plan)
@@ -125,7 +128,7 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
             await came_to(chaos, size)
             log = chaos.worker.log.with_name(f"worker-{number}.log")
             frozen, worker = worker, replace(chaos.worker, log=log, running=None, starts=0)
-            sent(frozen, signal.SIGSTOP)
+            await until(lambda: is_frozen(frozen, environ), "it is frozen, and has locked nothing")
             await worker.up()
             await came_to(chaos, ran(chaos).total() + SIDE_BY_SIDE + 1)
             sent(frozen, signal.SIGCONT)
@@ -136,6 +139,20 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
         assert any("was followed by another one" in log for log in logs), "none of them was in a segment"
     finally:
         worker.kill()
+
+
+def is_frozen(worker: WorkerProcess, environ: dict[str, str]) -> bool:
+    """Freeze a worker, if that is not in the middle of a write: it would keep all others from writing."""
+    sent(worker, signal.SIGSTOP)
+    state = Path(environ["PLANS_STATE_DIR"])
+    try:
+        for database in (state / FOLDER / "journal.db", state / "effects" / "log.db"):
+            with closing(sqlite3.connect(database, timeout=0.0, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError:
+        sent(worker, signal.SIGCONT)
+        return False
+    return True
 
 
 def sent(worker: WorkerProcess, number: signal.Signals) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,8 @@ from temporalio.worker import Worker
 from plansurvive.activities.tools.registry import load_tools
 from plansurvive.features.audit.entries import Act
 from plansurvive.features.audit.events import Reader
+from plansurvive.features.express.journal import FOLDER
+from plansurvive.features.express.model import segment_id
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
@@ -122,7 +126,7 @@ async def test_values_go_from_step_to_step(plans: Plans) -> None:
     assert step(view, "c")["result"]["value"] == "2!"
 
 
-async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans) -> None:
+async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans, settings: Settings) -> None:
     loop = tick("s", value="{{item}}") | {"forEach": {"items": list(range(600))}}
     started = await plans.start([{**loop, "args": {"name": "x{{item}}", "value": "{{item}}"}}], express=True)
     view = await started.ended()
@@ -135,6 +139,9 @@ async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans) -> None:
     # Of the one activity there are six: scheduled, started, completed, and a workflow task that takes it.
     assert len(await started.events()) <= len(await alone.events()) + 6 * (len(segments) - 1)
     assert all(times == 1 for times in calls(plans).values())
+    with closing(sqlite3.connect(settings.state_dir / FOLDER / "journal.db")) as journal:
+        kept = journal.execute("SELECT activity FROM segments").fetchall()
+    assert kept == [(segment_id(len(segments)),)], "the outcomes of the others are in the history"
 
 
 @pytest.mark.slow

@@ -61,3 +61,30 @@ async def test_a_segment_whose_host_is_lost_runs_where_the_files_are(machines: M
     assert [step(view, name)["result"]["value"] for name in ("r1", "r2")] == ["one\n", "one\n"]
     assert step(view, "r2")["result"]["express"] == {"segment": 1}
     assert machines.files("second") == {"a.txt": "one\n", "b.txt": "two\n"}
+
+
+async def test_what_a_segment_finds_at_a_host_that_the_plan_has_left_is_found_again(
+    machines: Machines, plans: Plans
+) -> None:
+    """A step beside it has waited for a place at the host, which answers no more."""
+    go = {"id": "go", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["a"]}
+    chain = [tick(f"t{i}", f"t{i - 1}" if i else "go", seconds=1.0) for i in range(9)]
+    retry = {"attempts": 3, "delay": 0.01}
+    steps = [write("a", "one\n"), go, work("holds", "go", args=WAITS),
+             tick("again", "go", fails=1) | {"retry": retry, "express": False}, *chain]  # fmt: skip
+    async with machines.only_steps("first", 2):
+        async with machines.up_without_steps("first"):
+            plan = await plans.start(steps, express={"seconds": 10})
+            await plan.until_status("a", "completed")
+        async with machines.up("second", tools=TOOLS):
+            await plan.signal("event", {"name": "go", "data": {}})
+            await until(lambda: moved(plan), "the plan asks for another place")
+            for path in (machines.folder / "first" / "workspace").iterdir():
+                (path / GO).touch()
+            await until(lambda: (machines.folder / "second" / "workspace").glob("*/ledger.txt"), "it is called there")
+            for path in (machines.folder / "second" / "workspace").iterdir():
+                (path / GO).touch()
+            view = await plan.ended()
+    assert (set(statuses(view).values()), noted(view)) == ({"completed"}, []), view["log"]
+    assert [entry for entry in view["log"] if "have moved" in entry["text"]]
+    assert machines.files("first")["calls"].count("t8") == machines.files("second")["calls"].count("t8") == 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from plansurvive.plans.activity_io import Attempt, Facts, Return
 from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.plans.run import Run
 from tests.features.express.dying import ASKED, QUICK, SEGMENT
+from tests.kit.waiting import until
 from tests.plans.building import NOW
 from tests.plans.flow.player import note, plan
 
@@ -159,6 +161,20 @@ async def test_a_zombie_ends_with_the_first_outcome_that_it_would_keep_and_cance
     assert cancelled == ["long"]
     with Journal(tmp_path) as journal:
         assert journal.begin(SEGMENT, 3) == {}
+
+
+async def test_a_journal_that_another_process_has_locked_holds_up_nothing_else(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal, closing(sqlite3.connect(journal.path, isolation_level=None)) as other:
+
+        async def make(made: Made) -> Return:
+            other.execute("BEGIN IMMEDIATE")
+            return await text_of(made)
+
+        work = asyncio.create_task(run(tmp_path, quick(note("a", 1)), make))
+        await until(lambda: other.in_transaction, "it is locked")
+        assert await asyncio.wait([work], timeout=0.1) == (set(), {work})
+        other.execute("COMMIT")
+        assert values(await work) == {"a": 1}
 
 
 async def test_what_is_no_failure_of_a_call_ends_the_attempt(tmp_path: Path) -> None:
