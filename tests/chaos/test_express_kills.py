@@ -13,6 +13,7 @@ import sqlite3
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +129,7 @@ async def test_a_frozen_worker_that_wakes_up_adds_nothing(chaos: Chaos, environ:
             await came_to(chaos, size)
             log = chaos.worker.log.with_name(f"worker-{number}.log")
             frozen, worker = worker, replace(chaos.worker, log=log, running=None, starts=0)
-            await until(lambda: is_frozen(frozen, environ), "it is frozen, and has locked nothing")
+            await until(partial(is_frozen, frozen, environ), "it is frozen, and has locked nothing")
             await worker.up()
             await came_to(chaos, ran(chaos).total() + SIDE_BY_SIDE + 1)
             sent(frozen, signal.SIGCONT)

@@ -297,7 +297,7 @@ async def test_an_edit_of_a_step_further_on_counts_soon(
     if what == "requiresApproval":
         await started.until_asked("s590")
         assert "s590" not in calls(plans)
-        await started.approve("s590")
+        await started.approve("s590", version=2)
     view = await started.ended()
     assert (view["status"], noted(view), set(calls(plans).values())) == ("completed", [], {1})
     assert step(view, "s590")["result"]["value"] == (True if what == "args.value" else "s590")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +11,10 @@ import pytest
 from tests.features.hosts.conftest import machines as machines
 from tests.features.hosts.conftest import plans as plans
 from tests.features.hosts.machines import Machines
-from tests.kit.driving import Plans, Started, View, statuses, step
+from tests.kit.driving import GO, LEDGER, WAITS, Plans, Started, View, statuses, step, work
+from tests.kit.waiting import until
+from tests.workflows import quick_tools
+from tests.workflows.quick_tools import CALLS
 
 pytestmark = [pytest.mark.uses("hosts"), pytest.mark.slow, pytest.mark.sampled]
 
@@ -67,24 +72,38 @@ async def test_what_a_segment_finds_at_a_host_that_the_plan_has_left_is_found_ag
     machines: Machines, plans: Plans
 ) -> None:
     """A step beside it has waited for a place at the host, which answers no more."""
+    machines.tools.append(str(Path(quick_tools.__file__)))
     go = {"id": "go", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["a"]}
     chain = [tick(f"t{i}", f"t{i - 1}" if i else "go", seconds=1.0) for i in range(9)]
-    retry = {"attempts": 3, "delay": 0.01}
-    steps = [write("a", "one\n"), go, work("holds", "go", args=WAITS),
-             tick("again", "go", fails=1) | {"retry": retry, "express": False}, *chain]  # fmt: skip
+    again = tick("again", "go", fails=1) | {"retry": {"attempts": 3, "delay": 0.01}, "express": False}
+    steps = [write("a", "one\n"), go, work("holds", "go", args=WAITS), again, *chain]
     async with machines.only_steps("first", 2):
         async with machines.up_without_steps("first"):
             plan = await plans.start(steps, express={"seconds": 10})
             await plan.until_status("a", "completed")
-        async with machines.up("second", tools=TOOLS):
+        async with machines.up("second"):
             await plan.signal("event", {"name": "go", "data": {}})
-            await until(lambda: moved(plan), "the plan asks for another place")
-            for path in (machines.folder / "first" / "workspace").iterdir():
-                (path / GO).touch()
-            await until(lambda: (machines.folder / "second" / "workspace").glob("*/ledger.txt"), "it is called there")
-            for path in (machines.folder / "second" / "workspace").iterdir():
-                (path / GO).touch()
+            for host in ("first", "second"):
+                await until(partial(began, machines, host, "holds"), f"it is called at {host}")
+                if host == "first":
+                    await until(lambda: hosts(plan, 2), "another place is asked for")
+                for path in (machines.folder / host / "workspace").iterdir():
+                    (path / GO).touch()
             view = await plan.ended()
     assert (set(statuses(view).values()), noted(view)) == ({"completed"}, []), view["log"]
-    assert [entry for entry in view["log"] if "have moved" in entry["text"]]
-    assert machines.files("first")["calls"].count("t8") == machines.files("second")["calls"].count("t8") == 1
+    assert [entry for entry in view["log"] if "have moved" in entry["text"]], view["log"]
+    assert [machines.files(host)[CALLS].split().count("t8") for host in ("first", "second")] == [1, 1]
+
+
+def tick(name: str, *needs: str, **args: Any) -> dict[str, Any]:
+    return {"id": name, "tool": "tick", "args": {"name": name, **args}, "dependsOn": [*needs]}
+
+
+def began(machines: Machines, host: str, name: str) -> bool:
+    return f"start {name}" in machines.files(host).get(LEDGER, "")
+
+
+async def hosts(plan: Started, count: int) -> bool:
+    """Whether the plan has asked for so many places."""
+    names = [event.activity_task_scheduled_event_attributes.activity_type.name for event in await plan.events()]
+    return names.count("take_host") == count

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class Machines:
     client: Client
     settings: Settings
     folder: Path
+    tools: list[str] = field(default_factory=lambda: [LEDGER_TOOLS])
+    """Of their workers, as PLANS_TOOLS names them."""
 
     def settings_of(self, name: str, **more: Any) -> Settings:
         own = self.folder / name
@@ -42,7 +44,7 @@ class Machines:
     @asynccontextmanager
     async def up(self, name: str, **more: Any) -> AsyncIterator[None]:
         """The workers of a host."""
-        settings, tools = self.settings_of(name, **more), load_tools([LEDGER_TOOLS])
+        settings, tools = self.settings_of(name, **more), load_tools(self.tools)
         # A connection of its own: the SDK wants one worker per queue and connection.
         address = self.client.service_client.config.target_host
         client = await connected(address, data_converter=self.client.data_converter)
@@ -58,7 +60,7 @@ class Machines:
     @asynccontextmanager
     async def up_without_steps(self, name: str) -> AsyncIterator[None]:
         """The workers of a host, but for the one that calls its steps."""
-        settings, tools = self.settings_of(name), load_tools([LEDGER_TOOLS])
+        settings, tools = self.settings_of(name), load_tools(self.tools)
         _, pulse = queues_of_host(settings, settings.task_queue)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(build(self.client, settings, tools, indexed=True))
@@ -68,9 +70,9 @@ class Machines:
             yield
 
     @asynccontextmanager
-    async def only_steps(self, name: str) -> AsyncIterator[None]:
-        """The worker of a host that calls its steps, one at a time."""
-        settings, tools = self.settings_of(name, max_activities=1), load_tools([LEDGER_TOOLS])
+    async def only_steps(self, name: str, at_once: int = 1) -> AsyncIterator[None]:
+        """The worker of a host that calls its steps, so many at a time."""
+        settings, tools = self.settings_of(name, max_activities=at_once), load_tools(self.tools)
         address = self.client.service_client.config.target_host
         client = await connected(address, data_converter=self.client.data_converter)
         steps, _ = queues_of_host(settings, settings.task_queue)
@@ -80,7 +82,7 @@ class Machines:
     @asynccontextmanager
     async def up_without_files(self) -> AsyncIterator[None]:
         """A worker of the queue that has no place for files."""
-        async with build(self.client, self.settings, load_tools([LEDGER_TOOLS]), indexed=True):
+        async with build(self.client, self.settings, load_tools(self.tools), indexed=True):
             yield
 
     def files(self, name: str) -> dict[str, str]:
