@@ -12,6 +12,7 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from scripts.llms_txt import FILE, on_site
+from scripts.search_entries import TABLES, anchored
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGED = "build/site-source"
@@ -38,7 +39,8 @@ class Stage:
         dead: list[str] = []
         for page in sorted([*self._root.glob("*.md"), *(self._root / "docs").rglob("*.md")]):
             name = page.relative_to(self._root).as_posix()
-            self._put(NAMES.get(name, name), self._relinked(name, page.read_text("utf-8"), dead))
+            text = self._relinked(name, page.read_text("utf-8"), dead)
+            self._put(NAMES.get(name, name), anchored(text) if name in TABLES else text)
         for picture in [each for kind in ("png", "svg", "webp") for each in (self._root / "docs").rglob(f"*.{kind}")]:
             place = self._target / picture.relative_to(self._root)
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from scripts.llms_txt import text
+from scripts.search_entries import COMMANDS, anchored, with_entries
 from scripts.site import Stage
 from tests.apps.web.browser import DESK, PHONE, chromium, opened, overflow, problems, served, watch
 
@@ -86,22 +87,102 @@ def test_a_link_that_leads_nowhere_is_named_with_its_page(tmp_path: Path) -> Non
     assert "[one.txt](lib/one.txt.md)" in (tmp_path / "site/source/lib.md").read_text()
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Starlette:
+    """The site, built without a warning."""
+    folder = tmp_path_factory.mktemp("site")
+    assert Stage(ROOT, folder / "source").write() == []
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    settings |= {"docs_dir": str(folder / "source"), "site_dir": str(folder / "site")}
+    settings["hooks"] = [str(ROOT / hook) for hook in settings["hooks"]]
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(settings))
+    built = build(folder / "mkdocs.yml")
+    assert built.returncode == 0, built.stderr
+    return Starlette(routes=[Mount("/", StaticFiles(directory=folder / "site", html=True))])
+
+
 @pytest.mark.slow
 @pytest.mark.sampled
-async def test_the_site_builds_without_a_warning_and_is_readable_on_a_phone(tmp_path: Path, chromium: Browser) -> None:
-    assert Stage(ROOT, tmp_path / "source").write() == []
-    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    settings |= {"docs_dir": str(tmp_path / "source"), "site_dir": str(tmp_path / "site")}
-    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))
-    built = build(tmp_path / "mkdocs.yml")
-    assert built.returncode == 0, built.stderr
-    site = Starlette(routes=[Mount("/", StaticFiles(directory=tmp_path / "site", html=True))])
+async def test_the_site_is_readable_on_a_phone(site: Starlette, chromium: Browser) -> None:
     async with served(site) as origin:
         for size in (PHONE, DESK):
             async with opened(chromium, size) as page:
                 seen = watch(page)
-                for path in ("/index.html", "/docs/plan-files.html", "/docs/settings.html", "/docs/recipes.html"):
+                for path in ("/index.html", "/docs/plan-files.html", "/docs/reference/settings.html", "/docs/recipes.html"):
                     await page.goto(origin + path)
                     assert await overflow(page) == 0, path
                 assert seen.foreign(origin) == []
                 assert [each for each in await problems(page) if "critical" in str(each)] == []
+
+
+REFERENCE = {
+    name: (ROOT / "docs/reference" / name).read_text() for name in ("errors.md", "settings.md", "commands.md")
+}
+NAMES = {
+    "errors": re.findall(r"^\| `([A-Z_0-9]+)` \|", REFERENCE["errors.md"], re.MULTILINE),
+    "settings": re.findall(r"^\| `([A-Z_0-9]+)` \|", REFERENCE["settings.md"], re.MULTILINE),
+    "commands": re.findall(r"^## `(plan [a-z-]+(?: [a-z-]+)*)", REFERENCE["commands.md"], re.MULTILINE),
+}
+"""What people look up, by the page of the reference that has it."""
+SOME = ("PLAN_CYCLE", "CONFLICT", "PLANS_QUEUES", "plan run", "plan schedule create")
+SEARCH = """async (words) => {
+  const config = JSON.parse(document.getElementById("__config").textContent);
+  const index = await (await fetch("search/search_index.json")).json();
+  const worker = new Worker(config.search);
+  let reply;
+  worker.onmessage = event => reply(event.data);
+  const ask = message => new Promise(done => { reply = done; worker.postMessage(message); });
+  await ask({type: 0, data: {...index, options: {suggest: false}}});
+  const found = {};
+  for (const word of words) {
+    const answer = await ask({type: 2, data: word});
+    found[word] = answer.data.items.length ? answer.data.items[0][0].location : "";
+  }
+  return found;
+}"""
+"""What the search of the page, without its window, finds first for each of these."""
+
+
+def is_place_of(name: str, page: str, place: str) -> bool:
+    """Whether a place of the site is that of a name, or, on the same page, of a longer name with the same words."""
+    words = [part for part in re.split(r"[ -]", name.lower()) if part != "why"]  # left out by the search, as `the` is
+    anchor = place.partition("#")[2].lower()
+    return place.startswith(f"docs/reference/{page}.html#") and all(word in anchor for word in words)
+
+
+async def not_found(site: Starlette, chromium: Browser, names: dict[str, list[str]]) -> dict[str, str]:
+    """Of these names by page, those whose own place is not what the search finds first, with what it finds."""
+    async with served(site) as origin, opened(chromium, DESK) as page:
+        await page.goto(origin + "/index.html")
+        found = await page.evaluate(SEARCH, [name for listed in names.values() for name in listed])
+    return {
+        name: found[name]
+        for place, listed in names.items()
+        for name in listed
+        if not is_place_of(name, place, found[name])
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
+async def test_the_search_finds_a_name_where_it_is_explained(site: Starlette, chromium: Browser) -> None:
+    some = {page: [name for name in SOME if name in listed] for page, listed in NAMES.items()}
+    assert sum(map(len, some.values())) == len(SOME)
+    assert await not_found(site, chromium, some) == {}
+
+
+@pytest.mark.slow
+async def test_the_search_finds_every_error_code_setting_and_command_first(site: Starlette, chromium: Browser) -> None:
+    assert {page: len(listed) > 50 for page, listed in NAMES.items()} == dict.fromkeys(NAMES, True)
+    assert await not_found(site, chromium, NAMES) == {}
+
+
+def test_a_row_of_a_table_is_an_entry_and_a_command_is_called_by_its_words() -> None:
+    page = anchored("# Errors\n\n| code | meaning |\n| --- | --- |\n| `BAD_ID` | see [ids](a.md) | `plan list` |\n")
+    assert '\n| <a id="BAD_ID"></a>`BAD_ID` | see' in page
+    title = "<code>plan edit ID [--set X]</code>"
+    index = with_entries({"docs": [{"location": f"{COMMANDS}plan-edit", "title": title}]}, {"errors.html": page})
+    command, row = index["docs"]
+    assert command["title"] == "<code>plan edit</code>"
+    assert (row["location"], row["title"]) == ("errors.html#BAD_ID", "<code>BAD_ID</code>")
+    assert row["text"].split() == ["see", "ids", "plan", "list"]
