@@ -47,7 +47,9 @@ def heading(view: PlanView, width: int) -> Text:
     """Title, status, version and progress on one line."""
     counts = view.counts
     done = sum(counts.get(status, 0) for status in ("completed", "skipped"))
-    steps = f"{done} of {counts['total']} steps done" if done else f"{counts['total']} steps"
+    steps = (
+        f"{done} of {counts['total']} steps done" if done else f"{counts['total']} step{'s' * (counts['total'] != 1)}"
+    )
     waiting = len(view.pending) + sum(view.more_pending.values())
     asks = any(item.is_question for item in view.pending)
     tail = f"  {view.status}  version {view.version}  {steps}"

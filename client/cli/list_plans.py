@@ -84,22 +84,22 @@ def list_(
             plans = list_plans(here.client, running=running, limit=limit, schedule=schedule, statuses=statuses,
                                since=begin, kept=kept)  # fmt: skip
             found = [each async for each in plans]
-        known = await _standings(here, found)
+        known = await how_they_stand(here, found)
         if awaiting:
             found = [each for each in found if each.status in _BY_ITSELF or known[each.plan_id].asks][:limit]
         return found, known
 
     found, known = session.run(collect, worker=False)
-    if found or as_json:
-        _show(found, known, as_json)
+    if as_json:
+        output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
+    elif found:
+        show_plans(found, known)
     else:
         output.say(_nothing(running, awaiting, statuses, since, schedule, more))
 
 
-def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> None:
-    if as_json:
-        output.show_json([{**each.model_dump(mode="json"), **_json(known.get(each.plan_id))} for each in found])
-        return
+def show_plans(found: list[Listed], known: Mapping[str, Standing]) -> None:
+    """Print a table of plans, and what a person may do about the first that waits. `known`: how they stand, by id."""
     console = output.out()
     console.print(plans_table(found, known, console.width))
     for each in _next(found, known):
@@ -109,7 +109,7 @@ def _show(found: list[Listed], known: Mapping[str, Standing], as_json: bool) -> 
 def plans_table(
     found: list[Listed], known: Mapping[str, Standing] | None = None, width: int = output.PIPE_WIDTH
 ) -> Table:
-    """A table of plans; a schedule's view holds one too. `known`: how they stand, by plan id.
+    """A table of plans. `known`: how they stand, by plan id.
 
     `width` in columns: in a narrow terminal the title is cut, then left out, then the times; what a plan awaits is cut
     next, and an id continues on the next line. STATUS, DONE and DEADLINE are always whole.
@@ -199,7 +199,7 @@ def _next(found: list[Listed], known: Mapping[str, Standing]) -> Iterator[Text]:
         yield rows
 
 
-async def _standings(here: Connected, found: list[Listed]) -> Mapping[str, Standing]:
+async def how_they_stand(here: Connected, found: list[Listed]) -> Mapping[str, Standing]:
     """How the open ones stand; empty if there are none."""
     if not any(each.is_open for each in found):
         return {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -12,12 +13,15 @@ from rich.text import Text
 from plansurvive.apps.schedules.spec import zone_of
 from plansurvive.apps.schedules.views import ListedSchedule, ScheduleView, list_schedules, show_schedule
 from plansurvive.apps.schedules.words import clock
-from plansurvive.client.cli.list_plans import plans_table
+from plansurvive.client.cli.list_plans import how_they_stand, show_plans
 from plansurvive.client.cli.terminal import output, session
 from plansurvive.client.cli.terminal.options import AsJson
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.plans.errors import PlanError
 from plansurvive.plans.text.safe_text import line
+
+if TYPE_CHECKING:
+    from plansurvive.client.overview.standing import Standing
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")]
 
@@ -39,15 +43,19 @@ def list_(as_json: AsJson = False) -> None:
 
 def show(name: Name, as_json: AsJson = False) -> None:
     """Show a schedule: its rules, its next times, its last runs."""
-    found = session.run(lambda here: show_schedule(here.client, name, here.settings), worker=False)
+
+    async def collect(here: Connected) -> tuple[ScheduleView, Mapping[str, Standing]]:
+        found = await show_schedule(here.client, name, here.settings)
+        return found, {} if as_json else await how_they_stand(here, found.runs)
+
+    found, known = session.run(collect, worker=False)
     if as_json:
         output.show_json(found.model_dump(mode="json"))
         return
     output.show("\n".join([*_head(found), *next_rows(found)]))
     if found.runs:
         output.show("runs")
-        console = output.out()
-        console.print(plans_table(found.runs, width=console.width))
+        show_plans(found.runs, known)
     else:
         output.show("runs       none yet")
 
@@ -69,12 +77,13 @@ def _head(found: ScheduleView) -> list[str]:
         f"up to {found.jitter} later" if found.jitter else "",
     ]
     counts = [f"{found.started} started", f"{found.missed} missed", f"{found.skipped} skipped"]
+    count = len(found.plan.get("steps", []))
     rows = {
         "schedule": line(found.name) + (f": {line(found.title)}" if found.title else ""),
         "when": "; ".join([*found.when, *filter(None, bounds)]) + f", {line(found.timezone)}",
         "overlap": found.overlap + (", pauses when a run does not complete" if found.pause_on_failure else ""),
         "catch-up": f"what is at most {found.catchup} late is still started",
-        "plan": f"{len(found.plan.get('steps', []))} steps" + (f", from {line(found.source)}" if found.source else ""),
+        "plan": f"{count} step{'s' * (count != 1)}" + (f", from {line(found.source)}" if found.source else ""),
         "workspace": line(found.workspace or "the worker's own"),
         "inputs": ", ".join(f"{line(key)}={line(output.compact(value))}" for key, value in found.inputs.items()),
         "approvals": "given in advance (--yes)" if found.approve_all else "",

@@ -21,6 +21,31 @@ ASKS = {"steps": [
 
 @pytest.mark.slow
 @pytest.mark.sampled
+async def test_a_schedule_shows_what_its_runs_await_as_the_list_of_plans_does(
+    environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
+) -> None:
+    step = {"id": "pack", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
+    file, name = written(tmp_path / "asks.json", {"steps": [step]}), f"asks-{queue}"
+    made = await plan(environ, "schedule", "create", name, file, "--cron", "0 7 * * *")
+    assert made.code == 0, made.err
+    try:
+        started = (await plan(environ, "schedule", "trigger", name, "--json")).json["planId"]
+
+        async def asks() -> Any:
+            return (await plan(environ, "pending", started, "--json")).json
+
+        await until(asks, "its run asks")
+        shown = (await plan(environ, "schedule", "show", name)).out
+        assert "0/1" in shown
+        assert "approval of pack" in shown
+        assert f"Next: plan pending {started}" in shown
+        assert (await plan(environ, "cancel", started)).code == 0
+    finally:
+        await plan(environ, "schedule", "delete", name)
+
+
+@pytest.mark.slow
+@pytest.mark.sampled
 async def test_a_schedule_from_its_creation_to_its_end(
     environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str
 ) -> None:
@@ -45,6 +70,7 @@ async def test_a_schedule_from_its_creation_to_its_end(
         assert [each["planId"] for each in await runs()] == [started]
         shown = (await schedule("show")).out
         assert all(text in shown for text in ("when       at 07:00 on Monday", "early", started, "completed", "CE"))
+        assert "plan       1 step, from" in shown
         assert name in (await schedule("list")).out
         assert (await schedule("pause", "--note", "holidays", "--json")).json == {"name": name, "paused": True}
         assert "paused     holidays" in (await schedule("show")).out
