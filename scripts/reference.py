@@ -237,6 +237,8 @@ def _default(name: str, info: FieldInfo) -> str:
         return "none"
     if isinstance(value, bool):
         return "`on`" if value else "`off`"
+    if isinstance(value, tuple):
+        value = ",".join(value)
     return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
 

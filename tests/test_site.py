@@ -108,16 +108,19 @@ async def test_the_site_is_readable_on_a_phone(site: Starlette, chromium: Browse
         for size in (PHONE, DESK):
             async with opened(chromium, size) as page:
                 seen = watch(page)
-                for path in ("/index.html", "/docs/plan-files.html", "/docs/reference/settings.html", "/docs/recipes.html"):
+                for path in (
+                    "/index.html",
+                    "/docs/plan-files.html",
+                    "/docs/reference/settings.html",
+                    "/docs/recipes.html",
+                ):
                     await page.goto(origin + path)
                     assert await overflow(page) == 0, path
                 assert seen.foreign(origin) == []
                 assert [each for each in await problems(page) if "critical" in str(each)] == []
 
 
-REFERENCE = {
-    name: (ROOT / "docs/reference" / name).read_text() for name in ("errors.md", "settings.md", "commands.md")
-}
+REFERENCE = {name: (ROOT / "docs/reference" / name).read_text() for name in ("errors.md", "settings.md", "commands.md")}
 NAMES = {
     "errors": re.findall(r"^\| `([A-Z_0-9]+)` \|", REFERENCE["errors.md"], re.MULTILINE),
     "settings": re.findall(r"^\| `([A-Z_0-9]+)` \|", REFERENCE["settings.md"], re.MULTILINE),
