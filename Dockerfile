@@ -1,4 +1,5 @@
-# The worker and the web page. Their dependencies come from locks with hashes; they run as a user without rights.
+# The worker, with the command line, and the web page. Their dependencies come from locks with hashes; they run as a user
+# without rights. IMAGE is a worker; IMAGE plan run FILE is `plan run`.
 # Behind a mirror: docker build --build-arg PYTHON=IMAGE --secret id=pip.conf,src=FILE --secret id=ca.pem,src=FILE .
 # PYTHON is the image below as your registry names it; pip.conf and ca.pem are read while packages are installed and
 # leave nothing in the image.
@@ -24,8 +25,12 @@ COPY runtime ./runtime
 COPY activities ./activities
 COPY workflows ./workflows
 COPY features ./features
+COPY client ./client
+COPY apps ./apps
 COPY worker.py ./
-RUN python -m compileall -q .
+# -P: a file of the current directory, which may be a workspace, is never imported in place of a library.
+RUN python -m compileall -q . \
+    && printf '#!/bin/sh\nexec python -P -m plansurvive "$@"\n' > /usr/local/bin/plan && chmod 0755 /usr/local/bin/plan
 
 ENV PYTHONPATH=/app PLANS_WORKSPACE=/workspace PLANS_STATE_DIR=/var/lib/plans PLANS_CACHE_DIR=/tmp/plans
 USER 10001:10001
@@ -33,7 +38,7 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=15s --start-period=30s --retries=3 CMD ["python", "-m", "plansurvive.runtime.health"]
 CMD ["python", "/app/worker.py"]
 
-# docker build --target web: the worker's files, with the page and its libraries.
+# docker build --target web: the worker's files, with the libraries of the page.
 FROM worker AS web
 USER 0:0
 COPY docker/web.lock /tmp/web.lock
@@ -41,9 +46,6 @@ RUN --mount=type=secret,id=pip.conf,target=/run/build/pip.conf --mount=type=secr
     if [ -s /run/build/pip.conf ]; then export PIP_CONFIG_FILE=/run/build/pip.conf; fi; \
     if [ -s /run/build/ca.pem ]; then export PIP_CERT=/run/build/ca.pem; fi; \
     pip install --require-hashes --requirement /tmp/web.lock && rm /tmp/web.lock
-COPY client ./client
-COPY apps ./apps
-RUN python -m compileall -q client apps
 ENV PLANS_WEB_LISTEN=0.0.0.0:7243 PLANS_AUTO_WORKER=off
 USER 10001:10001
 EXPOSE 7243

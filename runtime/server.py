@@ -308,9 +308,12 @@ def _start_guard(
 
 
 def _environ(settings: Settings) -> dict[str, str]:
-    """The environment of the server. Its home is the state directory: no file in the user's home configures it."""
+    """The environment of the server. Its home is the state directory: no file in the user's home configures it.
+
+    The server wants a name of its user, and asks for $USER where the system knows none: a container's `--user 1234`.
+    """
     kept = {name: text for name, text in os.environ.items() if name in INHERITED}
-    return {**kept, "HOME": str(settings.state_dir)}
+    return {**kept, "HOME": str(settings.state_dir), "USER": "plans"}
 
 
 async def _wait_until_it_listens(server: Server, settings: Settings) -> None:

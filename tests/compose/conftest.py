@@ -18,7 +18,7 @@ from tests.compose.engine import Engine, engine, missing
 from tests.compose.host_audit import Audit
 from tests.compose.stack import BUILT, Stack, prepared
 
-ORDER = ("services", "examples_in_containers", "container_kills", "worker_upgrade", "backup", "host_audit")
+ORDER = ("registry", "services", "examples_in_containers", "container_kills", "worker_upgrade", "backup", "host_audit")
 """The audit is about all that went before it."""
 _SUMMARY: list[str] = []
 """What is printed at the end."""

@@ -217,9 +217,7 @@ def _instead(stack: Stack, cannot: set[str]) -> dict[str, Any]:
         if not stack.engine.has(image) and (image.split("@")[0] in cannot or not _pulled(stack.engine, image)):
             services[service] = {"image": make(stand_in, stack.engine)}
             stack.stand_ins[image.split("@")[0]] = stand_in
-    python = next(
-        line.split("=", 1)[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:11] == "ARG PYTHON="
-    )
+    python = _python()
     build: dict[str, Any] = {}
     if not stack.engine.has(python) and not _pulled(stack.engine, python):
         build["args"] = {"PYTHON": make(PYTHON, stack.engine)}
@@ -230,6 +228,20 @@ def _instead(stack: Stack, cannot: set[str]) -> dict[str, Any]:
     for service in BUILT:
         services[service] = {"build": {"context": str(ROOT), **build}}
     return {"services": services, "secrets": {name: {"file": str(file)} for name, file in secrets.items()}}
+
+
+def build_options(engine: Engine, folder: Path) -> list[str]:
+    """What `docker build` needs on this machine: a base image that it has or can pull, and what pip is told here."""
+    python = _python()
+    is_there = engine.has(python) or _pulled(engine, python)
+    secrets = [part for name, file in _pip(folder) for part in ("--secret", f"id={name},src={file}")]
+    return [*([] if is_there else ["--build-arg", f"PYTHON={make(PYTHON, engine)}"]), *secrets]
+
+
+def _python() -> str:
+    return next(
+        line.split("=", 1)[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line[:11] == "ARG PYTHON="
+    )
 
 
 def _pulled(engine: Engine, image: str) -> bool:
