@@ -230,8 +230,11 @@ def anchors(page: Path) -> set[str]:
 
 def codes() -> Iterator[str]:
     """Every error code the sources can give, as they are written there."""
-    libraries = ("GITHUB_", "TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_", "LC_", "LD_", "GIT_")
-    not_codes = ("PLANS_", "OTEL_", "MAX_", "DEFAULT_", "LOG_ENTRIES", *libraries, "OVERRUN_CODE", "SC_CLK_TCK")
+    not_codes = (
+        "PLANS_", "OTEL_", "MAX_", "DEFAULT_", "LOG_ENTRIES", "OVERRUN_CODE", "SC_CLK_TCK", "HTTPS_PROXY",
+        # Of libraries and other programs.
+        "GITHUB_", "TEMPORAL_", "OPENAI_", "TEXTUAL_", "XDG_", "CAP_", "SQLITE_", "CGO_", "LC_", "LD_", "GIT_", "NODE_",
+    )  # fmt: skip
     for path in (each for each in SOURCES if each.name != "error_codes.py"):
         for code in re.findall(r'"([A-Z]{2,}(?:_[A-Z]+)+|CONFLICT|EXISTS|DENIED|CANCELLED)"', path.read_text()):
             if not code.startswith(not_codes):

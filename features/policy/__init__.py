@@ -4,5 +4,5 @@ REACHES_OUT = True
 ACTIVITIES = ("judge_call",)
 COMMANDS = {
     "policy": ("commands:app", "Check policy.toml, try calls, report what came of them."),
-    "withdraw": ("withdraw_command:withdraw", "Take back your own decision about a step that has not started."),
+    "withdraw": ("withdraw_command:withdraw", "Take back your decision on a step that has not started."),
 }

@@ -10,7 +10,7 @@ from plansurvive.features.policy import verbs
 
 
 def withdraw(plan: Id, step: Step, by: By = None, comment: Comment = "", as_json: AsJson = False) -> None:
-    """Take back your own decision about a step that has not started."""
+    """Take back your decision on a step that has not started."""
     sentence = session.run(lambda here: verbs.withdraw(here.client, plan, step, by=author(by), comment=comment))
     if as_json:
         output.show_json({"planId": plan_id(plan), "stepId": step, "message": sentence})
