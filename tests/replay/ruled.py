@@ -55,6 +55,20 @@ async def denied(plans: Plans) -> Started:
     return started
 
 
+async def withdrawn(plans: Plans) -> Started:
+    """A decision is taken back while the plan is paused, and made again by somebody else."""
+    started = await plans.start([work("asks"), work("after", "asks")])
+    await started.until_asked("asks")
+    await started.signal("pause")
+    await started.until(lambda view: view["status"] == "paused", "it is paused")
+    await started.handle.execute_update("decide", {"stepId": "asks", "approved": True, "by": "ann"})
+    await started.handle.execute_update("withdraw", {"stepId": "asks", "by": "ann", "comment": "not yet"})
+    await started.handle.execute_update("decide", {"stepId": "asks", "approved": True, "by": "bob"})
+    await started.signal("unpause")
+    await started.ended()
+    return started
+
+
 async def queued(plans: Plans) -> Started:
     """A plan that waits until another one of its label has ended."""
     first = await plans.start([work("first", args=WAITS)], labels={"customer": "acme"})
@@ -67,8 +81,13 @@ async def queued(plans: Plans) -> Started:
     return second
 
 
-RULED: Mapping[str, Scenario] = {"policy": judged, "policy-denied": denied, "quota": queued}
-FILES = {"policy": {"policy.toml": POLICY}, "policy-denied": {"policy.toml": POLICY}, "quota": {"quotas.toml": QUOTAS}}
+RULED: Mapping[str, Scenario] = {
+    "policy": judged, "policy-denied": denied, "policy-withdrawn": withdrawn, "quota": queued,
+}  # fmt: skip
+FILES = {
+    **{name: {"policy.toml": POLICY} for name in ("policy", "policy-denied", "policy-withdrawn")},
+    "quota": {"quotas.toml": QUOTAS},
+}
 """What is in the state directory of the worker, by scenario."""
 
 

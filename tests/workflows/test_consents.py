@@ -20,9 +20,10 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import resumed
 from plansurvive.plans.run import Decision, Options, run_of, text_of
 from plansurvive.runtime.settings import Settings
+from tests.kit.desks import Desk, Policy
 from tests.kit.driving import Plans, Started, step, work
 from tests.workflows.conftest import MakeWorker
-from tests.workflows.test_people import Desk, ann, bob, page
+from tests.workflows.test_people import ann, bob, page
 
 __all__ = ["ann", "bob", "page"]
 
@@ -32,29 +33,6 @@ pytestmark = pytest.mark.uses("signing", "policy")
 @pytest.fixture
 def cara(temporal_client: Client, settings: Settings, tmp_path: Any) -> Desk:
     return Desk(temporal_client, settings, tmp_path, "cara")
-
-
-class Policy:
-    """The policy.toml of the worker."""
-
-    def __init__(self, settings: Settings, *desks: Desk) -> None:
-        self._path, self._desks = settings.state_dir / "policy.toml", desks
-
-    def rule(self, more: str, rest: str = "", tool: str = "work") -> None:
-        """One rule that asks about the step `w`, with the keys of all people."""
-        people = "\n".join(known(each) for each in self._desks if each.own.kind == "person")
-        pages = "\n".join(each.own.line for each in self._desks if each.own.kind == "page")
-        text = f'[[rule]]\nname = "release"\ntool = "{tool}"\ndecide = "ask"\n{more}\n[people]\n{people}\n'
-        new = self._path.with_suffix(".new")
-        new.write_text(f"{text}[pages]\n{pages}\n{rest}")
-        new.chmod(0o600)
-        new.replace(self._path)
-
-
-def known(desk: Desk) -> str:
-    """A person's line in [people], with the login that a page knows them by."""
-    name, _, key = desk.own.line.partition(" = ")
-    return f'{name} = {{key = {key}, logins = ["{name}@example.org"]}}'
 
 
 @pytest.fixture

@@ -10,17 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from temporalio.service import RPCError
 
 from plansurvive.client import runs
 from plansurvive.client.runs import Choice, Pending
 from plansurvive.plans.editing.edits import SetField
+from plansurvive.plans.errors import PlanError
 from plansurvive.plans.run import Decision, Options
+from tests.kit.desks import Desk, Policy
 from tests.kit.driving import Plans, Started, work
 from tests.kit.waiting import until
 from tests.workflows.agents import Serving, call, says, serving
 from tests.workflows.conftest import MakeWorker
-from tests.workflows.test_consents import Policy, cara, policy
-from tests.workflows.test_people import Desk, ann, bob, page
+from tests.workflows.test_consents import cara, policy
+from tests.workflows.test_people import ann, bob, page
 
 __all__ = ["ann", "bob", "cara", "page", "policy"]
 
@@ -79,7 +82,10 @@ class Scene:
 
 async def asked(plans: Plans, plan: Started, holds: Callable[[Pending], bool] = lambda _: True) -> Pending:
     async def look() -> Pending | None:
-        found = [each async for each in runs.pending(plans.client, plan=plan.id) if each.tool == "work"]
+        try:
+            found = [each async for each in runs.pending(plans.client, plan=plan.id) if each.tool == "work"]
+        except (PlanError, RPCError):
+            return None  # a child has just begun, or the machine is busy
         return found[0] if found and holds(found[0]) else None
 
     item: Pending = await until(look, "the call of `work` is asked for")

@@ -14,42 +14,18 @@ from temporalio.exceptions import ApplicationError
 
 from plansurvive.client import decisions, runs
 from plansurvive.client.decisions import Choice
-from plansurvive.features.signing.connection import interceptors
-from plansurvive.features.signing.own_keys import Kind, Own, make, speak_for
 from plansurvive.plans.editing.edits import SetField
-from plansurvive.plans.run import Decision, Options
+from plansurvive.plans.run import Options
 from plansurvive.plans.signature import FIELD
 from plansurvive.plans.views.models import PlanView
 from plansurvive.runtime.settings import Settings
+from tests.kit.desks import Desk, signing
 from tests.kit.driving import Plans, Started
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = pytest.mark.uses("signing", "policy")
 
 GATE = {"id": "gate", "tool": "create_directory", "args": {"path": "made"}, "requiresApproval": True}
-
-
-def signing(client: Client, settings: Settings) -> Client:
-    config = client.config()
-    config["interceptors"] = interceptors(settings)
-    return Client(**config)
-
-
-class Desk:
-    """A state directory of somebody's own, with a client that signs as a command of theirs does."""
-
-    def __init__(self, client: Client, settings: Settings, home: Path, name: str, kind: Kind = "person") -> None:
-        self.settings = settings.model_copy(update={"state_dir": home / name})
-        self.own: Own = make(self.settings, kind, name)[0]
-        if kind == "person":
-            speak_for(self.own)
-        self.client = signing(client, self.settings)
-
-    async def decide(self, plan: Started, **more: Any) -> Decision:
-        """Approve the step, as they are called unless it says otherwise."""
-        return await decisions.decide(
-            self.client, plan.id, Choice(step_id="gate", **{"by": self.own.name, **more}), approved=True
-        )
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ time limit: it is held.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +16,8 @@ from plansurvive.client import runs
 from plansurvive.client.runs import Choice
 from plansurvive.plans.run import Decision, Options
 from tests.features.coding_agents.scene import Scene, asked, code
+from tests.kit.desks import Desk, Policy
 from tests.kit.driving import Plans, Started
-from tests.workflows.test_consents import Policy, cara, policy
-from tests.workflows.test_people import Desk, ann, bob, page
-
-__all__ = ["ann", "bob", "cara", "page", "policy"]
 
 pytestmark = pytest.mark.uses("agents", "children", "policy", "signing")
 
@@ -30,8 +28,10 @@ VERBS = {"approve": "yes", "deny": "no", "withdraw": "yes", "override": "yes", "
 
 @pytest.mark.parametrize("verb", ["approve", *(pytest.param(verb, marks=pytest.mark.slow) for verb in [*VERBS][1:])])
 async def test_a_permission_is_decided_by_whom_the_rule_names(
-    idle: Plans, scene: Scene, policy: Policy, ann: Desk, bob: Desk, cara: Desk, verb: str
+    idle: Plans, scene: Scene, tmp_path: Path, verb: str
 ) -> None:
+    ann, bob, cara = (Desk(scene.client, scene.settings, tmp_path, name) for name in ("ann", "bob", "cara"))
+    policy = Policy(scene.settings, ann, bob, cara)
     given = '[[delegation]]\nfrom = "bob"\nto = "cara"\nuntil = 2100-01-01T00:00:00Z\n' if verb == "delegate" else ""
     policy.rule('by = ["ann", "bob"]\ncount = 2\noverride = ["cara"]', given, tool="coding_agent.execute")
     scene.script([{"ask": "make test", "yes": [{"say": "ran"}], "no": [{"say": "not run"}]}])

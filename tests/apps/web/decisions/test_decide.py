@@ -78,6 +78,23 @@ async def test_deny_with_a_comment_is_the_other_button_of_the_same_form(
     assert (found.approved, found.by, found.comment) == (False, "ann", "not today")
 
 
+async def test_a_decision_that_no_call_has_used_is_withdrawn_on_the_page_of_its_step(
+    ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
+) -> None:
+    plan = await ask(GATE, LATER)
+    await runs.pause(temporal_client, plan)
+    await (await seen(ann, decision_url(plan, "gate"))).form("/approve").send(ann, "Approve")
+    await decided(temporal_client, plan, "gate")
+    page = await seen(ann, f"/plans/{plan}/steps/gate")
+    answer = await page.form(f"/plans/{plan}/withdraw").send(ann, "Withdraw")
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/plans/{plan}/steps/gate")
+    assert "the approval of step 'gate' was withdrawn by ann" in (await seen(ann, answer.headers["location"])).text
+    found = (await runs.show(temporal_client, plan)).step("gate")
+    assert found is not None
+    assert found.decision is None
+    assert "Show all" in (await seen(ann, "/inbox?mine=1")).text
+
+
 async def test_a_decision_about_another_call_is_refused_and_the_present_one_is_shown(
     ask: Ask, ann: httpx.AsyncClient, temporal_client: Client
 ) -> None:

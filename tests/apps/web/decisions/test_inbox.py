@@ -21,6 +21,7 @@ from plansurvive.client.listing import list_plans
 from plansurvive.client.verbs.pending import Pending
 from plansurvive.plans.large_value import LargeValue
 from plansurvive.plans.run import Options
+from plansurvive.plans.step_state import Consent
 from plansurvive.plans.views.steps.call_text import CALL_CHARACTERS
 from plansurvive.runtime.connect import Connection, Origin
 from plansurvive.runtime.settings import Settings
@@ -45,6 +46,13 @@ def test_items_of_a_loop_stand_together_where_the_oldest_of_them_stands() -> Non
     assert found == [
         ("a[*]", ["a[1]", "a[2]"], False), ("b", ["b"], True), ("a[*]", ["a[1]"], True), ("b", ["b"], True),
     ]  # fmt: skip
+
+
+def test_what_others_must_decide_is_left_out_for_a_person_who_asks_for_their_own() -> None:
+    rule = Consent(rule="r", by=["bob"], missing=1, people={"bob": "", "bob@example.org": ""})
+    waiting = Waiting((item("a"), item("b", consents=[rule]), item("c", kind="question", args={"to": "bob"})))
+    kept = {name: [each.step_id for each in waiting.of(name).decisions] for name in ("ann", "Bob@example.org", "bob")}
+    assert kept == {"ann": ["a"], "Bob@example.org": ["a", "b"], "bob": ["a", "b", "c"]}
 
 
 def test_a_call_that_is_too_long_or_not_known_whole_is_not_decided_among_others() -> None:
