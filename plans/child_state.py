@@ -43,6 +43,7 @@ class ChildReport(Value):
     failed_items: int = Field(default=0, ge=0, le=10**9, description="Of a batch of a loop: how many items failed.")
     undos: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: steps that are to be undone.")
     denied_items: int = Field(default=0, ge=0, le=10**9, description="Of one that has ended: how many were denied.")
+    lacks_answers: bool = Field(default=False, description="Of one that has ended: it lacks nothing but decisions.")
 
 
 class ChildPlan(Value):

@@ -14,6 +14,7 @@ from plansurvive.plans.children.asked import asked_of
 from plansurvive.plans.execution.readiness import ReadinessIndex
 from plansurvive.plans.execution.tool_history import files_of_run
 from plansurvive.plans.run import DONE, ENDED, Run, Status
+from plansurvive.plans.run.unanswered import lacks_answers_alone
 from plansurvive.plans.run.undone import to_undo
 
 REPORTS = 10
@@ -36,6 +37,7 @@ def report_of(run: Run, standing: ReadinessIndex) -> ChildReport:
     return ChildReport(
         status=run.status.value, counts=counts, pending=asked, more=more, failed_items=failed,
         denied_items=_denied_items(run), undos=len(to_undo(run)) if run.status in ENDED else 0,
+        lacks_answers=lacks_answers_alone(run),
     )  # fmt: skip
 
 

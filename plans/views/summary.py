@@ -18,6 +18,7 @@ from plansurvive.plans.execution.approvals import DENIED
 from plansurvive.plans.flow.ids import around
 from plansurvive.plans.model import Step, Value
 from plansurvive.plans.run import ENDED, PlanStatus, Run, Status, StepState
+from plansurvive.plans.run.unanswered import lacks_answers_alone
 from plansurvive.plans.run.undone import outcomes, shown_steps
 from plansurvive.plans.step_state import ASKING
 from plansurvive.plans.views.markdown import code, md
@@ -27,6 +28,11 @@ from plansurvive.plans.views.steps.counting import Census
 from plansurvive.plans.views.steps.listing import is_cause
 from plansurvive.plans.views.steps.words import folded_line, inside_line
 from plansurvive.plans.views.views import counts, created, duration, tokens
+
+_IF_ANY = (
+    "undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered", "lacks_answers",
+)  # fmt: skip
+"""Fields of a summary that are omitted as long as they say nothing."""
 
 
 class Failure(Value):
@@ -104,6 +110,11 @@ class Summary(View):
     unanswered: list[Reason] = Field(
         default_factory=list, description="Steps that were skipped as no decision came in time; omitted if none."
     )
+    lacks_answers: bool = Field(
+        default=False,
+        description="Nothing but decisions that did not come in time kept it from completing, here and in child plans; "
+        "omitted if false.",
+    )
     awaiting: list[str] = Field(default_factory=list, description="Steps that await a person's decision.")
     asks: list[AskedStep] = Field(
         default_factory=list, description="What is awaited, here and below; omitted if empty."
@@ -130,19 +141,18 @@ class Summary(View):
 
     @property
     def lacks_answers_alone(self) -> bool:
-        """Whether nothing but decisions that did not come in time kept it from completing."""
+        """Whether nothing but decisions that did not come in time kept it from completing.
+
+        A plan that ended under 1.0.0 has not recorded that: there a loop or a child plan that failed counts against it.
+        """
         undone = all(each.status == "completed" for each in self.undone)
-        others = self.failed or self.denied or self.stopped or self.closing
-        return self.status is PlanStatus.PARTIAL and bool(self.unanswered) and undone and not others
+        others = self.failed or self.denied or self.stopped or self.closing or not undone
+        return self.lacks_answers or (self.status is PlanStatus.PARTIAL and bool(self.unanswered) and not others)
 
     def to_json(self) -> dict[str, Any]:
         """The summary as JSON data with all fields, less unset ones of `tokens`, and what closed no plan."""
         tokens = self.tokens.model_dump(mode="json", exclude_unset=True)
-        empty = [
-            name
-            for name in ("undone", "closing", "phase", "asks", "problems", "deadline", "outdated", "unanswered")
-            if not getattr(self, name)
-        ]
+        empty = [name for name in _IF_ANY if not getattr(self, name)]
         view = self.model_dump(mode="json", exclude={"inside", *sorted(empty)})
         inside = {name: each.model_dump(mode="json", exclude_unset=True) for name, each in self.inside.items()}
         return view | {"tokens": tokens} | ({"inside": inside} if inside else {})
@@ -170,6 +180,7 @@ def summary_of(run: Run) -> Summary:
         skipped=[_reason(step, state) for step, state in _those(run, Status.SKIPPED) if not state.is_denied][:100],
         denied=[_denial(run, step) for step, state in _denied(run, census) if not state.is_unanswered][:100],
         unanswered=[_reason(step, state) for step, state in _denied(run, census) if state.is_unanswered][:100],
+        lacks_answers=lacks_answers_alone(run),
         awaiting=[name for name, state in run.steps.items() if state.awaiting in ASKING][:100],
         asks=list(islice(_asks(run), 100)),
         problems=len(run.problems),

@@ -7,16 +7,19 @@ from typing import Any
 import pytest
 
 from plansurvive.client.cli.follow.follow import exit_code
+from plansurvive.features.children.results import result_of
 from plansurvive.features.notify.rules import how_it_ended
+from plansurvive.plans.child_state import ChildPlan, ChildReport
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.next_action import after_timeout
 from plansurvive.plans.execution.resume import resumed
 from plansurvive.plans.llm.prompt_parts import ToolOutcome, outcomes_text
-from plansurvive.plans.run import NOBODY_ANSWERED
+from plansurvive.plans.model import Step
+from plansurvive.plans.run import NOBODY_ANSWERED, PlanStatus, Result, Status, StepState
 from plansurvive.plans.views.next_actions import next_actions
 from plansurvive.plans.views.steps.row import row
-from plansurvive.plans.views.summary import summary_markdown, summary_of
+from plansurvive.plans.views.summary import Summary, summary_markdown, summary_of
 from plansurvive.plans.views.text import text as in_text
 from tests.plans.building import NOW
 from tests.plans.flow.player import Player, broken, code_of, note, plan
@@ -27,6 +30,11 @@ WHY = "no decision within 5 s"
 
 def asks(name: str, *needs: str) -> dict[str, Any]:
     return note(name, None, *needs) | ASKS
+
+
+LOOP: dict[str, Any] = {"id": "loop", "forEach": {"items": [1, 2]}} | {
+    name: value for name, value in asks("loop").items() if name not in ("id", "dependsOn")
+}
 
 
 def played(*steps: dict[str, Any], denied: tuple[str, ...] = (), late: tuple[str, ...] = ()) -> Player:
@@ -68,6 +76,12 @@ def test_it_is_counted_named_and_shown_apart_from_denied_steps() -> None:
         ([asks("a"), note("bad")], (), ("a",), 1),
         ([asks("a")], ("a",), (), 1),
         ([note("c")], (), (), 0),
+        ([LOOP], (), ("loop[0]", "loop[1]"), 5),
+        ([LOOP | {"forEach": {"items": [1, 2], "tolerate": 2}}], (), ("loop[0]", "loop[1]"), 5),
+        ([{"id": "block", "steps": [LOOP]}, note("c")], (), ("block.loop[0]", "block.loop[1]"), 5),
+        ([LOOP], ("loop[1]",), ("loop[0]",), 1),
+        ([LOOP, note("bad")], (), ("loop[0]", "loop[1]"), 1),
+        ([asks("a"), {"id": "b", "steps": [note("bad")], "catch": [{"steps": [note("d")]}]}], (), ("a",), 5),
     ],
 )
 def test_the_exit_code_is_5_if_that_alone_kept_the_plan_from_completing(
@@ -77,6 +91,36 @@ def test_the_exit_code_is_5_if_that_alone_kept_the_plan_from_completing(
     assert exit_code(summary_of(found.run)) == code
     found.run.stopped = "the deadline has passed"
     assert exit_code(summary_of(found.run)) == (1 if code else 0)
+
+
+@pytest.mark.parametrize(
+    ("child", "code"),
+    [
+        ([asks("a")], 5), ([asks("a"), note("b", None, "a")], 5), ([LOOP], 5), ([asks("a"), note("bad")], 1),
+        ([note("bad")], 1),
+    ],
+    ids=str,
+)  # fmt: skip
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_plan_above_lacks_what_its_child_lacks(child: list[dict[str, Any]], code: int, depth: int) -> None:
+    late = [name for step in child for name in {"loop": ["loop[0]", "loop[1]"], "a": ["a"]}.get(step["id"], [])]
+    below = played(*child, late=tuple(late))
+    for _ in range(depth):
+        ended = result_of(below.run)
+        above = played(note("c"))
+        step = Step.model_validate({"id": "child", "description": "", "tool": "plan", "args": {"steps": child}})
+        above.run.plan = above.run.plan.model_copy(update={"steps": [*above.run.plan.steps, step]})
+        state = StepState(status=Status.FAILED, result=Result(ok=False, code=ended["code"], timestamp=NOW))
+        state.child = ChildPlan(kind="inline", report=ChildReport.model_validate(ended["report"]))
+        above.run.steps["child"], above.run.status = state, PlanStatus.PARTIAL
+        assert exit_code(summary_of(above.run)) == code
+        below = above
+
+
+def test_a_plan_that_ended_under_an_earlier_version_has_its_exit_code() -> None:
+    data = summary_of(played(asks("a"), late=("a",)).run).to_json()
+    del data["lacksAnswers"]
+    assert exit_code(Summary.model_validate(data)) == 5
 
 
 @pytest.mark.parametrize(
