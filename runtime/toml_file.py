@@ -13,7 +13,7 @@ from typing import Any
 from plansurvive.runtime.settings import SettingError
 
 MAX_BYTES = 1024 * 1024
-_PLACE = re.compile(r"\((at (?:line \d+, column \d+|end of document))\)$")
+_PLACE = re.compile(r" ?\((at (?:line (\d+), column \d+|end of document))\)$")
 Refuse = Callable[[str], SettingError]
 
 
@@ -42,6 +42,13 @@ def not_toml(error: Exception) -> str:
     """Where the syntax of a file is wrong; nothing of what the file says, which may be secret."""
     found = _PLACE.search(str(error))
     return f"it is not TOML {found[1]}" if found else "it is not TOML"
+
+
+def syntax_problem(error: Exception, text: str) -> tuple[int, str]:
+    """The line in which the syntax of a text is wrong, its last one where the parser says none, and what is wrong."""
+    found = _PLACE.search(str(error))
+    line = int(found[2]) if found and found[2] else text.count("\n") + 1
+    return line, _PLACE.sub("", str(error))
 
 
 def read_text(path: Path, setting: str, *, is_named: bool, may_do: str | None) -> str | None:

@@ -39,8 +39,10 @@ class Judge(Layer):
         """The call, approved if the policy allows it. Raises ToolError (POLICY_DENIED, APPROVAL_REQUIRED) and Waits."""
         call = context.call
         said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
-        now = self._rulings.now()
-        if now == (None, "") and not (said and (said.asks or said.wants)):
+        policy, problem = now = self._rulings.now()
+        names = tuple(said.names) if said else None
+        is_ruled = policy is not None and bool(policy.of_tool(tool.spec.name, names).rules)
+        if not (problem or is_ruled or (said and (said.asks or said.wants))):
             return call  # before what a policy would look at is put together
         found = _judged(tool.spec, context, args, said)
         ruling, error = await self._rulings.of(
@@ -71,7 +73,7 @@ class StepJudge:
         """What the policy says. Raises ApplicationError POLICY_DENIED or APPROVAL_REQUIRED, with it as detail."""
         call = request.call
         said = call.part(JudgedCall) if JudgedCall.feature in call.parts else None
-        found = Judged(request.tool, call.args, asker=_asker(said))
+        found = Judged(request.tool, call.args, asker=Asker.of(said))
         try:
             ruling, error = await self._rulings.of(found, said, key=call.key, approved=call.approved)
         except Waits as wait:
@@ -82,10 +84,6 @@ class StepJudge:
         return Return(duration=0.0, parts={Ruling.feature: ruling} if ruling.decide else {})
 
 
-def _asker(said: JudgedCall | None) -> Asker | None:
-    return Asker(tuple(said.names), said.starter, False, said.origin) if said else None
-
-
 def _judged(spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said: JudgedCall | None) -> Judged:
     return Judged(
         spec.name,
@@ -93,7 +91,7 @@ def _judged(spec: ToolSpec, context: ToolContext, args: Mapping[str, Any], said:
         command_of(spec),
         {name: real_path(context.workspace.root, args[name]) for name in path_arguments(spec, args)},
         frozenset(name for name, value in args.items() if isinstance(value, StoredText)),
-        _asker(said),
+        Asker.of(said),
     )
 
 

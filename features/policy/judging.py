@@ -18,8 +18,9 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit
 
+from plansurvive.features.policy.model import JudgedCall
 from plansurvive.features.policy.patterns import Pattern
-from plansurvive.features.policy.rule import Compiled, Condition, Decide, Policy, Rule
+from plansurvive.features.policy.rule import COMMAND, Compiled, Condition, Decide, Policy, Rule
 from plansurvive.features.policy.shell_words import Commands, Words, commands_of
 
 MISSING = object()
@@ -30,7 +31,7 @@ MISSING = object()
 class Asker:
     """On whose behalf a call is made."""
 
-    plan: Sequence[str] = ()
+    plan: tuple[str, ...] = ()
     """What the plan is called: its title, its id."""
     starter: str = ""
     """Who started it, as they said."""
@@ -38,6 +39,11 @@ class Asker:
     """It is proven that they did."""
     origin: str = "person"
     """Who chose the call: person, llm, agent; empty: not known."""
+
+    @classmethod
+    def of(cls, said: JudgedCall | None) -> Asker | None:
+        """What a plan says of itself with a call; None: nothing, as it was begun before its worker had a policy."""
+        return cls(tuple(said.names), said.starter, False, said.origin) if said else None
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,34 @@ class Judged:
         """By argument, what patterns are compared with, and whether a path in it climbs; filled as rules ask."""
         return {}
 
+    def texts_of(self, name: str, value: Any) -> tuple[list[str], bool]:
+        """What patterns are compared with of an argument with this value, and whether a path in it climbs."""
+        found = self.texts.get(name)
+        if found is None:
+            texts = _texts(value)
+            climbs = any(part == ".." for text in texts for part in text.replace("\\", "/").split("/"))
+            found = self.texts[name] = texts, climbs
+        return found
+
+    def known(self, name: str) -> tuple[Sequence[str] | None, Any]:
+        """See `rule.Known`; of COMMAND, of what the shell command runs."""
+        argument = name or self.command
+        if argument in self.unknown:
+            return None, None
+        value = self.args.get(argument) if argument else None
+        if value is None or value is MISSING:
+            return (), None
+        if name == COMMAND:
+            commands = self.commands
+            if commands.why or commands.hidden:
+                return None, value
+            return [*commands.variants, *(words.text for words in commands.simple)], value
+        texts, climbs = self.texts_of(name, value)
+        real = self.paths.get(name, "")
+        if climbs or real is None:
+            return None, value
+        return [real, *texts, *(text.removeprefix("./") for text in texts)], value
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -83,6 +117,9 @@ class Verdict:
     """Of an ask: for how many seconds a decision counts; None: until the call is made."""
     judges: tuple[Rule, ...] = ()
     """Of an ask: those of its rules whose judge may be asked to settle it."""
+
+
+_NOTHING = Verdict("", (), "no rule of the policy fits: it is as without one")
 
 
 class _Fit(StrEnum):
@@ -104,12 +141,16 @@ def judge(policy: Policy, call: Judged, settled: Collection[str] = ()) -> Verdic
 
     What is not known stays so: a judge speaks for its own rule alone.
     """
+    answers = [
+        (each, answer)
+        for each in policy.of_tool(call.tool, None if call.asker is None else call.asker.plan).of(call.known)
+        if (answer := _fits(policy, each, call)) is not _NO
+    ]
+    if not answers:
+        return _NOTHING
     found: dict[str, list[str]] = {"deny": [], "ask": [], "allow": [], "unknown": [], "hidden": [], "doubted": []}
     doubts, is_written_out = dict[str, str](), False
-    for each in policy.of_tool(call.tool, tuple(call.asker.plan) if call.asker is not None else None):
-        answer = _fits(policy, each, call)
-        if answer is _NO:
-            continue
+    for each, answer in answers:
         name, decide = each.rule.name, each.rule.decide
         if answer is _YES and decide == "ask" and name in settled:
             found["allow"].append(name)
@@ -135,9 +176,7 @@ def judge(policy: Policy, call: Judged, settled: Collection[str] = ()) -> Verdic
         return Verdict("ask", tuple(unknown), doubts[unknown[0]])
     if found["allow"]:
         return Verdict("allow", tuple(found["allow"]), f"{_named(found['allow'])} of the policy allows it")
-    if found["doubted"]:
-        return Verdict("ask", tuple(found["doubted"]), doubts[found["doubted"][0]])
-    return Verdict("", (), "no rule of the policy fits: it is as without one")
+    return Verdict("ask", tuple(found["doubted"]), doubts[found["doubted"][0]])
 
 
 def host_of(url: object) -> str | None:
@@ -158,10 +197,7 @@ def host_of(url: object) -> str | None:
 
 
 def _fits(policy: Policy, each: Compiled, call: Judged) -> _Answer:
-    """Whether a rule fits a call of one of its tools. What does not fit is no longer unknown.
-
-    Written out: of a hundred rules, ninety-nine end here with the first condition, before every call.
-    """
+    """Whether a rule fits a call of one of its tools. What does not fit is no longer unknown."""
     unknown: _Answer = ""
     if each.is_about_asker:
         for answer in _of_asker(policy, each, call.asker):
@@ -172,7 +208,7 @@ def _fits(policy: Policy, each: Compiled, call: Judged) -> _Answer:
     if each.args:
         may_allow = each.rule.decide == "allow"
         for name, condition in each.args.items():
-            answer = _argument(condition, name, call, may_allow=may_allow)
+            answer = _argument(condition, name, call, may_allow)
             if answer is _NO:
                 return _NO
             if answer is not _YES:
@@ -215,8 +251,8 @@ def _of_asker(policy: Policy, each: Compiled, asker: Asker | None) -> Iterator[_
             yield _yes(fits)
 
 
-def _argument(condition: Condition, name: str, call: Judged, *, may_allow: bool) -> _Answer:
-    if name in call.unknown:
+def _argument(condition: Condition, name: str, call: Judged, may_allow: bool) -> _Answer:
+    if call.unknown and name in call.unknown:
         return f"the value of `{name}` is not known here"
     value = call.args.get(name)
     if value is None or value is MISSING:
@@ -224,12 +260,8 @@ def _argument(condition: Condition, name: str, call: Judged, *, may_allow: bool)
     if condition.most is not None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return f"`{name}` is not a number"
-        return _yes(value <= condition.most)
-    if (known := call.texts.get(name)) is None:
-        found = _texts(value)
-        climbs = any(part == ".." for text in found for part in text.replace("\\", "/").split("/"))
-        known = call.texts[name] = found, climbs
-    texts, climbs = known
+        return _YES if value <= condition.most else _NO
+    texts, climbs = call.texts_of(name, value)
     if not condition.is_path:
         return _yes(all(_any(condition.patterns, text) for text in texts) if may_allow else
                     any(_any(condition.patterns, text) for text in texts))  # fmt: skip

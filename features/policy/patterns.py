@@ -30,7 +30,8 @@ class Pattern:
 
     def __init__(self, expression: str, glob: str = "") -> None:
         """`glob`: what it was made of; most texts already differ from its beginning. Raises BadPattern."""
-        self._begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+        self.begins = re.split(r"[*?\[]", glob, maxsplit=1)[0]
+        """The text with which all begins that fits; empty: it does not say."""
         try:
             self._compiled: Any = re2.compile(expression, _OPTIONS)
         except re2.error as error:
@@ -42,7 +43,7 @@ class Pattern:
 
     def fits(self, text: str) -> bool:
         """Whether the whole text fits."""
-        if not text.startswith(self._begins):
+        if not text.startswith(self.begins):
             return False
         try:
             return self._compiled.fullmatch(text) is not None

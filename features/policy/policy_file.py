@@ -41,14 +41,13 @@ from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.plain_words import in_plain_words
 from plansurvive.plans.signature import PAGE
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.toml_file import read_text, refusal
+from plansurvive.runtime.toml_file import read_text, refusal, syntax_problem
 
 FILE = "policy.toml"
 """Name of the file in the state directory, unless PLANS_POLICY names another."""
 SETTING = "PLANS_POLICY"
 MAY_DO = "let calls be made that no person decided about"
 """What others could do who may change the file."""
-_AT = re.compile(r"\(at (?:line (\d+), column \d+|end of document)\)")
 _OF_ASK = ("by", "count", "not_author", "expires", "override", "judge")
 _NOT_JUDGED = ("ask", "wait_for", "sleep")
 """Tools that the workflow runs itself."""
@@ -88,10 +87,8 @@ def read(text: str, now: datetime) -> Reading:
     try:
         data = as_people(tomllib.loads(text))
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        at = _AT.search(str(error))
-        line = int(at[1]) if at and at[1] else text.count("\n") + 1
-        plain = _AT.sub("", str(error)).strip()
-        return Reading(None, [Mistake(line, "", f"it is not TOML: {plain}; correct the line first")])
+        line, problem = syntax_problem(error, text)
+        return Reading(None, [Mistake(line, "", f"it is not TOML: {problem}; correct the line first")])
     lines = Lines(text)
     names = [each.get("name") if isinstance(each, dict) else None for each in _list(data.get("rule"))]
 

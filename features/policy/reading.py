@@ -42,7 +42,7 @@ class _Made:
 
     tool: str
     args: Mapping[str, Any]
-    said: JudgedCall
+    said: JudgedCall | None
     approved: bool
     unknown: frozenset[str]
     time: datetime
@@ -145,7 +145,7 @@ class _Reader:
             outcome = outcome_of(
                 each.ruling.decide, each.code, judged=bool(each.ruling.judged),
                 denied=is_last and False in decided, approved=each.approved and (bool(each.by) or True in decided),
-                overridden=any(vote.override for vote in each.said.decided),
+                overridden=any(vote.override for vote in (each.said.decided if each.said else ())),
                 unanswered=step in self._late, ended=self._ended,
             )  # fmt: skip
             seen = Seen(plan=plan, step=step, tool=each.tool, outcome=outcome, rules=each.ruling.rules,
@@ -165,8 +165,9 @@ class _Reader:
         said = parts.get(JudgedCall.feature) if isinstance(parts, dict) else None
         deferred = frozenset(str(each[0]) for each in sent.get("deferred") or () if each)
         known = _said(said)
+        by = [each.by for each in known.decided] if known else []
         made = _Made(tool, sent["args"], known, bool(sent.get("approved")), deferred,
-                     event.event_time.ToDatetime(tzinfo=UTC), by=[each.by for each in known.decided])  # fmt: skip
+                     event.event_time.ToDatetime(tzinfo=UTC), by=by)  # fmt: skip
         earlier = self.made.setdefault(step, [])
         if earlier and earlier[-1].code == "APPROVAL_REQUIRED" and earlier[-1].args == made.args:
             earlier.pop()  # it asked first, and is made now
@@ -226,11 +227,11 @@ def _ruling(parts: Any) -> Ruling:
         return Ruling()
 
 
-def _said(said: Any) -> JudgedCall:
+def _said(said: Any) -> JudgedCall | None:
     try:
-        return JudgedCall.model_validate(said or {})
+        return JudgedCall.model_validate(said) if said else None
     except ValidationError:
-        return JudgedCall()
+        return None
 
 
 def _application(failure: Any) -> Any:
@@ -242,7 +243,4 @@ def _application(failure: Any) -> Any:
 
 def _judged(made: _Made, tools: Mapping[str, ToolSpec]) -> Judged:
     command = command_of(tools[made.tool]) if made.tool in tools else ""
-    judged = judged_of(made.tool, made.args, command, made.unknown)
-    said = made.said
-    asker = Asker(tuple(said.names), said.starter, False, said.origin) if said.names else None
-    return Judged(judged.tool, judged.args, command, judged.paths, judged.unknown, asker)
+    return judged_of(made.tool, made.args, command, made.unknown, Asker.of(made.said))

@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from plansurvive.features.policy.judging import Judged, host_of, judge
+from plansurvive.features.policy.judging import Asker, Judged, host_of, judge
 from plansurvive.features.policy.policy_file import read
+from plansurvive.features.policy.resolving import PATHS
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.model import Value
 
@@ -270,11 +271,13 @@ def outcome_of(
     return "unruled"
 
 
-def judged_of(tool: str, args: Mapping[str, Any], command: str, unknown: frozenset[str]) -> Judged:
+def judged_of(
+    tool: str, args: Mapping[str, Any], command: str, unknown: frozenset[str], asker: Asker | None = None
+) -> Judged:
     """A call as another policy judges it; paths as they are written, if they stay in the workspace."""
     paths: dict[str, str | None] = {}
-    for name in ("path", "cwd"):
+    for name in PATHS:
         if isinstance(args.get(name), str):
             text = args[name].removeprefix("./")
             paths[name] = None if text.startswith("/") or ".." in text.split("/") else text
-    return Judged(tool, args, command, paths, unknown)
+    return Judged(tool, args, command, paths, unknown, asker)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
@@ -17,6 +17,8 @@ from plansurvive.plans.text.spans import SECONDS_OF
 
 Decide = Literal["allow", "ask", "deny"]
 GROUP = "group:"
+COMMAND = ""
+"""Stands in a selection for the shell command of a tool, which is no argument's name."""
 MOST_REMEMBERED = 1_000
 """Tools and plans whose rules are remembered."""
 _SPAN = re.compile(r"([0-9]{1,6})([smhd])")
@@ -133,6 +135,63 @@ class Compiled:
     """It says something of plan, starter or origin."""
 
 
+class Known(Protocol):
+    """What is known of an argument of a call: the texts that patterns are compared with, and its value.
+
+    No texts and None: it is not given. None in place of texts: any pattern may fit, or it is not known.
+    """
+
+    def __call__(self, name: str, /) -> tuple[Sequence[str] | None, Any]: ...
+
+
+class Selection:
+    """The rules about one tool, by the beginnings of their patterns: of a hundred, a call is compared with a few.
+
+    A rule is left out only where one of its conditions does not hold, for certain: then it does not fit.
+    """
+
+    def __init__(self, rules: Sequence[Compiled]) -> None:
+        self.rules = tuple(rules)
+        self._always = list[int]()
+        self._by_text: dict[str, dict[str, list[int]]] = {}
+        self._by_number: dict[str, list[tuple[float, int]]] = {}
+        for index, each in enumerate(self.rules):
+            self._enter(index, each)
+        self._lengths = {name: sorted({len(text) for text in found}) for name, found in self._by_text.items()}
+
+    def _enter(self, index: int, each: Compiled) -> None:
+        for name, condition in each.args.items():
+            if condition.most is not None:
+                self._by_number.setdefault(name, []).append((condition.most, index))
+                return
+        for name, patterns in [*((name, each.args[name].patterns) for name in each.args), (COMMAND, each.command)]:
+            if patterns and all(pattern.begins for pattern in patterns):
+                for pattern in patterns:
+                    self._by_text.setdefault(name, {}).setdefault(pattern.begins, []).append(index)
+                return
+        self._always.append(index)
+
+    def of(self, known: Known) -> Sequence[Compiled]:
+        """The rules that may fit a call, in the order of the file."""
+        if not (self._by_text or self._by_number):
+            return self.rules
+        found = set(self._always)
+        for name, begins in self._by_text.items():
+            texts, _ = known(name)
+            if texts is None:
+                found.update(index for each in begins.values() for index in each)
+                continue
+            for text in texts:
+                for length in self._lengths[name]:
+                    found.update(begins.get(text[:length], ()))
+        for name, limits in self._by_number.items():
+            texts, value = known(name)
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if texts is None or value is not None:
+                found.update(index for most, index in limits if not is_number or value <= most)
+        return [self.rules[index] for index in sorted(found)]
+
+
 @dataclass(frozen=True)
 class Policy:
     """The rules that count now."""
@@ -142,15 +201,13 @@ class Policy:
     hash: str = ""
     """SHA-256 of the file, in hexadecimal digits: what decisions name."""
 
-    _of_tools: dict[tuple[str, tuple[str, ...] | None], tuple[Compiled, ...]] = field(
-        default_factory=dict, compare=False
-    )
+    _of_tools: dict[tuple[str, tuple[str, ...] | None], Selection] = field(default_factory=dict, compare=False)
     text: str = field(default="", compare=False, repr=False)
     """The file as it was read."""
     lines: Lines = field(default_factory=lambda: Lines(""))
     """Where its keys are."""
 
-    def of_tool(self, tool: str, plan: tuple[str, ...] | None = None) -> tuple[Compiled, ...]:
+    def of_tool(self, tool: str, plan: tuple[str, ...] | None = None) -> Selection:
         """The rules that are about a tool, without those about plans of other names. `plan`: its names, if known.
 
         Remembered, as a plan makes many calls of a tool.
@@ -159,13 +216,12 @@ class Policy:
         if found is None:
             if len(self._of_tools) >= MOST_REMEMBERED:
                 self._of_tools.clear()
-            found = tuple(
+            found = self._of_tools[tool, plan] = Selection([
                 each
                 for each in self.rules
                 if any(pattern.fits(tool) for pattern in each.tool)
                 and (not each.plan or plan is None or any(pattern.fits(name) for pattern in each.plan for name in plan))
-            )
-            self._of_tools[tool, plan] = found
+            ])  # fmt: skip
         return found
 
     def person(self, name: str) -> str:

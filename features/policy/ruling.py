@@ -63,6 +63,10 @@ class Rulings:
         wants = _wanted(verdict, said, approved=approved)
         if wants and verdict.decide != "ask":
             verdict = Verdict("ask", (), "the plan itself says who must approve it")
+        if not verdict.decide:
+            asks = said is not None and said.asks and not approved
+            text = f"{call.tool} needs a person's approval with these arguments"
+            return Ruling(), ToolError(ASKS, text) if asks else None
         spans = [each for each in (verdict.expires, *(each.expires for each in wants)) if each is not None]
         verdict = replace(verdict, expires=min(spans, default=None))
         terms = terms_of(policy or Policy(), verdict.rules, wants) if verdict.decide == "ask" else None
@@ -70,8 +74,8 @@ class Rulings:
         ruling = Ruling(
             decide=verdict.decide,
             rules=list(verdict.rules),
-            hash=policy.hash if policy and verdict.decide else "",
-            reason=(unsettled or verdict.reason)[:2_000] if verdict.decide else "",
+            hash=policy.hash if policy else "",
+            reason=(unsettled or verdict.reason)[:2_000],
             judged=judgements,
             terms=terms if unsettled else None,
         )
@@ -79,8 +83,6 @@ class Rulings:
             return ruling, ToolError(DENIED, verdict.reason)
         if unsettled:
             return ruling, ToolError(ASKS, unsettled)
-        if not verdict.decide and said and said.asks and not approved:
-            return ruling, ToolError(ASKS, f"{call.tool} needs a person's approval with these arguments")
         return ruling, None
 
     async def _judged(

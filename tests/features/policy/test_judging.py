@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plansurvive.features.policy.judging import Asker, Judged, Verdict, host_of, judge
+from plansurvive.features.policy.judging import _NO, Asker, Judged, Verdict, _fits, host_of, judge
 from plansurvive.features.policy.policy_file import read
 from plansurvive.features.policy.rule import Policy
 
@@ -48,6 +48,50 @@ def test_the_decision_table(fits: tuple[str, str, str], order: tuple[int, ...]) 
     rules = [f'decide = "{decide}"\n{FITS[how]}' for decide, how in zip(("allow", "ask", "deny"), fits, strict=True)]
     found = policy(*(rules[index] for index in order))
     assert said(found, "t", {"x": "1"}, unknown=frozenset(("y",))) == expected(*fits)
+
+
+MANY = [
+    f'decide = "{decide}"\n{conditions}'
+    for decide in ("allow", "ask", "deny")
+    for conditions in (
+        'tool = "t"', 'args.x = "docs/**"', 'args.x = ["docs/*", "src/*"]', 'args.x = "**/*.md"', "args.x = {max = 10}",
+        'args.x = {regex = "d.*"}', 'args.x = "1"\nargs.y = {max = 3}', 'command = ["git status *", "ls"]',
+        'command = "git *"\nargs.x = "docs/**"', 'origin = "agent"\nargs.x = "docs/**"', 'host = "a.*"\nargs.x = "s*"',
+        'args.path = "docs/**"', 'args.command = "ls*"', 'command = "*"', 'plan = "other"\nargs.x = "docs/**"',
+    )
+]  # fmt: skip
+CALLS: list[dict[str, Any]] = [
+    *({"x": value} for value in ("docs/a", "./docs/a", "docs/../b", "src/a/b", 1, 10.5, True, None, [], ["src/a", 3])),
+    *({"command": text} for text in ("ls", "git status -s && ls", "rm a; ls", "env ls", "ls $HOME", 5, "sh -c 'ls'")),
+    *({"path": "link", "x": "1", "y": value} for value in (3, 4, "3", None)), {},
+]  # fmt: skip
+
+
+def test_a_rule_that_is_left_out_does_not_fit() -> None:
+    rules, left = policy(*MANY), 0
+    for args, unknown, path in product(CALLS, ((), ("x",), ("command",), ("y",)), ("docs/a", "src/a", None)):
+        call = Judged("t", args, "command", {"path": path} if "path" in args else {}, frozenset(unknown), ANN)
+        compared = rules.of_tool("t", ANN.plan).of(call.known)
+        others = [each for each in rules.rules if each not in compared]
+        assert [each.rule for each in others if _fits(rules, each, call) is not _NO] == [], (args, unknown, path)
+        left += len(others)
+    assert left > 3_000, "control: many are left out"
+
+
+def test_of_many_rules_a_call_is_compared_with_few() -> None:
+    numbers = range(100)
+    rules = policy(
+        *(f'decide = "deny"\nargs.path = "docs/{number}/**"' for number in numbers),
+        *(f'decide = "deny"\ncommand = "make part-{number} *"' for number in numbers),
+        *(f'decide = "deny"\nargs.x = {{max = -{number}}}' for number in numbers),
+    )
+    for args, names in (
+        ({"path": "docs/7/a"}, ["r7"]),
+        ({"command": "make part-7 b"}, ["r107"]),
+        ({"x": -1.5}, ["r200", "r201"]),
+    ):
+        found = rules.of_tool("t").of(Judged("t", args, "command").known)
+        assert [each.rule.name for each in found] == names
 
 
 def test_two_allows_of_which_one_is_not_known_allow() -> None:
