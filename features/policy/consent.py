@@ -21,6 +21,7 @@ from plansurvive.plans.signature import PAGE
 
 UNVERIFIED = "UNVERIFIED"
 MAY_NOT = "MAY_NOT_DECIDE"
+MOST_NAMED = 10
 MOST_SHOWN = 100
 """People of whom a view says whether they may approve."""
 _WAY_OUT = "decide with a key of your own (`plan keys person NAME`), or on a page with a login"
@@ -71,7 +72,10 @@ class OfRule:
         if self.term.by and len(self.left) < self.missing:
             way = "start or edit it with a key of your own, or name more people in the policy"
             return f"{said}; {len(self.left)} of those who may are left, which is too few: {way}"
-        return f"{said}; {self.missing} more of {', '.join(self.left[:10]) or 'the people of the policy'} must approve"
+        if self.missing == len(self.left) <= MOST_NAMED:
+            return f"{said}; {' and '.join(self.left)} must approve"
+        among = ", ".join(self.left[:MOST_NAMED]) or "the people of the policy"
+        return f"{said}; {self.missing} more of {among} must approve"
 
 
 @dataclass(frozen=True)

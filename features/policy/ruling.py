@@ -13,7 +13,7 @@ from plansurvive.features.policy.consent import Standing, standing
 from plansurvive.features.policy.current import UNREADABLE, Current
 from plansurvive.features.policy.judging import Judged, Verdict, judge
 from plansurvive.features.policy.llm_judge import LlmJudge
-from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Term, Terms
+from plansurvive.features.policy.model import JudgedCall, Judgement, Ruling, Spoken, Term, Terms
 from plansurvive.features.policy.policy_file import terms_of
 from plansurvive.features.policy.rule import Policy
 from plansurvive.plans.errors import ToolError
@@ -22,6 +22,8 @@ from plansurvive.plans.text.spans import in_words
 DENIED = "POLICY_DENIED"
 ASKS = "APPROVAL_REQUIRED"
 EXPIRED = "APPROVAL_EXPIRED"
+UNKNOWN = Spoken()
+"""The author of a call of which none is known: as every plan has one, it could be anybody."""
 
 
 class Rulings:
@@ -148,7 +150,7 @@ def _unsettled(verdict: Verdict, said: JudgedCall | None, terms: Terms | None, *
         return verdict.reason
     if terms is not None:
         # Once more than when they were collected: by the policy, the keys and the time of this moment.
-        found = standing(terms, said.decided, said.authors, None if again else datetime.now(UTC))
+        found = standing(terms, said.decided, said.authors or [UNKNOWN], None if again else datetime.now(UTC))
         if not found.is_complete:
             return "; ".join([verdict.reason, *_why_not(found, len(said.decided))])
     if verdict.expires is None or again:

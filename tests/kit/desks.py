@@ -45,14 +45,17 @@ class Policy:
     def __init__(self, settings: Settings, *desks: Desk) -> None:
         self._path, self._desks = settings.state_dir / "policy.toml", desks
 
-    def rule(self, more: str, rest: str = "", tool: str = "work") -> None:
-        """One rule that asks about the step `w`, with the keys of all people."""
-        people = "\n".join(known(each) for each in self._desks if each.own.kind == "person")
+    def rule(
+        self, more: str, rest: str = "", tool: str = "work", decide: str = "ask", bob: str = "", mode: int = 0o600
+    ) -> None:
+        """One rule about the step `w`, with the keys of all people; `bob`: his line in place of that with his key."""
+        lines = {each.own.name: known(each) for each in self._desks if each.own.kind == "person"}
+        people = "\n".join((lines | ({"bob": f"bob = {bob}"} if bob else {})).values())
         pages = "\n".join(each.own.line for each in self._desks if each.own.kind == "page")
-        text = f'[[rule]]\nname = "release"\ntool = "{tool}"\ndecide = "ask"\n{more}\n[people]\n{people}\n'
+        text = f'[[rule]]\nname = "release"\ntool = "{tool}"\ndecide = "{decide}"\n{more}\n[people]\n{people}\n'
         new = self._path.with_suffix(".new")
         new.write_text(f"{text}[pages]\n{pages}\n{rest}")
-        new.chmod(0o600)
+        new.chmod(mode)
         new.replace(self._path)
 
 

@@ -140,7 +140,10 @@ def test_every_rule_that_asks_must_have_enough() -> None:
 
 def test_it_says_who_has_approved_and_who_is_missing() -> None:
     found = standing(terms(RELEASE), [by_key("ann")], [], None)
-    assert found.text == "rule 'release': 1 of 2, by ann at 14:02; 1 more of bob must approve"
+    assert found.text == "rule 'release': 1 of 2, by ann at 14:02; bob must approve"
+    assert standing(terms(RELEASE), [], [], None).text == "rule 'release': 0 of 2; ann and bob must approve"
+    three = Term(rule="release", by=["ann", "bob", "cara"], count=2)
+    assert standing(terms(three), [], [], None).text.endswith("; 2 more of ann, bob, cara must approve")
 
 
 BREAKS = Term(rule="release", by=["ann", "bob"], count=2, not_author=True, expires=3_600, override=["dan"])

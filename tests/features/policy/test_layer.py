@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from temporalio.exceptions import ApplicationError
 
@@ -16,7 +16,7 @@ from plansurvive.activities.attempt.environment import ToolEnvironment
 from plansurvive.features.policy.current import Current
 from plansurvive.features.policy.in_worker import Judge
 from plansurvive.features.policy.judging import Judged
-from plansurvive.features.policy.model import Decided, JudgedCall
+from plansurvive.features.policy.model import KEY, Decided, JudgedCall, Spoken
 from plansurvive.features.policy.ruling import Rulings
 from plansurvive.plans.activity_io import Call
 from plansurvive.runtime.settings import Settings
@@ -37,6 +37,11 @@ def judging(attempts: Attempts, tmp_path: Path, rule: str) -> Attempts:
 def decided(call: Call, age: timedelta) -> Call:
     part = JudgedCall(decided=[Decided(by="ann", time=datetime.now(UTC) - age)])
     return call.model_copy(update={"parts": {"policy": part}, "approved": True})
+
+
+def line_of(key: Ed25519PublicKey) -> str:
+    """A public key as policy.toml has it."""
+    return KEY + base64.b64encode(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
 
 
 WRITE = {"path": "a.txt", "content": "x"}
@@ -97,8 +102,7 @@ async def test_what_an_agent_says_of_itself_is_no_decision(attempts: Attempts, t
 async def test_it_counts_once_more_who_has_approved(attempts: Attempts, tmp_path: Path) -> None:
     """What a plan says of its approvals is not enough: the worker's own policy knows the keys."""
     own = Ed25519PrivateKey.generate().public_key()
-    line = base64.b64encode(own.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
-    site = judging(attempts, tmp_path, f'decide = "ask"\nby = ["ann"]\n[people]\nann = "ed25519:{line}"')
+    site = judging(attempts, tmp_path, f'decide = "ask"\nby = ["ann"]\n[people]\nann = "{line_of(own)}"')
     good = {"by": "ann", "signed": "ann", "key": own.public_bytes_raw().hex()}
     for wrong in ({"signed": ""}, {"key": ""}, {"key": "0" * 64}, {"signed": "bob"}, {"signed": "page:ann"}):
         part = JudgedCall(decided=[Decided(**{**good, **wrong}, time=datetime.now(UTC))])
@@ -109,6 +113,21 @@ async def test_it_counts_once_more_who_has_approved(attempts: Attempts, tmp_path
     part = JudgedCall(decided=[Decided(**good, time=datetime.now(UTC))])
     call = site.call(WRITE).model_copy(update={"parts": {"policy": part}, "approved": True})
     assert await site.run("write_file", call)
+
+
+async def test_an_author_of_whom_nothing_is_said_could_be_anybody(tmp_path: Path) -> None:
+    """Of a child plan that was begun by a plan whose worker had no policy."""
+    ann, bob = (Ed25519PrivateKey.generate().public_key() for _ in range(2))
+    rule = f'[[rule]]\nname = "r"\ndecide = "ask"\nnot_author = true\n[people]\nann = "{line_of(ann)}"'
+    (tmp_path / "policy.toml").write_text(f'{rule}\nbob = "{line_of(bob)}"\n')
+    rulings = Rulings(Current(Settings.read({"HOME": str(tmp_path), "PLANS_STATE_DIR": str(tmp_path)})))
+    approved = Decided(by="ann", signed="ann", key=ann.public_bytes_raw().hex(), time=datetime.now(UTC))
+    known = Spoken(by="bob", signed="bob", key=bob.public_bytes_raw().hex())
+    codes = list[str]()
+    for authors in ([], [Spoken(by="bob")], [known]):
+        _, error = await rulings.of(Judged("t", {}), JudgedCall(decided=[approved], authors=authors))
+        codes.append(error.code if error else "")
+    assert codes == ["APPROVAL_REQUIRED", "APPROVAL_REQUIRED", ""]
 
 
 @pytest.mark.parametrize("how", ["broken", "gone", "writable"])

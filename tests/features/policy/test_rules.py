@@ -9,14 +9,14 @@ import pytest
 
 from plansurvive.features.express.carrying import carried
 from plansurvive.features.policy.in_views import IN_VIEWS
-from plansurvive.features.policy.model import Origin, Ruling, Spoken
+from plansurvive.features.policy.model import JudgedCall, Origin, Ruling, Spoken
 from plansurvive.features.policy.rules import RULES, origin_of
-from plansurvive.plans.activity_io import Facts, Return
+from plansurvive.plans.activity_io import Call, Facts, Return
 from plansurvive.plans.change_log import Revision
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.schedule import Schedule
-from plansurvive.plans.model import Plan, ToolSpec
-from plansurvive.plans.run import Options, Result, Run, run_of
+from plansurvive.plans.model import Plan, Retry, ToolSpec
+from plansurvive.plans.run import Decision, Options, Result, Run, run_of
 from plansurvive.plans.run.feature import RuleSet
 from plansurvive.plans.run.step_call import upcoming
 
@@ -99,6 +99,15 @@ def test_once_the_policy_has_asked_nothing_waives_it(options: Options, step: dic
     assert approvals.is_needed(found, one, call)
     assert not approvals.is_waived(found, one, call)
     assert approvals.refused_waiver(found, one) == "rule 'a' asks"
+
+
+def test_whoever_decides_before_the_policy_asks_is_compared_with_the_authors() -> None:
+    found = run(requiresApproval=True)
+    found.starter = "ann"
+    found.decisions["s"] = Decision(approved=True, by="ann", signed="ann", time=NOW)
+    call = Call(args={}, plan_id="p", step_id="s", key="p/s", workspace="/w", timeout=1, retry=Retry(), approved=True)
+    said = RuleSet([RULES]).extended(found, found.plan.steps[0], call).part(JudgedCall)
+    assert ([each.by for each in said.decided], [each.signed for each in said.authors]) == (["ann"], ["ann"])
 
 
 @pytest.mark.parametrize("part", [None, {"decide": "no"}, Ruling(decide="deny"), Ruling(decide="allow")])
