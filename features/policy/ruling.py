@@ -77,7 +77,7 @@ class Rulings:
             decide=verdict.decide,
             rules=list(verdict.rules),
             hash=policy.hash if policy else "",
-            reason=(unsettled or verdict.reason)[:2_000],
+            reason=(unsettled or _reason(verdict, said))[:2_000],
             judged=judgements,
             terms=terms if unsettled else None,
         )
@@ -137,6 +137,13 @@ def _unasked(call: Judged, verdict: Verdict, said: JudgedCall | None) -> str:
     if said is not None and said.spent:
         return "the plan's LLM budget is spent"
     return ""
+
+
+def _reason(verdict: Verdict, said: JudgedCall | None) -> str:
+    """Why a call is made or denied, with everybody who has approved it: a step shows the last one's decision alone."""
+    if verdict.decide != "ask" or said is None:
+        return verdict.reason
+    return f"{verdict.reason}; approved by {', '.join(each.by or 'somebody' for each in said.decided[:10])}"
 
 
 def _why_not(found: Standing, count: int) -> list[str]:

@@ -51,6 +51,7 @@ async def test_a_decision_counts_for_a_while(attempts: Attempts, tmp_path: Path)
     site = judging(attempts, tmp_path, 'decide = "ask"\nexpires = "1h"')
     done = await site.run("write_file", decided(site.call(WRITE), timedelta(minutes=59)))
     assert done.parts["policy"].rules == ["r"]
+    assert done.parts["policy"].reason == "rule 'r' of the policy asks; approved by ann"
     with pytest.raises(
         ApplicationError, match=r"APPROVAL_EXPIRED: the decision is 61 min . s old, and counts for 1 h"
     ) as late:
