@@ -107,6 +107,9 @@ class Segments:
         except (OSError, sqlite3.Error):
             self.journals.close()
             raise
+        finally:
+            # What remains of it is in cycles, with the run: some MB a segment, until the next garbage collection.
+            vars(schedule).clear()
 
 
 async def _unless_stopped(work: asyncio.Task[SegmentEnd], segment: Segment) -> SegmentEnd:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pydantic import ValidationError
 
 from plansurvive.features.express.model import ExpressNote
@@ -15,9 +17,15 @@ def _settled(run: Run, step: Step, returned: Return) -> ExpressNote | None:  # n
     if ExpressNote.feature not in returned.parts:
         return None
     try:
-        return returned.part(ExpressNote)
+        return _note(returned.part(ExpressNote).segment)
     except ValidationError:  # of an activity that was completed by hand
         return None
+
+
+@lru_cache(maxsize=100)
+def _note(segment: int) -> ExpressNote:
+    """The same for all steps of a segment."""
+    return ExpressNote(segment=segment)
 
 
 RULES = Rules("express", settled=_settled)

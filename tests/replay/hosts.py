@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from plansurvive.runtime.settings import Settings
 from tests.features.hosts.machines import Machines
-from tests.kit.driving import GO, WAITS, Plans, Started, step, work
+from tests.kit.driving import GO, LEDGER, WAITS, Plans, Started, step, work
 from tests.kit.waiting import until
 
 Scenario = Callable[[Plans], Awaitable[Started]]
 QUEUE = "replay-hosts"
+ROOT = Path(__file__).parent.parent.parent
 OPEN: dict[str, Any] = {"requiresApproval": False}
 
 
@@ -95,6 +97,36 @@ async def late(plans: Plans) -> Started:
                 return started
 
 
+async def segment_late(plans: Plans) -> Started:
+    """A segment that ends at the lost host, after the files have been moved for the sake of a step beside it."""
+    machines = _machines(plans)
+    machines.tools.append(str(ROOT / "tests/workflows/quick_tools.py"))
+    go = {"id": "go", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["a"]}
+    again = tick("again", "go", fails=1) | {"retry": {"attempts": 3, "delay": 0.01}, "express": False}
+    chain = [tick(f"t{i}", f"t{i - 1}" if i else "go", seconds=1.0) for i in range(9)]
+    async with machines.only_steps("first", 2):
+        async with machines.up_without_steps("first"):
+            started = await Plans(plans.client, QUEUE, plans.workspace).start(
+                [_steps()[0], go, work("holds", "go", args=WAITS), again, *chain], express={"seconds": 10}
+            )
+            await started.until_status("a", "completed")
+        async with machines.up("second"):
+            await started.signal("event", {"name": "go", "data": {}})
+            await until(lambda: _moving(started), "another place is asked for")
+            for host in ("first", "second"):
+                await until(lambda host=host: LEDGER in machines.files(host), f"it is called at {host}")  # type: ignore[misc]
+                for path in (machines.folder / host / "workspace").iterdir():
+                    (path / GO).write_text("")
+            await started.until_logged("warning", "have moved")
+            await started.ended()
+            return started
+
+
+def tick(name: str, *needs: str, **args: Any) -> dict[str, Any]:
+    """A quick step."""
+    return {"id": name, "tool": "tick", "args": {"name": name, **args}, "dependsOn": [*needs]}
+
+
 async def _moving(plan: Started) -> bool:
     asked = [each for each in (await plan.scheduled()).values() if each.activity_type.name == "take_host"]
     return len(asked) > 1
@@ -102,4 +134,5 @@ async def _moving(plan: Started) -> bool:
 
 HOSTS: dict[str, Scenario] = {
     "host-moved": moved, "host-moved-with-child": with_child, "host-moved-as-child": of_child, "host-left-late": late,
+    "express-left-late": segment_late,
 }  # fmt: skip

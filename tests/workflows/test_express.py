@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import sqlite3
 import time
@@ -23,6 +24,8 @@ from plansurvive.features.audit.entries import Act
 from plansurvive.features.audit.events import Reader
 from plansurvive.features.express.journal import FOLDER
 from plansurvive.features.express.model import segment_id
+from plansurvive.features.files.verbs import file_changes, undo
+from plansurvive.plans.execution.schedule import Schedule
 from plansurvive.runtime.settings import Settings
 from plansurvive.worker import build
 from tests.kit import LEDGER_TOOLS
@@ -142,6 +145,24 @@ async def test_a_loop_of_many_items_is_a_few_segments(plans: Plans, settings: Se
     with closing(sqlite3.connect(settings.state_dir / FOLDER / "journal.db")) as journal:
         kept = journal.execute("SELECT activity FROM segments").fetchall()
     assert kept == [(segment_id(len(segments)),)], "the outcomes of the others are in the history"
+
+
+def schedules() -> int:
+    """How many there are, those that wait for the garbage collection included."""
+    return sum(type(each) is Schedule and bool(vars(each)) for each in gc.get_objects())
+
+
+@pytest.mark.modes("plain")
+async def test_segments_leave_nothing_to_the_garbage_collection(plans: Plans) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = schedules()
+        started = await plans.start([*chain(20), tick("x", "s19", requiresApproval=True)], express=ROOMY | {"steps": 5})
+        await started.until_asked("x")
+        assert (await activities(started), schedules() - before) == (["segment"] * 4, 1), "the workflow has one"
+    finally:
+        gc.enable()
 
 
 @pytest.mark.slow
@@ -326,6 +347,24 @@ async def test_files_of_a_segment_are_recorded_and_rolled_back(plans: Plans) -> 
     assert (view["step_files"]["0"], view["step_files"]["1"]) == (["new.txt"], ["new.txt"])
     assert not (plans.workspace / "new.txt").exists()
     assert (await activities(started))[0] == "segment"
+
+
+async def test_what_a_segment_has_changed_is_listed_and_undone_as_ever(plans: Plans, temporal_client: Client) -> None:
+    async def changed(express: Any) -> list[tuple[str, str, str, str]]:
+        write = {"id": "w", "tool": "write_file", "args": {"path": "{{item}}.txt", "content": "old"}}
+        edit = {"id": "e", "tool": "edit_file", "args": {"path": "{{item}}.txt", "oldText": "old", "newText": "new"}}
+        loop = {"id": "l", "forEach": {"items": ["a", "b"]}, "steps": [write, edit | {"dependsOn": ["w"]}]}
+        started = await plans.start([loop], express=express)
+        assert (await started.ended())["status"] == "completed"
+        report = await file_changes(temporal_client, started.id)
+        item = await undo(temporal_client, started.id, "l[0].e")
+        assert ((plans.workspace / "a.txt").read_text(), item.refused) == ("old", [])
+        await undo(temporal_client, started.id)
+        assert not [*plans.workspace.glob("*.txt")]
+        rows = [(call.step_id, call.tool, each.path, each.diff) for call in report.calls for each in call.changes]
+        return sorted(rows)
+
+    assert await changed(ROOMY) == await changed(False)
 
 
 async def test_an_unusable_journal_makes_each_step_an_activity(plans: Plans, settings: Settings) -> None:
