@@ -18,7 +18,7 @@ from plansurvive.features.agents.model.history import DEFAULT_TYPE, Entry, writt
 from plansurvive.features.agents.model.reports import report as reports
 from plansurvive.features.agents.model.run import AgentRun, tasks_text
 from plansurvive.features.agents.progress import progress_of
-from plansurvive.plans.activity_io import AgentEvent, SummaryFile
+from plansurvive.plans.activity_io import AgentEvent, PastCall, SummaryFile
 from plansurvive.plans.errors import Refused, Unanswered
 from plansurvive.plans.execution.messages import BudgetAnswer
 from plansurvive.plans.execution.resume import base_id
@@ -84,16 +84,19 @@ class Reporter:
         if is_new or is_due(agent, within_turn, again):
             listed, self._in_turn = agent.link.listed, within_turn
             agent.link = agent.link.model_copy(update={"line": line})
-            asks = {"asks": list(awaiting)[:ASKS]} if is_new and (awaiting or self._asked) else {}
+            asks: dict[str, Any] = {"asks": list(awaiting)[:ASKS]} if is_new and (awaiting or self._asked) else {}
             self._asked = bool(awaiting)
             await report_to_parent(agent, line if is_new else "", is_new=not listed, **asks)
             agent.link = agent.link.model_copy(update={"listed": agent.tasks is not None})
 
 
-async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **more: Any) -> None:
+async def report_to_parent(
+    agent: AgentRun, text: str, is_new: bool = False, own: Sequence[PastCall] = (), **more: Any
+) -> None:
     """Signal `agent_progress` to the parent plan, if there is one, with the calls and usage since the last report.
 
-    `text`: a line for the plan's log, or nothing. `is_new`: the parent has no task list yet. `more`: further fields.
+    `text`: a line for the plan's log, or nothing. `is_new`: the parent has no task list yet. `own`: calls that are no
+    steps of the agent's run. `more`: further fields.
     """
     parent = _parent(agent)
     if parent is None:
@@ -102,6 +105,7 @@ async def report_to_parent(agent: AgentRun, text: str, is_new: bool = False, **m
     message |= {**progress_of(agent.tasks, is_new), **more}
     report = reports.report_of(agent)
     reports.noted(agent, report)
+    report["calls"] += [call.model_dump(mode="json", exclude_defaults=True) for call in own]
     # A task of its own: the SDK swallows a cancellation that arrives while a signal is on its way.
     await asyncio.shield(asyncio.create_task(_signal(parent, message | report)))
 

@@ -19,6 +19,7 @@ from plansurvive.features.coding_agents.model import (
     EndCommand,
     GivenDecision,
     Permission,
+    ReportProgress,
     ReportSession,
     ReportTasks,
     RunCommand,
@@ -31,6 +32,9 @@ from plansurvive.plans.run import DONE, Run, Status
 from plansurvive.plans.run.step_call import digest_of_data
 from plansurvive.workflows.feature import InRun, signal, update
 from plansurvive.workflows.in_steps import InSteps
+
+ANSWER_TIME = timedelta(seconds=10)
+"""What the plan has to say whether the agent may spend more, before the turn ends and waits for a person."""
 
 
 class OfOne(InRun):
@@ -134,6 +138,25 @@ class OfOne(InRun):
             session.told.append(message.step_id)
         if (known := session.permissions.get(message.step_id)) is not None:
             session.permissions[message.step_id] = Permission(digest=known.digest, used=True)
+
+    @update(
+        "coding_progress", ReportProgress, "Sent by a turn of a coding agent while it works.", max_bytes=AGENT_BYTES
+    )
+    async def coding_progress(self, message: ReportProgress) -> dict[str, Any]:
+        """Sent by a turn of a coding agent while it works: calls of its own tools that have ended, and tokens of its
+        session. Returns `{go: true}`, or false where the plan's budget does not let it continue now.
+        """
+        session = self._session()
+        session.made += message.calls
+        if message.tokens > session.tokens:
+            session.tokens, session.spending = message.tokens, ""
+        self.execution.wake()
+        # The workflow's loop counts the tokens and asks the plan; a person may have to decide there.
+        try:
+            await workflow.wait_condition(lambda: session.spending in ("granted", "refused"), timeout=ANSWER_TIME)
+        except TimeoutError:
+            return {"go": False}
+        return {"go": session.spending == "granted"}
 
     @signal("coding_tasks", ReportTasks, "Sent by a turn of a coding agent: its list of tasks.", max_bytes=AGENT_BYTES)
     def coding_tasks(self, message: ReportTasks) -> None:

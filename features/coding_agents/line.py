@@ -16,6 +16,7 @@ from plansurvive.features.coding_agents.model import (
     AskPermission,
     EndCommand,
     GivenDecision,
+    ReportProgress,
     ReportSession,
     ReportTasks,
     RunCommand,
@@ -74,6 +75,13 @@ class Line:
     async def given(self, step_id: str) -> None:
         """The agent is about to be given how a command has ended."""
         await self._signal("coding_given", GivenDecision(step_id=step_id))
+
+    async def progress(self, progress: ReportProgress) -> bool:
+        """Report what the agent has done. Returns whether it may continue. A report that is lost is left out."""
+        try:
+            return bool((await self._update("coding_progress", progress))["go"])
+        except ToolError:
+            return True
 
     async def tasks(self, tasks: ReportTasks) -> None:
         """The agent has a new list of tasks. One that does not arrive is followed by another."""

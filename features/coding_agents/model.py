@@ -6,9 +6,9 @@ a request is sent once per session, whatever is killed.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from plansurvive.plans.model import ApprovalRule, Retry, ToolSpec, Value
 from plansurvive.plans.model.parts import Part
@@ -39,6 +39,17 @@ class Permission(Value):
     used: bool = Field(default=False, description="The agent has been given the decision.")
 
 
+class MadeCall(Value):
+    """A call of one of the agent's own tools, which has ended."""
+
+    kind: Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"]
+    title: str = Field(default="", max_length=300)
+    input: str = Field(default="", max_length=300, description="What it was called with, as text, cut.")
+    paths: list[Annotated[str, Field(max_length=300)]] = Field(default_factory=list, max_length=5)
+    ok: bool = Field(default=True, strict=True)
+    began: AwareDatetime
+
+
 class CodingSession(Part):
     """The session of one coding agent."""
 
@@ -54,6 +65,13 @@ class CodingSession(Part):
     timeout: float | None = Field(default=None, description="Of the plan's step: seconds that one turn may take.")
     told: list[str] = Field(default_factory=list, description="Permissions of which the agent knows what became.")
     commands: dict[str, str] = Field(default_factory=dict, description="Digests of its commands, by step.")
+    made: list[MadeCall] = Field(default_factory=list, description="Calls of its own that its plan does not know yet.")
+    told_calls: int = Field(default=0, description="How many the plan knows.")
+    tokens: int = Field(default=0, description="Tokens that it says its session has taken so far, in this turn.")
+    counted: int = Field(default=0, description="Those of them that are in the ledger.")
+    spending: Literal["", "asked", "granted", "refused"] = Field(
+        default="", description="May it continue within the turn?"
+    )
     over: str = Field(default="", description="The last turn whose commands were ended with it.")
     value: dict[str, Any] = Field(default_factory=dict, description="What the last turn returned.")
     tasks: list[str] = Field(default_factory=list, description="Its task list, those that are done first.")
@@ -85,6 +103,15 @@ class AskPermission(Value):
         """What a person is asked."""
         shown = {"title": self.title, "input": self.input, "content": self.content, "paths": self.paths}
         return {"agent": agent} | {name: value for name, value in shown.items() if value not in (None, "", [])}
+
+
+class ReportProgress(Value):
+    """Sent by a turn, every two seconds at most: calls that have ended, and tokens that the session has taken."""
+
+    EXAMPLE: ClassVar[str] = '{"tokens": 1200}'
+
+    calls: list[MadeCall] = Field(default_factory=list, max_length=20)
+    tokens: int = Field(default=0, ge=0, le=10**12)
 
 
 class RunCommand(Value):

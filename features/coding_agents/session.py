@@ -12,12 +12,21 @@ import difflib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from plansurvive.activities.tools.files import read_file, write_file
 from plansurvive.activities.tools.tool import ToolContext
 from plansurvive.features.coding_agents.line import Line
-from plansurvive.features.coding_agents.model import KINDS, MAX_SHOWN, AskPermission, ReportTasks, RunCommand
+from plansurvive.features.coding_agents.model import (
+    KINDS,
+    MAX_SHOWN,
+    AskPermission,
+    MadeCall,
+    ReportProgress,
+    ReportTasks,
+    RunCommand,
+)
 from plansurvive.features.coding_agents.terminals import (
     OUTPUT_BYTES,
     End,
@@ -36,6 +45,8 @@ if TYPE_CHECKING:
 MAX_TEXT = 1_000_000
 """Characters of the agent's text that are kept, from its end."""
 TASKS = 50
+REPORT_SECONDS, REPORTS, REPORTED = 2.0, 50, 20
+"""What the agent does is reported every two seconds, later after a fiftieth of the time so far; 20 calls at a time."""
 Say = Callable[[str], None]
 """Takes the text of the agent, for `plan logs`."""
 
@@ -50,6 +61,9 @@ class _Known:
     input: Any = None
     content: list[Any] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    asked: bool = False
+    """A person was asked about it: it is recorded as that."""
 
     def learn(self, told: Any) -> None:
         """Take over what an update says; what it leaves out stays."""
@@ -83,6 +97,9 @@ class Session:
     calls: dict[str, _Known] = field(default_factory=dict)
     _terminals: dict[str, Terminal] = field(default_factory=dict)
     _waits: list[asyncio.Task[End]] = field(default_factory=list)
+    _made: list[MadeCall] = field(default_factory=list)
+    _tokens: int = 0
+    _told: int = 0
     _changes: int = 0
 
     def on_connect(self, conn: Any) -> None:
@@ -99,8 +116,11 @@ class Session:
                 self._called(update)
             case "plan":
                 await self._planned(update.entries)
-            case "usage_update" if update.cost is not None:
-                self.usage |= {"cost": update.cost.amount, "currency": update.cost.currency}
+            case "usage_update":
+                # The tokens of its context: it has taken these at least. What it has taken in all, it says at the end.
+                self._tokens = max(self._tokens, int(update.used))
+                if update.cost is not None:
+                    self.usage |= {"cost": update.cost.amount, "currency": update.cost.currency}
 
     async def request_permission(
         self, session_id: str, tool_call: schema.ToolCallUpdate, options: list[schema.PermissionOption], **_: Any  # noqa: ARG002
@@ -108,6 +128,7 @@ class Session:
         """Ask a person, by way of the agent's workflow."""
         known = self.calls.setdefault(tool_call.tool_call_id, _Known())
         known.learn(tool_call)
+        known.asked = True
         allow = next((each.option_id for each in options if each.kind == "allow_once"), "")
         reject = next((each.option_id for each in options if each.kind == "reject_once"), "")
         if not allow:
@@ -231,6 +252,24 @@ class Session:
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Ignored."""
 
+    async def reporting(self) -> None:
+        """Report what the agent does, for as long as it works; the longer that is, the more seldom."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        while True:
+            await asyncio.sleep(max(REPORT_SECONDS, (clock() - began) / REPORTS))
+            await self.report()
+
+    async def report(self) -> None:
+        """Report what the agent has done since the last report. Where it may not continue, its turn ends."""
+        while self._made or self._tokens > self._told:
+            batch, told = self._made[:REPORTED], self._tokens
+            may_continue = await self.line.progress(ReportProgress(calls=batch, tokens=told))
+            del self._made[: len(batch)]
+            self._told = told
+            if not may_continue:
+                self.held.set()
+
     def begin(self) -> None:
         """A request is about to be sent: its answer begins."""
         self.text = ""
@@ -279,6 +318,8 @@ class Session:
         self.context.progress(f"{known.kind}: {known.title}")
         if known.status != before and known.status in ("completed", "failed"):
             self.say(f"\n[{known.kind} {known.status}: {known.title}]\n")
+            if not known.asked:
+                self._made.append(_made(known))
 
     async def _planned(self, entries: list[Any]) -> None:
         told = [entry for entry in entries if entry.content.strip()][:TASKS]
@@ -337,6 +378,17 @@ def _refused(why: str) -> acp.RequestError:
 def _exit(end: End) -> dict[str, Any]:
     """The end of a command in the protocol's fields: without an exit code, something has ended it."""
     return {"exit_code": end.code, "signal": None if end.code is not None else "SIGKILL"}
+
+
+def _made(known: _Known) -> MadeCall:
+    """A call of an own tool of the agent that has ended, short."""
+    given = "" if known.input is None else json.dumps(known.input, ensure_ascii=False, default=str)
+    return MadeCall.model_validate(
+        {
+            "kind": known.kind, "title": known.title[:300], "input": given[:300], "ok": known.status == "completed",
+            "paths": [path[:300] for path in known.paths[:5]], "began": known.began,
+        }
+    )  # fmt: skip
 
 
 def _selected(option: str) -> schema.RequestPermissionResponse:

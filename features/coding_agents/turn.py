@@ -169,6 +169,7 @@ async def _connected(turn: _Turn) -> AsyncIterator[tuple[ClientSideConnection, S
         asyncio.create_task(_recorded(turn.program.stderr, turn.recorder)),
     ]
     connection = connect_to_agent(cast("Any", session), turn.program.stdin, reader)
+    pumps.append(asyncio.create_task(session.reporting()))
     try:
         yield connection, session
     finally:
@@ -206,6 +207,7 @@ async def _worked(
         raise ToolError(
             "AGENT_FAILED", f"the coding agent '{turn.name}' gave no answer that fits the schema: {problem}"
         )
+    await session.report()
     value = {
         "text": session.text[-TEXT_CHARACTERS:], "sessionId": name, "stopReason": reason, "usage": session.usage,
         "held": session.held.is_set(), "calls": len(session.calls),

@@ -12,14 +12,24 @@ from typing import Any
 
 from temporalio import workflow
 
+from plansurvive.features.agents import reports
 from plansurvive.features.agents.model import run as agent_run
 from plansurvive.features.agents.model.run import AgentRun, End
 from plansurvive.features.agents.model.tasks import MAX_TASKS, TaskList
 from plansurvive.features.agents.workflow import AgentWorkflow
-from plansurvive.features.coding_agents.model import COMMAND, TOOL, CodingSession, permission_specs, turn_spec
+from plansurvive.features.coding_agents.model import (
+    COMMAND,
+    TOOL,
+    CodingSession,
+    MadeCall,
+    permission_specs,
+    turn_spec,
+)
+from plansurvive.plans.activity_io import PastCall
+from plansurvive.plans.errors import Unanswered
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Status, StepState
-from plansurvive.plans.usage import Usage
+from plansurvive.plans.usage import OVERRUN_CODE, Usage
 from plansurvive.plans.views.models.agents import Task, TaskStatus
 
 ENDS: dict[str, End] = {"end_turn": "completed", "max_tokens": "tokens", "max_turn_requests": "iterations"}
@@ -30,6 +40,10 @@ WHY = {
     "refusal": "the coding agent refuses to continue",
     "cancelled": "the coding agent says that it was cancelled, though it was not",
 }
+
+
+OWN_CALLS = 1_000_000
+"""Where the numbers of calls of the agent's own tools begin: those before are of calls that go through ours."""
 
 
 class CodingAgentWorkflow(AgentWorkflow):
@@ -47,9 +61,7 @@ class CodingAgentWorkflow(AgentWorkflow):
         """One turn after the other, until one ends the run; between them a person decides."""
         agent = self._agent
         while agent.end is None:
-            await self._unpaused()
-            if agent.run.stopped:
-                agent_run.conclude(agent, "interrupted", agent.run.stopped, workflow.now())
+            if not await self._may_begin():
                 return
             turn = self._next_turn()
             self._started().append([turn])
@@ -58,8 +70,23 @@ class CodingAgentWorkflow(AgentWorkflow):
             await self._report()
             await self._continue_as_new_if_full()
 
+    async def _may_begin(self) -> bool:
+        """Wait for the end of a pause and for the plan's budget. Returns whether a turn may begin."""
+        agent = self._agent
+        await self._unpaused()
+        if not agent.run.stopped and agent.link.asks and workflow.patched("coding-agent-budget"):
+            try:
+                await reports.permitted(agent, lambda: len(agent.order.request))
+            except Unanswered as error:
+                if error.code == OVERRUN_CODE:
+                    agent_run.conclude(agent, "budget", error.message[:2_000], workflow.now())
+        if agent.run.stopped and agent.end is None:
+            agent_run.conclude(agent, "interrupted", agent.run.stopped, workflow.now())
+        return agent.end is None
+
     def _next_turn(self) -> Step:
         agent, session = self._agent, self._agent.run.part(CodingSession)
+        session.tokens = session.counted = 0
         args: dict[str, Any] = {"agent": session.agent, "prompt": agent.order.request}
         if agent.order.output_schema is not None:
             args["schema"] = agent.order.output_schema
@@ -91,8 +118,34 @@ class CodingAgentWorkflow(AgentWorkflow):
         agent, session = self._agent, self._agent.run.part(CodingSession)
         total = max(_number(used.get("totalTokens")), prompt + completion)
         usage = Usage(calls=1, prompt_tokens=prompt, completion_tokens=completion, total_tokens=total)
+        usage = usage.minus(Usage(total_tokens=session.counted))  # what it has told while it worked is counted
         agent.run.ledger = agent.run.ledger.added(usage, session.agent, "")
         agent.asked += 1
+
+    @workflow.signal(description="Sent by its plan: whether the agent may send its next LLM request.")
+    def budget_answer(self, *arguments: Any) -> None:
+        """As of any agent; here the turn that is under way waits for it, too."""
+        super().budget_answer(*arguments)
+        self._started().wake()
+
+    async def _progressed(self) -> None:
+        """Take over what the turn that is under way has reported: calls, for the plan; tokens, for its budget."""
+        agent, session = self._agent, self._agent.run.part(CodingSession)
+        made, session.made = session.made, []
+        if made:
+            calls = [_record(call, session, agent.run.plan.id or "", index) for index, call in enumerate(made, 1)]
+            session.told_calls += len(made)
+            await reports.report_to_parent(agent, "", own=calls)
+        if session.tokens > session.counted and agent.link.asks:
+            spent = Usage(calls=1, total_tokens=session.tokens - session.counted)
+            agent.run.ledger = agent.run.ledger.added(spent, session.agent, "")
+            session.counted, session.spending = session.tokens, "asked"
+            agent.asked += 1
+            await reports.report_to_parent(agent, "", request=agent.asked + 1, estimate=0)
+        if agent.link.refusal:
+            session.spending = "refused"
+        elif not agent.link.asks or agent.link.permitted > agent.asked:
+            session.spending = "granted"
 
     def _value(self) -> Any:
         agent = self._agent
@@ -110,6 +163,18 @@ class CodingAgentWorkflow(AgentWorkflow):
                 self._agent.link = self._agent.link.model_copy(update={"listed": False})
             self._agent.tasks = tasks
         await super()._report(within_turn)
+        if within_turn:
+            await self._progressed()
+
+
+def _record(call: MadeCall, session: CodingSession, agent: str, index: int) -> PastCall:
+    """A call of an own tool of the agent, as its plan records it."""
+    shown = {"title": call.title, "input": call.input, "paths": call.paths}
+    return PastCall(
+        tool=f"{TOOL}.{call.kind}", args={name: value for name, value in shown.items() if value},
+        result="completed" if call.ok else "Error: failed", time=call.began, agent=agent,
+        number=OWN_CALLS + session.told_calls + index,
+    )  # fmt: skip
 
 
 def agent_run_files(agent: AgentRun) -> list[str]:

@@ -3,8 +3,9 @@
     python -I -S coding_agent.py SCRIPT
 
 SCRIPT is JSON: `{"loads": true, "prompts": [[ACTION, ...], ...]}`, the actions for each request of a session, the last
-list for all further ones. What it receives is added to `log.jsonl` in its home directory, where its sessions are kept,
-too. It imports nothing of ours and no library, as any program could be at the other end.
+list for all further ones; with `"continues": true` it continues the first one with the action that it was at. What it
+receives is added to `log.jsonl` in its home directory, where its sessions are kept, too. It imports nothing of ours and
+no library, as any program could be at the other end.
 """
 
 from __future__ import annotations
@@ -101,9 +102,15 @@ class Agent:
         kept.write_text(str(count + 1))
         prompts = self.script["prompts"]
         result: dict[str, Any] = {"stopReason": "end_turn"}
+        at = HOME / f"{session}.at"
         try:
-            for action in prompts[min(count, len(prompts) - 1)]:
-                self.act(session, action, result)
+            if self.script.get("continues"):
+                while (number := int(at.read_text()) if at.exists() else 0) < len(prompts[0]):
+                    self.act(session, prompts[0][number], result)
+                    at.write_text(str(number + 1))
+            else:
+                for action in prompts[min(count, len(prompts) - 1)]:
+                    self.act(session, action, result)
         except Cancelled:
             result = {"stopReason": "cancelled"}
         self.send({"id": number, "result": result})
@@ -126,6 +133,14 @@ class Agent:
             self.update(session, "agent_message_chunk", content={"type": "text", "text": answer.get("content", "?")})
         if "ask" in action:
             self.ask(session, action, result)
+        if "call" in action:  # a tool of its own
+            known = {"toolCallId": f"own-{self.own()}"}
+            more = {"title": action["call"], "kind": action.get("kind", "execute"), "rawInput": {"x": action["call"]}}
+            self.update(session, "tool_call", **known, **more, status="in_progress")
+            self.update(session, "tool_call_update", **known, status=action.get("status", "completed"))
+        if "tokens" in action:
+            cost = {"amount": action["tokens"] / 1000, "currency": "USD"}
+            self.update(session, "usage_update", used=action["tokens"], size=200_000, cost=cost)
         if "run" in action:
             self.run_command(session, action)
         if "reach" in action:  # by the proxy
@@ -150,7 +165,8 @@ class Agent:
         more: dict[str, Any] = {
             name: action[name] for name in ("args", "cwd", "env", "outputByteLimit") if name in action
         }
-        made = self.request("terminal/create", {"sessionId": session, "command": action["run"], **more})
+        command = action["run"].replace("{unique}", f"{os.getpid()}-{self.own()}")
+        made = self.request("terminal/create", {"sessionId": session, "command": command, **more})
         if self.cancelled.is_set():
             raise Cancelled
         if "terminalId" not in made:
@@ -167,6 +183,10 @@ class Agent:
         self.request("terminal/release", place)
         how = f"{end.get('exitCode')} {end.get('signal')}{' cut' * shown['truncated']}"
         return self.say(session, f"{how}: {shown['output']}")
+
+    def own(self) -> int:
+        self.number += 1
+        return self.number
 
     def say(self, session: str, text: str) -> None:
         self.update(session, "agent_message_chunk", content={"type": "text", "text": text})

@@ -52,6 +52,7 @@ OF_CODING_AGENTS = {
     "coding_command": "runs what the policy allows any agent to run; asks a person about all else, as a step does",
     "coding_command_end": STOPS,
     "coding_tasks": "what a coding agent says of its work",
+    "coding_progress": "the same; what it says it has spent counts against the budget of its plan",
 }
 OF_AGENTS = {
     **{name: why for name, why in OF_RUNS.items() if name not in ("agent_progress", "place_report")},

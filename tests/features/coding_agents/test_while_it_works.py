@@ -1,0 +1,69 @@
+"""What a plan knows of a coding agent while it works: the calls of its own tools, its text, what it spends."""
+
+from __future__ import annotations
+
+import pytest
+
+from plansurvive.client import runs
+from plansurvive.client.runs import Choice
+from tests.features.coding_agents.scene import Scene, agent_of, asked, code
+from tests.kit.driving import Plans, step
+from tests.kit.waiting import until
+
+pytestmark = pytest.mark.uses("agents", "children", "budget")
+
+
+async def test_the_calls_and_the_text_of_an_agent_are_seen_while_it_works(idle: Plans, scene: Scene) -> None:
+    go = idle.workspace / "go"
+    broken = {"call": "make test", "status": "failed"}
+    push = {"ask": "git push", "yes": [], "no": []}
+    scene.script(
+        [{"call": "rg cart", "kind": "search"}, broken, {"say": "Looking at the cart."}, {"until": str(go)}, push]
+    )
+    async with scene.worker():
+        plan = await idle.start([code()])
+        view = await plan.until(lambda view: len(view["step_tool_history"].get("0", [])) == 2, "its calls are known")
+        found, failed = view["step_tool_history"]["0"]
+        assert (found["tool"], found["args"]["title"], found["result"]) == (
+            "coding_agent.search",
+            "rg cart",
+            "completed",
+        )
+        assert (failed["tool"], failed["result"]) == ("coding_agent.execute", "Error: failed")
+        assert failed["agent"] == agent_of(plan).id
+
+        async def says() -> bool:
+            live = await runs.live(scene.client, plan.id)
+            return "Looking at the cart." in (live["code"].line if "code" in live else "")
+
+        await until(says, "its text is the progress of the step")
+        go.write_text("")
+        await asked(plan)
+        await runs.deny(scene.client, plan.id, Choice(step_id="code/p1"))
+        view = await plan.ended()
+    tools = sorted(each["tool"] for each in view["step_tool_history"]["0"])
+    assert tools == ["coding_agent", "coding_agent.execute", "coding_agent.search"]
+
+
+async def test_an_agent_that_uses_up_the_budget_within_a_turn_waits_for_a_person(idle: Plans, scene: Scene) -> None:
+    never = {"until": str(idle.workspace / "never")}
+    scene.script([{"say": "spending"}, {"tokens": 1_500}, never], [{"tokens": 200}, {"say": "the rest"}])
+    async with scene.worker():
+        plan = await idle.start([code()], budget={"tokens": 1_000})
+        view = await plan.until(lambda view: bool(view["pending"]), "a person is asked")
+        await agent_of(plan).until(lambda view: step(view, "call_1")["status"] == "completed", "the turn has ended")
+        assert len(scene.log("session/cancel")) == 1
+        assert "1,500 of 1,000 tokens" in str(view["pending"][0])
+        (question,) = view["pending"]
+        await plan.approve(question["stepId"], digest=question["digest"])
+        view = await plan.ended()
+    assert step(view, "code")["result"]["value"]["text"] == "the rest"
+    assert scene.prompts == ["Fix the test.", "Continue the interrupted request."]
+
+
+async def test_an_agent_whose_budget_is_refused_ends(idle: Plans, scene: Scene) -> None:
+    scene.script([{"tokens": 1_500}, {"until": str(idle.workspace / "never")}])
+    async with scene.worker():
+        view = await (await idle.start([code()], budget={"tokens": 1_000, "ask": False})).ended()
+    assert step(view, "code")["result"]["code"] == "LLM_BUDGET", step(view, "code")["result"]
+    assert len(scene.log("session/cancel")) == 1
