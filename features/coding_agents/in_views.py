@@ -1,6 +1,8 @@
-"""What views show of a step that a coding agent works on, besides what `agents` shows: where to look at it."""
+"""What views show of a step that a coding agent works on, besides what `agents` shows: where it is seen, its cost."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from plansurvive.features.agents.model.order import agent_of_step
 from plansurvive.features.coding_agents.model import TOOL
@@ -8,6 +10,7 @@ from plansurvive.plans.in_views import InViews, Member
 from plansurvive.plans.model import Step
 from plansurvive.plans.model.identities import AGENT_PREFIX
 from plansurvive.plans.step_state import StepState
+from plansurvive.plans.text.safe_text import line
 
 
 def _is_of_plan(plan_id: str, step: Step) -> bool:
@@ -18,7 +21,20 @@ def _is_of_plan(plan_id: str, step: Step) -> bool:
 def _details(plan_id: str, step: Step, state: StepState) -> list[str]:
     if not _is_of_plan(plan_id, step) or not state.calls:
         return []
-    return [f"Coding agent: plan show {agent_of_step(plan_id, step.id, state.calls)}"]
+    cost = cost_of(state.result.value) if state.result is not None else ""
+    agent = agent_of_step(plan_id, step.id, state.calls)
+    return [f"Coding agent: plan show {agent}", *([f"Cost: {cost}, as the agent says"] if cost else [])]
+
+
+def cost_of(value: Any) -> str:
+    """What the work of an agent has cost, as far as the value of its step says it: `0.02 USD`; empty if it does not."""
+    usage = value.get("usage") if isinstance(value, dict) else None
+    if not isinstance(usage, dict):
+        return ""
+    found = usage.get("cost")
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        return ""
+    return f"{found:,.10g} {line(str(usage.get('currency') or ''))[:20]}".rstrip()
 
 
 def _member(plan_id: str, step: Step, _: StepState, call: int) -> Member | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from plansurvive.features.coding_agents.model import (
 )
 from plansurvive.features.coding_agents.steps import CodingAgents
 from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution.approvals import is_changed
 from plansurvive.plans.execution.messages import AGENT_BYTES
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
@@ -264,7 +266,8 @@ def _answer(run: Run, step_id: str) -> Answer:
     """What became of a permission that has been decided."""
     state, decision = run.steps[step_id], run.decisions.get(step_id)
     if state.status is Status.COMPLETED:
-        return "allowed"
+        # The agent makes the call itself, as it asked: who approved another one has not allowed this one.
+        return "denied" if is_changed(run, step_id) else "allowed"
     expired = state.result is not None and state.result.code == "APPROVAL_TIMEOUT"
     return "unanswered" if expired or (decision is not None and decision.source == "timeout") else "denied"
 
@@ -281,12 +284,21 @@ def _decided(run: Run, session: CodingSession) -> list[str]:
             continue
         session.told.append(name)
         comment = f" Comment: {decision.comment}" if decision is not None and decision.comment else ""
-        found.append(_SENTENCES[answer].format(what=what) + comment)
+        found.append(_SENTENCES[answer].format(what=what) + _instead(run, name) + comment)
     for name in session.commands:
         if run.steps[name].status in DONE and name not in session.told:
             session.told.append(name)
             found.append(_of_command(run, name))
     return found
+
+
+def _instead(run: Run, step_id: str) -> str:
+    """The call that a person has approved in place of the one that was asked for; empty if there is none."""
+    if run.steps[step_id].status is not Status.COMPLETED or not is_changed(run, step_id):
+        return ""
+    step = run.step_of(step_id)
+    args = run.args_of(step) if step is not None else {}
+    return f" Allowed instead, if you ask for it: {json.dumps(args, ensure_ascii=False)[:2_000]}"
 
 
 def _command_answer(run: Run, step_id: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from plansurvive.client.runs import PlanView
 from plansurvive.client.watchers.watcher import Watcher
 from plansurvive.features.agents.model.as_plan import TOOL as AGENT
 from plansurvive.features.agents.model.order import agent_of_step
+from plansurvive.features.coding_agents.in_views import cost_of
 from plansurvive.features.coding_agents.model import TOOL as CODING_AGENT
 from plansurvive.plans.errors import PlanError, ToolError
 from plansurvive.plans.flow.ids import template_of
@@ -97,6 +98,7 @@ async def _context(watcher: Watcher, step_id: str) -> dict[str, Any]:
         "log": [each for each in whole.log if each.step_id == step_id][-30:], "view": view,
         "why": remarks_of(step.result) if step.result else [],
         "agent": _agent_of(name, step.id, step.tool, calls),
+        "used": _used(view.tokens.by_step.get(step.id, 0), step.tool, step.result),
     }  # fmt: skip
 
 
@@ -104,6 +106,12 @@ def _agent_of(plan: str, step_id: str, tool: str, calls: Sequence[ToolCallView])
     """The id of the agent that works on a step; empty if none does."""
     named = [call.agent for call in calls if call.agent]
     return (named[-1] if named else agent_of_step(plan, step_id, 1)) if tool in (AGENT, CODING_AGENT) else ""
+
+
+def _used(tokens: int, tool: str, result: ResultView | None) -> str:
+    """What the LLM requests of a step have used, and what its agent says that this cost: `1,280 tokens, 0.02 USD`."""
+    cost = cost_of(result.value) if tool == CODING_AGENT and result is not None else ""
+    return ", ".join(filter(None, [f"{tokens:,} tokens" if tokens else "", cost]))
 
 
 def shown_value(result: ResultView | None) -> tuple[str, bool]:
