@@ -21,7 +21,7 @@ from plansurvive.runtime.temporal_binary import PINNED
 from scripts.release import current
 from tests.compose.engine import Engine
 from tests.compose.stack import ROOT, build_options
-from tests.deploy.helm import CHART, helm
+from tests.deploy.helm import CHART, KUBERNETES, helm
 from tests.kit.go_programs import built, cached
 from tests.kit.waiting import until
 
@@ -110,7 +110,9 @@ async def test_one_command_installs_the_chart_from_the_registry_and_its_pod_runs
     output([program, "push", str(folder / f"plans-{current()}.tgz"), chart, "--plain-http"])
     values = [f"temporal.address={address}", f"image.worker.repository={image.rpartition(':')[0]}"]
     chosen = [part for value in values for part in ("--set", value)]
-    objects = output([program, "template", "plans", f"{chart}/plans", "--plain-http", *chosen])
+    objects = output(
+        [program, "template", "plans", f"{chart}/plans", "--plain-http", "--kube-version", KUBERNETES, *chosen]
+    )
     pod = next(
         each["spec"]["template"]["spec"]
         for each in yaml.safe_load_all(objects)
