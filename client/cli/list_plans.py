@@ -18,6 +18,7 @@ from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.listing import Listed, list_plans
 from plansurvive.plans.errors import PlanError
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.run import PlanStatus
 from plansurvive.plans.text.lengths import seconds
 from plansurvive.plans.text.safe_text import line, safe
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 _COLUMNS = ("PLAN", "STATUS", "DONE", "STARTED", "TOOK", "DEADLINE", "AWAITS", "HOST", "TITLE")
 SHORTEST = 10
 """Characters that a title must have room for to be shown; what is awaited gets at least twice as many."""
-_PHASES = {"rollback": "rolling back", "finally": "finishing"}
-"""What a running plan does while it is being closed."""
 _STYLES = {
     "rolling back": "yellow",
     "completed": "green",
@@ -120,7 +119,7 @@ def plans_table(
         standing = (known or {}).get(each.plan_id)
         until = standing.deadline if standing else None
         columns["PLAN"].append(Text(each.plan_id))
-        word = _PHASES.get(standing.phase if standing else "", each.status.value)
+        word = PHASES.get(standing.phase if standing else "", each.status.value)
         columns["STATUS"].append(Text(f"{_MARKS.get(word, ' ')} {word}", style=_STYLES.get(word, "")))
         columns["DONE"].append(Text(_done(each, standing)))
         columns["STARTED"].append(Text(each.started_at.astimezone().strftime("%m-%d %H:%M")))

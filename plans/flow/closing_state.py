@@ -8,6 +8,9 @@ from pydantic import Field
 
 from plansurvive.plans.step_state import State
 
+PHASES = {"rollback": "rolling back", "finally": "finishing"}
+"""What a running plan does in each phase of its end, in words."""
+
 
 class Closing(State):
     """The end of a plan that rolls back or has a `finally`. Begins when the last of its steps has ended."""

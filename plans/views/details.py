@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from datetime import datetime
 
+from plansurvive.plans.flow.closing_state import PHASES
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Result, Run
 from plansurvive.plans.run.undone import shown_steps
@@ -31,7 +32,8 @@ def of_plan(run: Run) -> list[str]:
     took = f", in {(run.ended - run.started).total_seconds():.1f} s" if run.ended and run.started else ""
     took += f", estimated {plan.estimated_duration:,.10g} s" if plan.estimated_duration is not None else ""
     rows = [f"Id: {line(plan.id or '')}, version {plan.version}{named}"]
-    rows += [f"Status: {run.status.value}{f': {numbers}' if numbers else ''}"]
+    closing = f", {PHASES[run.closing.phase]}" if run.closing is not None and run.ended is None else ""
+    rows += [f"Status: {run.status.value}{closing}{f': {numbers}' if numbers else ''}"]
     rows += ["Times: " + ", ".join(f"{name} {_clock(time)}" for name, time in times if time) + took] if began else []
     until = run.must_end
     rows += [f"Deadline: {_clock(until)}"] if until else []

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from plansurvive.client.cli.terminal.asking import question
+from plansurvive.client.cli.terminal.output import either
 from plansurvive.client.feature import views_of_features
 from plansurvive.client.verbs.runs import Pending
 from plansurvive.plans.flow.ids import is_pattern, pattern_of
@@ -37,6 +38,6 @@ def _of_all(plan: str, pattern: str, first: str, count: int, kind: str) -> Itera
     """How many items ask the same, and the commands for one of them and for all."""
     what = wanted(kind, views=views_of_features())
     yield f"{plan}  {pattern}: {count:,} await {what}{', each its own' if kind == QUESTION else ''}"
-    yield f"  one of them   {commands(plan, first, kind)}"
+    yield from either("  one of them   ", commands(plan, first, kind))
     if kind != QUESTION:
-        yield f"  all of them   {commands(plan, pattern, kind)}"
+        yield from either("  all of them   ", commands(plan, pattern, kind))

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from plansurvive.client.cli.terminal.output import fitted, wrapped
+from plansurvive.client.cli.terminal.output import either, fitted, wrapped
 from plansurvive.client.cli.terminal.session import Connected
 from plansurvive.client.decide.call_diff import CHANGING
 from plansurvive.client.decide.shown import styles, with_change
@@ -38,7 +38,7 @@ def question(plan: str, card: Card) -> list[Text]:
 def ways(plan: str, item: Card) -> list[str]:
     """The commands that decide about a pending call, with what `--remember` would cover."""
     one = item.command(plan)
-    rows = [f"  {item.commands(plan)}"]
+    rows = either("  ", item.commands(plan))
     rows += [f"  with other arguments: {one} --args JSON"] if item.is_call else []
     return [*rows, *wrapped(f"  always: {one} --remember:", line(item.always))] if item.always else rows
 

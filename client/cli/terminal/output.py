@@ -110,6 +110,17 @@ def wrapped(head: str, sentence: str) -> list[str]:
     return [head, *(f"{INDENT}{row.plain.rstrip()}" for row in rows)]
 
 
+def either(head: str, commands: str) -> list[str]:
+    """Two commands, as `plans.views.models.card.commands` joins them; too wide for a terminal, each in its own row."""
+    from plansurvive.plans.views.models.card import OR  # as above
+
+    console = out() if sys.stdout.isatty() else err()
+    first, either_or, second = commands.partition(OR)
+    if not either_or or not console.is_terminal or cell_len(head + commands) <= console.width:
+        return [head + commands]
+    return [head + first, f"{' ' * cell_len(head)}{OR.lstrip()}{second}"]
+
+
 def _pager_shows_colours() -> bool:
     """Whether the pager is less, which is told to pass them on, unless the user has told it something else."""
     given = environ()

@@ -25,6 +25,8 @@ CALLS = ("approval", "early", "")
 """Kinds of cards that are about a call of the step's tool; others are about a proposal, or ask a question."""
 QUESTION = "question"
 """Kind of a card that wants an answer; its `args` are the question with all that belongs to it."""
+OR = "   or: "
+"""Between the commands that approve and that deny."""
 
 
 class Card(Value):
@@ -232,7 +234,7 @@ def commands(plan: str, step_id: str, kind: str, digest: str = "") -> str:
     found = command(plan, step_id, kind, digest)
     if kind in (QUESTION, "answer"):
         return found
-    return f"{found}   or: plan deny {line(plan)} {quoted(step_id)} --comment WHY"
+    return f"{found}{OR}plan deny {line(plan)} {quoted(step_id)} --comment WHY"
 
 
 def unusual_in(values: Iterable[tuple[str, Any]]) -> list[str]:

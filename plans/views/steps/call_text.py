@@ -50,7 +50,7 @@ def args_rows(args: Mapping[str, Any], change: Mapping[str, str] | None = None) 
 
 
 def folded_rows(rows: Iterable[str], width: int, cells: Any = len) -> list[str]:
-    """Rows of at most `width` columns: a longer one continues after a `┆`, and no character is lost.
+    """Rows of at most `width` columns: a longer one continues after a `┆`, at a word, and no character is lost.
 
     `cells`: the function that measures a text in columns.
     """
@@ -64,19 +64,25 @@ def folded_rows(rows: Iterable[str], width: int, cells: Any = len) -> list[str]:
 
 
 def _cuts(row: str, first: int, rest: int, cells: Any) -> list[int]:
-    """Where to fold a row, its start and its end included."""
-    if not row:
-        return [0, 0]
-    if row.isascii():  # one column each; long texts mostly are
-        return [0, *range(first, len(row), rest), len(row)]
-    found, used, room = [0], 0, first
-    for index, char in enumerate(row):
-        size = cells(char)
-        if used + size > room:
-            found.append(index)
-            used, room = 0, rest
-        used += size
+    """Where to fold a row, its start and its end included: behind a space, if one is in the second half of the room."""
+    found, room = [0], first
+    while (end := _end(row, found[-1], room, cells)) < len(row):
+        space = row.rfind(" ", found[-1] + room // 2, end)
+        found.append(end if space < 0 else space + 1)
+        room = rest
     return [*found, len(row)]
+
+
+def _end(row: str, start: int, room: int, cells: Any) -> int:
+    """Where the text from `start` on has filled the room."""
+    if row[start : start + room].isascii():  # one column each; long texts mostly are
+        return min(start + room, len(row))
+    used = 0
+    for index in range(start, len(row)):
+        used += cells(row[index])
+        if used > room:
+            return index
+    return len(row)
 
 
 def value_rows(name: str, value: Any) -> list[str]:

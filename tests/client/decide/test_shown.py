@@ -85,3 +85,16 @@ def test_warnings_stand_out_and_are_above_the_call(workspace: Path) -> None:
     assert rows[0].startswith("! ")
     assert styles(rows, asked)[0] == "bold yellow"
     assert CHANGE not in with_change(asked).change
+
+
+def test_a_long_row_is_folded_at_a_word_where_there_is_one_and_loses_no_character() -> None:
+    text = "Which folder is to be kept, of those that were not touched since the last release?"
+    rows = folded_rows([f"question     │ {text}"], 60, cell_len)
+    assert rows == [
+        "question     │ Which folder is to be kept, of those that ",
+        "             ┆ were not touched since the last release?",
+    ]
+    for row in ("a" * 200, "aé" * 90 + " b", " " * 100, f"{text} " * 9):
+        folded = folded_rows([row], 40, cell_len)
+        assert "".join([folded[0], *(part.partition("┆ ")[2] for part in folded[1:])]) == row
+        assert all(cell_len(part) <= 40 for part in folded)

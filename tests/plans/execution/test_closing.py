@@ -21,6 +21,7 @@ from plansurvive.plans.run import Run, run_of, text_of
 from plansurvive.plans.run.step_call import digest_of
 from plansurvive.plans.run.undone import undone
 from plansurvive.plans.views import queries
+from plansurvive.plans.views.details import of_plan
 from plansurvive.plans.views.markdown import Node, mermaid
 from plansurvive.plans.views.models import PlanView
 from plansurvive.plans.views.summary import summary_of
@@ -223,6 +224,12 @@ def test_a_plan_that_is_being_closed_is_cancelled_once_and_then_abandoned() -> N
         with pytest.raises(Refused):
             check_control(schedule.run, action)
     check_control(schedule.run, "abandon")
+
+
+def test_the_text_of_a_plan_says_that_it_is_rolling_back() -> None:
+    schedule = broken()
+    go_on(schedule)
+    assert any(row.startswith("Status: running, rolling back: ") for row in of_plan(schedule.run))
 
 
 def test_undone_steps_and_what_depends_on_them_run_again_when_the_plan_is_resumed() -> None:
