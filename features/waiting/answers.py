@@ -19,7 +19,6 @@ from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals
 from plansurvive.plans.execution.asking import digest_of_question, question_of, void_answer
 from plansurvive.plans.execution.readiness import ReadinessIndex
-from plansurvive.plans.execution.tool_history import keep_asked
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import DONE, Run, Status
@@ -37,7 +36,7 @@ def check(schedule: ReadinessIndex, message: AnswerQuestion) -> None:
     if name not in run.steps:
         raise unknown_step(name, run.steps)
     step, state = schedule.step(name), run.steps[name]
-    if step.tool != ASK:
+    if step.tool != ASK and not state.wants_answer:
         way = f"; it awaits approval: plan approve {run.plan.id} {name}" if state.awaiting == "approval" else ""
         raise Refused(f"step '{name}' asks no question{way}", "NOT_A_QUESTION")
     earlier = run.steps[name].answer
@@ -81,17 +80,6 @@ def take(
     return answer
 
 
-def asked(run: Run, step_id: str, args: dict[str, Any]) -> None:
-    """Note the question that a step has just begun to ask. One that asked another before is marked as changed."""
-    state, digest = run.steps[step_id], digest_of_question(args)
-    before = [state.asks[seq] for seq in state.asks if state.waits.get(seq) == "answer"]
-    if before and before[-1] != digest:
-        run.edited[step_id] = approvals.CALL
-    keep_asked(state, "question" if before else "")
-    state.asked = args
-    state.asks[state.changes[-1].seq] = digest
-
-
 def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> Answer | None:
     """The answer that came before the step asks, if it answers this question. One that does not is discarded."""
     answer = run.steps[step_id].answer
@@ -104,15 +92,6 @@ def standing(run: Run, step_id: str, args: Mapping[str, Any], now: datetime) -> 
         return answer
     void_answer(run, step_id, now, f"{why}; it asks again")
     return None
-
-
-def use(run: Run, step_id: str) -> Any:
-    """The value of a step's answer, which from now on is in its result."""
-    state = run.steps[step_id]
-    if state.answer is None:
-        raise ValueError(f"step '{step_id}' has no answer")
-    value, state.answer = state.answer.value, state.answer.model_copy(update={"value": None, "used": True})
-    return value
 
 
 def take_default(run: Run, step_id: str, now: datetime) -> None:

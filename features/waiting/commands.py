@@ -70,7 +70,7 @@ async def _question(here: Connected, plan: str, step: str) -> CallView:
     item = await runs.call(here.client, plan, step)
     if item is None:
         raise Refused(f"the plan has no step '{step}'; `plan show` lists its steps", "UNKNOWN_STEP")
-    if item.tool != ASK:
+    if item.tool != ASK and not item.is_question:
         raise Refused(f"step '{item.step_id}' asks no question; see: plan show {plan_id(plan)}", "NOT_A_QUESTION")
     return item
 

@@ -17,6 +17,7 @@ from plansurvive.features.waiting.messages import SendEvent
 from plansurvive.features.waiting.model import WAIT_FOR, Event, Waiting
 from plansurvive.plans.definition.questions import ASK, on_timeout
 from plansurvive.plans.execution.approvals import later
+from plansurvive.plans.execution.asking import note_question, use_answer
 from plansurvive.plans.execution.tool_history import note_call
 from plansurvive.plans.expressions.evaluation import Budget
 from plansurvive.plans.log import LogKind
@@ -59,9 +60,9 @@ class WaitingSteps(InSteps):
     def _ask(self, step_id: str, args: dict[str, Any]) -> None:
         now = workflow.now()
         if answers.standing(self._run, step_id, args, now) is not None:
-            return self._complete(step_id, args, answers.use(self._run, step_id))
+            return self._complete(step_id, args, use_answer(self._run, step_id))
         self._await(step_id, args, "answer")
-        return answers.asked(self._run, step_id, args)
+        return note_question(self._run, step_id, args)
 
     def _expect(self, step_id: str, args: dict[str, Any]) -> None:
         event = self._first(step_id, args, since=0)
@@ -86,7 +87,7 @@ class WaitingSteps(InSteps):
     def turn(self) -> None:
         """Complete the steps whose answer or event has come."""
         for name in [name for name in self._schedule.awaiting if self._is_answered(name)]:
-            self._complete(name, self._run.steps[name].asked or {}, answers.use(self._run, name))
+            self._complete(name, self._run.steps[name].asked or {}, use_answer(self._run, name))
         self._look()
         due, self._due = self._due, {}
         for name, event in due.items():
@@ -105,7 +106,7 @@ class WaitingSteps(InSteps):
         self._run.note(LogKind.EXPIRED, f"step '{step_id}': {text}{more}", now, step_id)
         if how == "default":
             answers.take_default(self._run, step_id, now)
-            self._complete(step_id, args, answers.use(self._run, step_id))
+            self._complete(step_id, args, use_answer(self._run, step_id))
             return
         self._schedule.answered(step_id)
         self._execution.settle(step_id, skipped(text, now, code=code) if how == "skip" else failed(code, text, now))
@@ -126,8 +127,10 @@ class WaitingSteps(InSteps):
             self._execution.timers.start(step_id, deadline, what)
 
     def _is_answered(self, step_id: str) -> bool:
+        """Whether a step of the tool `ask` has its answer. One that another feature asks takes the answer itself."""
         state = self._run.steps[step_id]
-        return state.awaiting == "answer" and state.answer is not None and not state.answer.used
+        has_answer = state.awaiting == "answer" and state.answer is not None and not state.answer.used
+        return has_answer and self._schedule.step(step_id).tool == ASK
 
     def _listen(self, step_id: str, args: Mapping[str, Any], heard: int) -> None:
         self._by_name.setdefault(str(args.get("event")), {})[step_id] = None

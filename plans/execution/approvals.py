@@ -18,7 +18,6 @@ from plansurvive.plans.definition.dependencies import dependencies
 from plansurvive.plans.definition.near_names import unknown_step
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import remembered, undo_consent
-from plansurvive.plans.execution.asking import refuse_approval
 from plansurvive.plans.execution.messages import Decide
 from plansurvive.plans.execution.tool_history import keep_asked, keep_proposed
 from plansurvive.plans.flow.ids import is_inside, lineage, template_of
@@ -141,7 +140,7 @@ def check(
     if step is None:
         raise unknown_step(message.step_id, run.steps)
     state, earlier = run.steps[step.id], run.decisions.get(step.id)
-    refuse_approval(run, step, stated(run, step))
+    _refuse_approval_of_question(run, step)
     if message.override:
         _check_override(step, message)
     if earlier is not None:
@@ -171,6 +170,14 @@ def _check_override(step: Step, message: Decide) -> None:
     if not message.comment.strip():
         raise Refused(f"say why step '{step.id}' cannot wait for the others: an override has a reason (`comment`)",
                       "REASON_REQUIRED")  # fmt: skip
+
+
+def _refuse_approval_of_question(run: Run, step: Step) -> None:
+    """Raise Refused if an approval or denial concerns a question that only wants an answer."""
+    is_question = run.language.tool(step.tool).is_question and not stated(run, step)
+    if is_question or run.steps[step.id].wants_answer:
+        text = f"step '{step.id}' asks a question, which is answered, not approved"
+        raise Refused(f"{text}: plan answer {run.plan.id} {step.id} VALUE", "IS_A_QUESTION")
 
 
 def _check_digest(run: Run, step: Step, message: Decide) -> None:

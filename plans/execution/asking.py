@@ -1,6 +1,7 @@
 """The question of a step as it stands in a run: what it asks, as far as that is known, and what is asked of whom.
 
-`plans.definition.questions` says what a question is and which values answer it; `features.waiting` takes answers.
+`plans.definition.questions` says what a question is and which values answer it; `features.waiting` takes answers. A
+step of the tool `ask` is one. One of another tool may ask on its way (`note_question`, `use_answer`), as a merge does.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any
 
 from plansurvive.plans.definition import questions
 from plansurvive.plans.definition.questions import ASK
-from plansurvive.plans.errors import Refused
+from plansurvive.plans.execution import approvals
+from plansurvive.plans.execution.tool_history import keep_asked
 from plansurvive.plans.log import LogKind
 from plansurvive.plans.model import Step
 from plansurvive.plans.run import Run
@@ -31,10 +33,32 @@ def question_of(run: Run, step: Step) -> dict[str, Any] | None:
     state = run.steps[step.id]
     if state.wants_answer and state.asked is not None:
         return state.asked
+    if not run.language.tool(step.tool).is_question:
+        return None
     call = upcoming(run, step)
     if not run.facts.tools or not call.is_whole or questions.problem(call.call.args):
         return None
     return call.call.args
+
+
+def note_question(run: Run, step_id: str, args: dict[str, Any]) -> None:
+    """Note the question that a step has just begun to ask. One that asked another before is marked as changed."""
+    state, digest = run.steps[step_id], digest_of_question(args)
+    before = [state.asks[seq] for seq in state.asks if state.waits.get(seq) == "answer"]
+    if before and before[-1] != digest:
+        run.edited[step_id] = approvals.CALL
+    keep_asked(state, "question" if before else "")
+    state.asked = args
+    state.asks[state.changes[-1].seq] = digest
+
+
+def use_answer(run: Run, step_id: str) -> Any:
+    """The value of a step's answer, which from now on is used up."""
+    state = run.steps[step_id]
+    if state.answer is None:
+        raise ValueError(f"step '{step_id}' has no answer")
+    value, state.answer = state.answer.value, state.answer.model_copy(update={"value": None, "used": True})
+    return value
 
 
 def void_answer(
@@ -45,11 +69,3 @@ def void_answer(
     if state is not None and state.answer is not None:
         state.answer = None
         run.note(LogKind.VOID, f"the answer to step '{step_id}' {why}", now, step_id, code=code)
-
-
-def refuse_approval(run: Run, step: Step, is_approval_stated: bool | None) -> None:
-    """Raise Refused if an approval or denial concerns a question that only wants an answer."""
-    is_question = run.language.tool(step.tool).is_question
-    if is_question and (run.steps[step.id].wants_answer or not is_approval_stated):
-        text = f"step '{step.id}' asks a question, which is answered, not approved"
-        raise Refused(f"{text}: plan answer {run.plan.id} {step.id} VALUE", "IS_A_QUESTION")

@@ -12,7 +12,7 @@ from plansurvive.plans.editing.apply_edits import revise
 from plansurvive.plans.editing.edits import Edits
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution import approvals, revision
-from plansurvive.plans.execution.asking import digest_of_question
+from plansurvive.plans.execution.asking import digest_of_question, note_question, use_answer
 from plansurvive.plans.execution.messages import Decide, read
 from plansurvive.plans.execution.resume import rerun_from, resumed
 from plansurvive.plans.execution.schedule import Schedule
@@ -39,7 +39,7 @@ def asks(schedule: Schedule, name: str = "ask") -> None:
     schedule.ask(name, NOW, None, "answer")
     state = schedule.run.steps[name]
     state.waits[state.changes[-1].seq] = "answer"
-    answers.asked(schedule.run, name, args)
+    note_question(schedule.run, name, args)
 
 
 def answer(schedule: Schedule, value: Any, name: str = "ask", **more: Any) -> Any:
@@ -124,7 +124,7 @@ def test_a_resumed_run_keeps_an_answer_that_no_step_has_used_and_asks_again_othe
 def test_a_rerun_asks_again() -> None:
     schedule = asked(ask(), step("end", "ask"))
     answer(schedule, "x")
-    value = answers.use(schedule.run, "ask")
+    value = use_answer(schedule.run, "ask")
     schedule.settle("ask", Outcome(Status.COMPLETED, Result(ok=True, value=value, timestamp=NOW)), NOW, waited=True)
     schedule.stop("interrupted", NOW)
     schedule.end(NOW, cancelled=True)
