@@ -38,7 +38,7 @@ from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.signature import Signature
 from plansurvive.runtime.plan_files.library import Library
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.unused import Records, Unused
+from plansurvive.runtime.unused import Leftovers, Records, Unused
 from plansurvive.runtime.value_store import ValueStore
 
 if TYPE_CHECKING:  # commands load the seams as well
@@ -211,6 +211,13 @@ class InWorker:
         """Whether each plan gets a directory of its own from it, so that no plan names the workspace itself."""
         return False
 
+    def keeps_versions(self, workspace: str) -> bool:  # noqa: ARG002
+        """Whether it keeps what has changed in a directory itself, so that an undo of files leaves that as it is.
+
+        Example: `worktrees` has commits of it.
+        """
+        return False
+
     def before_check(self) -> Callable[[CheckRequest], Awaitable[None]] | None:
         """What waits, before the worker checks a plan, for what the check needs to know; None: nothing does.
 
@@ -286,6 +293,8 @@ class WorkerFeatures:
     """What they keep in the state directory until nobody has used it for long; the same in `plan prune`."""
     records: Sequence[Records] = ()
     """What they say of the removal of records; the same in `plan prune`."""
+    leftovers: Sequence[Leftovers] = ()
+    """What steps have left with them; the same in `plan prune`."""
     library: Library = field(default_factory=Library)
     """Plans that are kept under names; the same in `plan check`."""
     masked: Sequence[Seen] = ()
@@ -340,6 +349,10 @@ class WorkerFeatures:
     def gives_directories(self) -> bool:
         """See `InWorker.gives_directories`."""
         return any(each.gives_directories() for each in self.in_worker)
+
+    def keeps_versions(self, workspace: str) -> bool:
+        """See `InWorker.keeps_versions`."""
+        return any(each.keeps_versions(workspace) for each in self.in_worker)
 
     @property
     def before_check(self) -> list[Callable[[CheckRequest], Awaitable[None]]]:

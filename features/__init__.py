@@ -26,6 +26,7 @@ it has them; each defines one name, and is imported when somebody asks for that 
 - `commands`: what `COMMANDS` of its package names: command -> (`module:function`, first sentence of its docstring);
   `GROUP COMMAND` is one of a group
 - `upkeep`: `UNUSED`, a `runtime.unused.Unused`: files that `plan prune` removes once nobody has used them
+- `leftovers`: `LEFTOVERS`, a `runtime.unused.Leftovers`: what steps have left, which `plan prune` removes as a whole
 - `removal`: `RECORDS`, a `runtime.unused.Records`: what only a person removes with `plan prune`
 - `library`: `LIBRARY`, a `runtime.plan_files.library.Library`: plans that are kept under names
 - `remarks`: `remarks(result)`, sentences about the result of a step, for its page

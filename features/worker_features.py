@@ -30,6 +30,7 @@ def features_of_worker(
         in_worker=[side.IN_WORKER(client, settings, fault) for side in sides("in_worker", names)],
         unused=[side.UNUSED for side in sides("upkeep", names)],
         records=[side.RECORDS for side in sides("removal", names)],
+        leftovers=[side.LEFTOVERS for side in sides("leftovers", names)],
         library=next((side.LIBRARY for side in sides("library", names)), Library()),
         checks=[partial(side.problems, settings=settings) for side in sides("check", names)],
         masked=masked(settings, names),

@@ -27,3 +27,21 @@ class Records(NamedTuple):
     pattern: str
     removing: Callable[[Settings, Path, Sequence[Path]], None]
     """Called with the folder of a plan, and its files that are about to be removed. Raises OSError."""
+
+
+class Leftover(NamedTuple):
+    """Something that steps of a plan have left, and that goes as a whole once the server has that plan no more."""
+
+    plan: str
+    """Its id, or that of the run that it was resumed from first."""
+    used: float
+    """When it was last used, in seconds since 1970."""
+    remove: Callable[[], None]
+
+
+class Leftovers(NamedTuple):
+    """What a feature has of these."""
+
+    name: str
+    """What they are called: `worktrees`."""
+    found: Callable[[Settings], Iterable[Leftover]]

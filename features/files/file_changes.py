@@ -53,6 +53,8 @@ class FileChanges:
     """Which directories may be workspaces; None: any."""
     unproven: Callable[[Signature | None, str], str] | None = None
     """Why an undo does not count, if only signed ones do; empty if it counts. None: they need no signature."""
+    kept: Callable[[str], bool] = lambda _: False
+    """Whether a feature keeps what has changed in a directory itself: it is listed, and not undone."""
 
     @activity.defn(name="file_changes")
     async def file_changes(self, request: ChangesRequest) -> ChangesReport:
@@ -70,7 +72,7 @@ class FileChanges:
 
     def answer(self, request: ChangesRequest) -> ChangesReport:
         """As `file_changes`, synchronously. Raises ToolError EFFECTS_UNAVAILABLE or WORKSPACE_REFUSED."""
-        calls = self._all_calls(request)
+        calls = [call for call in self._all_calls(request) if not request.undo or not self.kept(call.workspace)]
         if self.rules is not None:
             for workspace in dict.fromkeys(call.workspace for call in calls):
                 self.rules.check_recorded(workspace)

@@ -21,7 +21,8 @@ class Worker(InWorker):
         settings = self.settings
         effects, journal = Effects.of(settings), Journal(settings.state_dir / CHANGES)
         rules, signed = WorkspaceRules.of(settings), settings.decisions == "signed"
-        return (FileChanges(effects, journal, rules, self.others.unproven if signed else None).file_changes,)
+        unproven, kept = self.others.unproven if signed else None, self.others.keeps_versions
+        return (FileChanges(effects, journal, rules, unproven, kept).file_changes,)
 
 
 IN_WORKER = Worker

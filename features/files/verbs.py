@@ -42,7 +42,7 @@ from plansurvive.features.files.family import family
 from plansurvive.features.files.model import ChangesReport, ChangesRequest, UndoCall
 from plansurvive.plans.definition.scopes import UNDO, walk_step
 from plansurvive.plans.errors import PlanError, Refused
-from plansurvive.plans.execution.undo_run import left_to_undo, undo_plan_id, undoing
+from plansurvive.plans.execution.undo_run import left_to_undo, undo_plan_id, undoing, with_undos
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.flow.ids import template_of
 from plansurvive.plans.run import PlanStatus, Run
@@ -103,7 +103,7 @@ async def compensations(client: Client, plan: str, step_id: str | None = None) -
     Raises Refused (UNKNOWN_STEP).
     """
     names = [name async for name, _ in undo_plans(client, plan)]
-    run = await _run_of(client, names[-1] if names else plan)
+    run = await _undone_run(client, names[-1] if names else plan)
     found = list[UndoCall]()
     for call in preview(run, step_id) if run is not None else ():
         child = undone_child(run.outline.step(call.step_id), run.steps[call.step_id]) if run else None
@@ -131,7 +131,7 @@ async def compensate(
     if earlier and earlier[-1][1].status is WorkflowExecutionStatus.RUNNING:
         last, running = earlier[-1]
         return Started(plan_id=last, workflow_id=running.id, run_id=running.run_id or "")
-    run = await _run_of(client, earlier[-1][0] if earlier else plan)
+    run = await _undone_run(client, earlier[-1][0] if earlier else plan)
     if run is None or not preview(run, step_id):
         return None
     if later := (await links(client, plan)).resumed_by:
@@ -193,6 +193,12 @@ async def _run_of(client: Client, plan: str) -> Run | None:
     """The Run of a plan; None for an agent, whose calls have no undo."""
     state = await ask(client, plan, "state")
     return None if "order" in state else read_run(state)
+
+
+async def _undone_run(client: Client, plan: str) -> Run | None:
+    """The run that is to be undone, with the undos that tools have; None: it is an agent's."""
+    run = await _run_of(client, plan)
+    return None if run is None else with_undos(run)
 
 
 def preview(run: Run, step_id: str | None = None) -> list[UndoCall]:

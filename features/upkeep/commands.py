@@ -70,6 +70,10 @@ def _report(found: Pruned, older_than: str, *, with_records: bool) -> str:
             f"\n{verb} {size(found.results_bytes)}: {found.results} files of results not used for long."
             * bool(found.results)
         )
+        + "".join(
+            f"\n{'Would remove' if found.dry_run else 'Removed'} {number} {name} of plans that the server has no more."
+            for name, number in found.leftovers.items()
+        )
     )
 
 

@@ -37,7 +37,7 @@ class Worker(InWorker):
                 return await prune(
                     self.client, self.settings, older_than=max(least, timedelta(seconds=order.older_than)),
                     records=max(least, timedelta(seconds=order.records)) if order.records else None,
-                    features=self.others.unused, kept=self.others.records,
+                    features=self.others.unused, kept=self.others.records, leftovers=self.others.leftovers,
                 )  # fmt: skip
         except PruneRefused as error:
             raise ApplicationError(error.message, type=error.code, non_retryable=True) from error

@@ -22,4 +22,5 @@ async def prune(
     return await pruned(
         client, settings, older_than=older_than, dry_run=dry_run, records=records, audit=audit,
         features=[side.UNUSED for side in sides("upkeep")], kept=[side.RECORDS for side in sides("removal")],
+        leftovers=[side.LEFTOVERS for side in sides("leftovers")],
     )  # fmt: skip

@@ -18,6 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from google.protobuf.message import DecodeError, Message
+from pydantic import Field
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client, WorkflowExecution, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
@@ -31,7 +32,7 @@ from plansurvive.runtime.feature import sealing_of
 from plansurvive.runtime.held import aside_of, put_back, restore
 from plansurvive.runtime.sealing import Sealing
 from plansurvive.runtime.settings import Settings
-from plansurvive.runtime.unused import Records, Unused
+from plansurvive.runtime.unused import Leftovers, Records, Unused
 
 OLDER_THAN = timedelta(hours=1)
 """Default minimum age of a file to be removed."""
@@ -69,18 +70,20 @@ class Pruned(Value):
     results: int = 0
     """Files that features keep and that were not used for long (results of earlier runs), removed or to be removed."""
     results_bytes: int = 0
+    leftovers: dict[str, int] = Field(default_factory=dict)
+    """What steps had left of plans that the server has no more (worktrees), removed or to be removed: how many."""
 
 
 async def prune(
     client: Client, settings: Settings, *, older_than: timedelta = OLDER_THAN, dry_run: bool = False,
     records: timedelta | None = None, audit: bool = False, features: Sequence[Unused] = (),
-    kept: Sequence[Records] = (),
+    kept: Sequence[Records] = (), leftovers: Sequence[Leftovers] = (),
 ) -> Pruned:  # fmt: skip
     """Remove stored values that no workflow refers to; with `dry_run`, only count them.
 
     `records`: also records and logs older than this, of plans that the server has no more; `audit`: their audit records
     as well, which is for a person to say. `features`: what features keep and nobody has used for long; `kept`: what
-    they say of the records.
+    they say of the records; `leftovers`: what steps have left, which goes with the last run of their plan.
 
     Works on the state directory of `settings`: run it where the values are. `older_than`: younger files stay. Raises
     PruneRefused; nothing was removed then.
@@ -92,7 +95,7 @@ async def prune(
     files = {path.parent.name + path.name: path for path in directory.glob("??/" + "?" * 62)}
     try:
         sealing = sealing_of(settings)
-        workflows, named = await _named_by_workflows(client, files.keys(), sealing)
+        ids, named = await _named_by_workflows(client, files.keys(), sealing)
         named |= await _named_by_schedules(client, files.keys(), sealing)
         needed = await asyncio.to_thread(_reachable, named, files, sealing)
     except (KeyMissing, Unauthentic) as error:
@@ -102,15 +105,17 @@ async def prune(
     # Hidden files are temporary; old ones were left by a process that was killed while writing.
     loose += [path for path in directory.glob("??/.*") if path.is_file()]
     removed = await asyncio.to_thread(_sweep, loose, now - older_than.total_seconds(), dry_run)
+    left = await asyncio.to_thread(cleared, settings, leftovers, ids, now - older_than.total_seconds(), dry_run)
     other = await _others(client, settings, records, now, features, kept, dry_run=dry_run, audit=audit)
     return Pruned(
-        workflows=workflows,
+        workflows=len(ids),
         kept=len(needed),
         kept_bytes=sum(map(_size, (files[digest] for digest in needed))),
         removed=len(removed),
         removed_bytes=sum(removed),
         young=len(loose) - len(removed),
         dry_run=dry_run,
+        leftovers=left,
         **other,
     )
 
@@ -174,14 +179,14 @@ async def _require_ours(client: Client, settings: Settings) -> None:
         )
 
 
-async def _named_by_workflows(client: Client, known: Set[str], sealing: Sealing) -> tuple[int, set[str]]:
-    """The number of workflow runs, and the stored values that their histories refer to. Raises PruneRefused."""
-    named, count = set[str](), 0
+async def _named_by_workflows(client: Client, known: Set[str], sealing: Sealing) -> tuple[list[str], set[str]]:
+    """The ids of all workflow runs, and the stored values that their histories refer to. Raises PruneRefused."""
+    named, ids = set[str](), list[str]()
     async for group in _in_groups(client):
         for found in await asyncio.gather(*(_named_by(client, each, known, sealing) for each in group)):
             named |= found
-        count += len(group)
-    return count, named
+        ids += [each.id for each in group]
+    return ids, named
 
 
 async def _in_groups(client: Client) -> AsyncIterator[list[WorkflowExecution]]:
@@ -251,6 +256,22 @@ def _reachable(named: set[str], files: dict[str, Path], sealing: Sealing) -> set
             reached |= fresh
             waiting += fresh
     return reached
+
+
+def cleared(
+    settings: Settings, leftovers: Sequence[Leftovers], ids: Sequence[str], before: float, dry_run: bool
+) -> dict[str, int]:
+    """Remove what was last used before a time by plans of which the server has no run; says how much of each."""
+    names = {each.removeprefix("plan-") for each in ids}
+    names |= {re.sub(r"-r[0-9]+\Z", "", each) for each in names}  # the runs that continue one have its leftovers
+    count = dict[str, int]()
+    for each in leftovers:
+        for left in each.found(settings):
+            if left.plan not in names and left.used < before:
+                if not dry_run:
+                    left.remove()
+                count[each.name] = count.get(each.name, 0) + 1
+    return count
 
 
 def _sweep(paths: Iterable[Path], before: float, dry_run: bool) -> list[int]:

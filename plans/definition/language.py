@@ -6,7 +6,7 @@ Validation, filling in and the LLM's edits ask a `Language`; without features it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from plansurvive.plans.definition.durable_tools import UNDECLARED, DurableTool
 from plansurvive.plans.definition.near_names import Hints
 from plansurvive.plans.definition.scopes import CallOf
-from plansurvive.plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.model import Problem, Step, ToolSpec, Undo
 
 
 class Wrong(NamedTuple):
@@ -60,13 +60,19 @@ class Language:
     calls: Sequence[CallCheck] = ()
     tools: Sequence[DurableTool] = ()
     """The tools whose steps the feature runs in the workflow."""
+    undoes: Mapping[str, Undo] = field(default_factory=dict)
+    """By tool, what `plan undo` does about a completed step of it that has no `undo`. Example: a merge is reverted."""
 
     @classmethod
     def of(cls, parts: Iterable[Language]) -> Language:
         """What several features add."""
         parts = list(parts)
-        sides = (chain.from_iterable(map(attrgetter(side), parts)) for side in ("words", "checks", "calls", "tools"))
-        return cls(*map(tuple, sides))
+        words, checks, calls, tools = (
+            tuple[Any, ...](chain.from_iterable(map(attrgetter(side), parts)))
+            for side in ("words", "checks", "calls", "tools")
+        )
+        undoes = {name: each for part in parts for name, each in part.undoes.items()}
+        return cls(words, checks, calls, tools, undoes)
 
     def for_models(self, spec: ToolSpec, before: Sequence[Mapping[str, Any]] = ()) -> ToolSpec:
         """The spec of a tool as a model may use it. `before`: arguments of its calls that the plan has now."""

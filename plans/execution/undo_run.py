@@ -9,12 +9,13 @@ from __future__ import annotations
 from datetime import datetime
 
 from plansurvive.plans.definition.near_names import unknown_step
-from plansurvive.plans.definition.scopes import FINALLY, UNDO
+from plansurvive.plans.definition.scopes import FINALLY, UNDO, walk, with_bodies
 from plansurvive.plans.errors import Refused
 from plansurvive.plans.execution.resume import LEFT_OUT, run_id
 from plansurvive.plans.execution.schedule import left_out, reset_to_draft
 from plansurvive.plans.flow.closing_state import Closing
 from plansurvive.plans.log import LogKind
+from plansurvive.plans.model import Step
 from plansurvive.plans.run import PlanStatus, Result, Run, Status
 from plansurvive.plans.run.undone import to_undo, undo_of, undone_steps
 from plansurvive.plans.step_state import StepState
@@ -32,6 +33,24 @@ def undo_id(plan_id: str) -> str:
 def undo_plan_id(plan_id: str, number: int) -> str:
     """The id of the plan that undoes a plan for the first, second, ... time."""
     return undo_id(plan_id) if number == 1 else run_id(undo_id(plan_id), number)
+
+
+def with_undos(run: Run) -> Run:
+    """The run, with an `undo` for each step without one whose tool is known to have one (`Language.undoes`).
+
+    For a plan that a person undoes. One that rolls back undoes what it says itself, and nothing else.
+    """
+    undoes = run.language.undoes
+
+    def changed(step: Step) -> Step:
+        inner = with_bodies(step, lambda _, each: changed(each))
+        rule = undoes.get(inner.tool or "") if inner.undo is None else None
+        return inner if rule is None else inner.model_copy(update={"undo": rule})
+
+    if not any(step.tool in undoes for _, step in walk(run.plan)):
+        return run
+    plan = run.plan.model_copy(update={"steps": [changed(step) for step in run.plan.steps]})
+    return run.model_copy(update={"plan": plan})
 
 
 def left_to_undo(run: Run, step_id: str | None = None) -> list[str]:
@@ -94,7 +113,8 @@ def with_undone(run: Run, undo_run: Run) -> Run:
         del files.stamps[seen]
     opened = {name: each for name, each in run.opened.items() if name in own}
     closing = Closing(phase="rollback", ends=run.status.value, before=names)
-    changed = {"steps": {**own, **found}, "closing": closing, "files": files, "opened": opened}
+    plan = run.plan.model_copy(update={"steps": undo_run.plan.steps})  # with what undid them (`with_undos`)
+    changed = {"plan": plan, "steps": {**own, **found}, "closing": closing, "files": files, "opened": opened}
     return run.model_copy(update=changed)
 
 

@@ -23,7 +23,7 @@ from plansurvive.plans.llm.answers import AnswerKind
 from plansurvive.plans.run.feature import Rules
 from plansurvive.runtime.feature_settings import FeatureSettings
 from plansurvive.runtime.plan_files.library import Library
-from plansurvive.runtime.unused import Records, Unused
+from plansurvive.runtime.unused import Leftovers, Records, Unused
 from plansurvive.workflows.admission import Admission
 from plansurvive.workflows.feature import InRun
 from scripts.shape import OURS, Module, read_modules
@@ -97,6 +97,7 @@ SIDES: dict[str, dict[str, Check]] = {
     "verbs": {},
     "commands": {},
     "upkeep": {"UNUSED": a(Unused)},
+    "leftovers": {"LEFTOVERS": a(Leftovers)},
     "removal": {"RECORDS": a(Records)},
     "library": {"LIBRARY": a(Library)},
     "remarks": {"remarks": function("result")},
