@@ -339,7 +339,8 @@ STEPS: Table = {
         "no; the message says how to put it back",
     ),
     "WORKTREE_CONFLICT": (
-        "the work of steps in worktrees (docs/worktrees.md) changes the same lines; nothing was merged",
+        "the work of steps in worktrees (docs/worktrees.md), or what undoes a merge, changes the same lines as the "
+        "branch; nothing was merged. A merge asks a person, if no `catch` takes this",
         "no; `git merge` the branch by hand, or let the steps follow each other",
     ),
     "WORKTREE_NESTED": (

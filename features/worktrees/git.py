@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from plansurvive.plans.errors import ToolError
@@ -21,6 +22,8 @@ REFUSED = "WORKTREE_REFUSED"
 """Code of what cannot be done with this repository, or not in this state; nothing was changed."""
 SECONDS = 600.0
 """Most that one command of git may take."""
+HELD: ContextVar[tuple[int, ...]] = ContextVar("HELD", default=())
+"""The lock under which commands run. They inherit it: where a worker is killed, the next waits for its git to end."""
 _OFF = {
     "core.hooksPath": "/dev/null",
     "core.fsmonitor": "false",
@@ -42,6 +45,7 @@ _OFF = {
     "commit.gpgSign": "false",
     "advice.detachedHead": "false",
     "core.quotePath": "false",
+    "merge.conflictStyle": "zdiff3",
     "core.protectNTFS": "true",
     "core.protectHFS": "true",
 }
@@ -71,7 +75,9 @@ class GitFailed(ToolError):
 
     def __init__(self, what: str, exit_code: int, said: str, output: bytes = b"") -> None:
         self.exit_code, self.said, self.output = exit_code, said, output
-        super().__init__("WORKTREE_FAILED", f"git {what} failed (exit code {exit_code}): {said or 'it said nothing'}")
+        text = f"git {what} failed (exit code {exit_code}): {said or 'it said nothing'}"
+        # Another git of the person's is at work, or was killed and has left its lock, of which git says what to do.
+        super().__init__("WORKTREE_FAILED", text, retryable=".lock': File exists" in said)
 
 
 @dataclass(frozen=True)
@@ -99,7 +105,7 @@ class Git:
             done = subprocess.run(
                 [program, "--no-pager", *options, *arguments],
                 input=given, capture_output=True, env=self._environment(), cwd=self.tree or self.directory,
-                timeout=SECONDS, check=False,
+                timeout=SECONDS, check=False, pass_fds=HELD.get(),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             raise GitFailed(arguments[0], -1, f"it took longer than {SECONDS:g} seconds") from None

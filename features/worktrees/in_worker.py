@@ -15,8 +15,8 @@ from plansurvive.activities.tools.registry import source_files
 from plansurvive.activities.tools.tool import Tool, ToolContext
 from plansurvive.activities.workspace.allowed import WorkspaceRules
 from plansurvive.activities.workspace.workspace import Workspace
-from plansurvive.features.worktrees.merge_tool import merge_tool
-from plansurvive.features.worktrees.model import MERGE, WorktreeNote, WorktreeOrder
+from plansurvive.features.worktrees.merge_tool import merge_tool, revert_tool
+from plansurvive.features.worktrees.model import WorktreeNote, WorktreeOrder
 from plansurvive.features.worktrees.rules import name_of_file
 from plansurvive.features.worktrees.settings import folder_of
 from plansurvive.features.worktrees.trees import Trees
@@ -102,24 +102,24 @@ def _names(paths: Iterable[str], tree: str) -> list[str]:
 
 
 class MergeTools(MoreTools):
-    """The one tool of the feature. Apart from the tool: commands, which check plans with that, load no Temporal."""
+    """The tools of the feature. Apart from them: commands, which check plans with those, load no Temporal."""
 
     def __init__(self, root: Path) -> None:
-        self._tool = merge_tool(root)
+        self._tools = {each.spec.name: each for each in (merge_tool(root), revert_tool(root))}
 
     @property
     def specs(self) -> Mapping[str, ToolSpec]:
-        """It by name."""
-        return {MERGE: self._tool.spec}
+        """They by name."""
+        return {name: each.spec for name, each in self._tools.items()}
 
     @property
     def earlier(self) -> Mapping[str, ToolSpec]:
-        """None: it is always there."""
+        """None: they are always there."""
         return {}
 
     def tool(self, name: str) -> Tool | None:
-        """It, by its name."""
-        return self._tool if name == MERGE else None
+        """One, by its name."""
+        return self._tools.get(name)
 
 
 class Worker(InWorker):
@@ -132,8 +132,12 @@ class Worker(InWorker):
         self._trees, self._tools = Trees(folder_of(settings)), MergeTools(folder_of(settings))
 
     def tools(self) -> MoreTools:
-        """`merge_worktrees`."""
+        """`merge_worktrees` and `revert_merge`."""
         return self._tools
+
+    def keeps_versions(self, workspace: str) -> bool:
+        """Its worktrees: what steps did there is on their branches."""
+        return Path(workspace).is_relative_to(self._trees.root)
 
     def problems(self, plan: Plan, workspace: str) -> Sequence[Problem]:  # noqa: ARG002
         """Why the plan's steps can have no worktree here: what is looked at before any of them begins."""

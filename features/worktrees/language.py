@@ -1,12 +1,15 @@
-"""Where `worktree` may be asked for: of a step that works on files, or a block; not inside another one."""
+"""Where `worktree` may be asked for: of a step that works on files, or a block; not inside another one.
+
+What undoes a merge, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from plansurvive.features.worktrees.model import MERGE, REVERT
 from plansurvive.plans.definition.language import Language
 from plansurvive.plans.definition.scopes import walk_step
-from plansurvive.plans.model import Problem, Step, ToolSpec
+from plansurvive.plans.model import Problem, Step, ToolSpec, Undo
 
 CODE = "BAD_WORKTREE"
 _CHANGES_NONE = frozenset(("ask", "wait_for", "sleep"))
@@ -25,4 +28,6 @@ def problems(step: Step, tools: Mapping[str, ToolSpec]) -> Iterator[Problem]:  #
             yield Problem(code=CODE, step_id=step.id, field="worktree", message=text)
 
 
-LANGUAGE = Language(checks=[problems])
+_REVERTED = Undo(tool=REVERT, args={"commits": "$value.commits", "into": "$value.into"})
+
+LANGUAGE = Language(checks=[problems], undoes={MERGE: _REVERTED})

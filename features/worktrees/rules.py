@@ -11,17 +11,30 @@ their stamps under the plain path.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 from pydantic import ValidationError
 
-from plansurvive.features.worktrees.model import MERGE, WorktreeChoice, WorktreeNote, WorktreeOrder
+from plansurvive.features.worktrees.model import (
+    MERGE,
+    OTHER,
+    REVERT,
+    Choice,
+    WorktreeChoice,
+    WorktreeConflict,
+    WorktreeNote,
+    WorktreeOrder,
+)
 from plansurvive.plans.activity_io import Call, Return
+from plansurvive.plans.definition import questions
 from plansurvive.plans.definition.scopes import walk
 from plansurvive.plans.execution.tool_history import relative
 from plansurvive.plans.file_stamps import Stamp
 from plansurvive.plans.flow.ids import lineage
 from plansurvive.plans.model import Plan, Step
-from plansurvive.plans.run import Run
+from plansurvive.plans.run import Result, Run
 from plansurvive.plans.run.feature import Rules
 from plansurvive.plans.text.safe_text import line
 
@@ -79,11 +92,49 @@ def _extend(run: Run, step: Step, call: Call) -> WorktreeOrder | None:
     order = order_of(run, step)
     if order is not None:
         return order.model_copy(update={"stamps": _stamps(run, step, call, order.tree)})
-    return WorktreeOrder(plan=origin_of(run)) if step.tool == MERGE else None
+    if step.tool not in (MERGE, REVERT):
+        return None
+    return WorktreeOrder(plan=origin_of(run), chosen=conflict_of(run, step.id).chosen)
 
 
-def _settled(run: Run, step: Step, returned: Return) -> WorktreeNote | None:  # noqa: ARG001
+def conflict_of(run: Run, step_id: str) -> WorktreeConflict:
+    """What is asked about a merge, and what was chosen; nothing, if that is not as our workers and we leave it."""
+    try:
+        return run.steps[step_id].known_part(WorktreeConflict) or WorktreeConflict()
+    except ValidationError:
+        return WorktreeConflict()
+
+
+def _settled(run: Run, step: Step, returned: Return) -> WorktreeNote | None:
+    if step.tool == MERGE:
+        run.steps[step.id].keep(WorktreeConflict())
     return note_in(returned)
+
+
+def _failed(run: Run, step: Step, left: Return, failure: Result, now: datetime) -> bool:  # noqa: ARG001
+    """Keep what is in conflict, for the question about it."""
+    if step.tool == MERGE:
+        try:
+            found = left.known_part(WorktreeConflict) or WorktreeConflict()
+        except ValidationError:  # of an activity that was completed by hand
+            found = WorktreeConflict()
+        if found.question and questions.problem(found.question):
+            found = WorktreeConflict()
+        chosen = conflict_of(run, step.id).chosen
+        run.steps[step.id].keep(found.model_copy(update={"chosen": chosen}))
+    return False
+
+
+def choose(run: Run, step_id: str, answer: Any) -> None:
+    """Keep what the answer to the question about a merge says, for its next call."""
+    found, given = conflict_of(run, step_id), answer if isinstance(answer, Mapping) else {}
+    places = {place: name for name, place in found.places.items() if isinstance(given.get(name), str)}
+    new = [
+        Choice(place=place, take=given[name][:20], text=str(given.get(f"{name} {OTHER}") or ""))
+        for place, name in places.items()
+    ]
+    before = [each for each in found.chosen if each.place not in places]
+    run.steps[step_id].keep(WorktreeConflict(chosen=[*before, *new]))
 
 
 def note_in(ended: Return) -> WorktreeNote | None:
@@ -109,4 +160,4 @@ def _for_child(run: Run, step: Step, plan: Plan | None) -> WorktreeChoice | None
     return WorktreeChoice(plan=order.plan, tree=order.tree, step=order.step, title=order.title)
 
 
-RULES = Rules("worktrees", for_next=_for_next, for_child=_for_child, extend=_extend, settled=_settled)
+RULES = Rules("worktrees", for_next=_for_next, for_child=_for_child, extend=_extend, settled=_settled, failed=_failed)

@@ -1,4 +1,4 @@
-"""The tool of the feature, for commands: always the same."""
+"""The tools of the feature, for commands: always the same."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from plansurvive.runtime.settings import Settings
 
 
 def specs(settings: Settings) -> dict[str, ToolSpec]:
-    """`merge_worktrees`."""
-    from plansurvive.features.worktrees.merge_tool import merge_tool  # lazily: imports what runs tools
-    from plansurvive.features.worktrees.model import MERGE
+    """`merge_worktrees` and `revert_merge`."""
+    from plansurvive.features.worktrees.merge_tool import merge_tool, revert_tool  # lazily: imports what runs tools
     from plansurvive.features.worktrees.settings import folder_of
 
-    return {MERGE: merge_tool(folder_of(settings)).spec}
+    return {each.spec.name: each.spec for make in (merge_tool, revert_tool) for each in [make(folder_of(settings))]}
 
 
 async def refresh(settings: Settings, data: Any = None, *, everything: bool = False) -> list[str]:  # noqa: ARG001

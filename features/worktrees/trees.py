@@ -22,7 +22,7 @@ import xxhash
 from pydantic import ValidationError
 
 from plansurvive.activities.workspace.identity import identity_of
-from plansurvive.features.worktrees.git import REFUSED, Git, GitFailed
+from plansurvive.features.worktrees.git import HELD, REFUSED, Git, GitFailed
 from plansurvive.features.worktrees.model import WorktreeNote, WorktreeOrder
 from plansurvive.features.worktrees.repository import Repository
 from plansurvive.plans.directory import DirectoryIdentity
@@ -39,6 +39,16 @@ NESTED = "WORKTREE_NESTED"
 LOCK_SECONDS, LOCKS = 600.0, 256
 """Seconds to wait for the lock of a worktree; two of them may share one."""
 RECORD = "record.json"
+
+
+class Brought(Value):
+    """The work of other worktrees that a call has merged into one."""
+
+    key: str
+    """Of the call."""
+    commits: list[str]
+    conflicts: list[str]
+    """Files with marks around the versions that are in conflict."""
 
 
 class Record(Value):
@@ -62,6 +72,14 @@ class Record(Value):
     """Where its branch is about to be, and by which step: a worker may be killed before or after that."""
     directory: DirectoryIdentity
     """Which directory the files are in."""
+    marked: tuple[str, ...] = ()
+    """Files in which work that was brought here was in conflict, with marks around the versions."""
+    brought: Brought | None = None
+    """What was last brought here."""
+    is_open: bool = False
+    """The last commit has these marks: what the next step changes replaces it."""
+    is_behind: bool = False
+    """The files have to follow the last commit yet."""
 
 
 @dataclass(frozen=True)
@@ -119,25 +137,25 @@ class Trees:
     def opened(self, order: WorktreeOrder, workspace: str) -> Tree:
         """The worktree of a call, made if it is not there. May block. Raises ToolError; nothing was changed then."""
         with self.held(folder := self._folder(order, workspace)):
-            if (tree := _read(folder)) is not None:
+            if (tree := read(folder)) is not None:
                 tree.check()
-                return tree
+                return caught_up(tree)
             return _made(folder, order, workspace)
 
     def committed(self, tree: Tree, order: WorktreeOrder) -> WorktreeNote:
         """Commit what has changed in a worktree to its branch, as the commit of a step. May block. Raises ToolError."""
         with self.held(tree.folder):
-            tree = _read(tree.folder) or tree
+            tree = caught_up(read(tree.folder) or tree)
             tree.check()
             record = _committed(tree, order)
             if record != tree.record:
-                _write(tree.folder, record)
+                write_record(tree.folder, record)
             return WorktreeNote(branch=short(record.branch), commit=record.tip, base=record.base)
 
     def all(self) -> Iterator[Tree]:
         """All that are there."""
         for folder in sorted(self.root.glob("[!.]*/[!.]*")):
-            if (tree := _read(folder)) is not None:
+            if (tree := read(folder)) is not None:
                 yield tree
 
     def of_step(self, plan: str, step: str) -> Iterator[Tree]:
@@ -148,10 +166,16 @@ class Trees:
                 yield tree
 
     def remove(self, tree: Tree) -> None:
-        """Remove the files of a worktree; its branch stays. May block."""
+        """Remove the files of a worktree, and with the last one of a plan those of its merges; its branch stays.
+
+        May block.
+        """
         with self.held(tree.folder):
             (tree.folder / RECORD).unlink(missing_ok=True)
             _emptied(tree.folder)
+        if not any(tree.folder.parent.glob(f"*/{RECORD}")):
+            for merge in tree.folder.parent.glob("merge-*"):
+                shutil.rmtree(merge)
         with suppress(OSError):
             tree.folder.rmdir()
             tree.folder.parent.rmdir()
@@ -171,12 +195,20 @@ class Trees:
         locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_own(self.root)
         try:
-            with wait.locked(locks / f"{xxhash.xxh3_64_intdigest(os.fsencode(folder)) % LOCKS:02x}", LOCK_SECONDS):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                yield
+            with wait.locked(_lock_of(locks, folder), LOCK_SECONDS) as held:
+                before = HELD.set((held,))
+                try:
+                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    yield
+                finally:
+                    HELD.reset(before)
         except TimeoutError:
             text = f"the worktree {line(str(folder))} is still changed by another step"
             raise ToolError("FILE_BUSY", f"{text}; try again later", retryable=True) from None
+
+
+def _lock_of(locks: Path, folder: Path) -> Path:
+    return locks / f"{xxhash.xxh3_64_intdigest(os.fsencode(folder)) % LOCKS:02x}"
 
 
 def branch_of(plan: str, tree: str) -> str:
@@ -203,7 +235,8 @@ def _check_own(root: Path) -> None:
         root.chmod(0o700)
 
 
-def _read(folder: Path) -> Tree | None:
+def read(folder: Path) -> Tree | None:
+    """The worktree that is in a folder; None: there is none. Raises ToolError WORKTREE_FAILED."""
     try:
         return Tree(folder, Record.model_validate_json((folder / RECORD).read_bytes()))
     except FileNotFoundError:
@@ -213,7 +246,8 @@ def _read(folder: Path) -> Tree | None:
         raise ToolError("WORKTREE_FAILED", f"{text}; remove the folder, and run the step again") from None
 
 
-def _write(folder: Path, record: Record) -> None:
+def write_record(folder: Path, record: Record) -> None:
+    """Keep what is known of a worktree. Under its lock."""
     write_whole(folder / RECORD, record.model_dump_json().encode())
 
 
@@ -244,7 +278,7 @@ def _made(folder: Path, order: WorktreeOrder, workspace: str) -> Tree:
             plan=order.plan, tree=order.tree, workspace=workspace, branch=branch, into=into, base=base, tip=base,
             directory=identity_of(str(files)),
         )  # fmt: skip
-        _write(folder, record)
+        write_record(folder, record)
         return Tree(folder, record).settled(repository)
     except BaseException:
         (folder / RECORD).unlink(missing_ok=True)
@@ -299,22 +333,41 @@ def _quoted(value: str) -> str:
 
 def _committed(tree: Tree, order: WorktreeOrder) -> Record:
     repository = Repository.of(tree.record.workspace)
+    _unlock(tree)
     record = tree.settled(repository).record
-    content = _staged(tree, repository)
+    content = staged(tree, repository)
     git = tree.git(repository)
     if content == git.text("rev-parse", f"{record.tip}^{{tree}}"):
         return record
     # What a step changes in several calls is one commit: of an agent, of a step that is tried again.
-    is_more = record.last == order.step and record.tip != record.base
+    is_more = (record.last == order.step or record.is_open) and record.tip != record.base
     parent = git.text("rev-parse", f"{record.tip}^") if is_more else record.tip
     new = commit_of(git, content, parent, order.title, order.plan, order.step, repository)
-    _write(tree.folder, record.model_copy(update={"next": (new, order.step)}))
+    write_record(tree.folder, record.model_copy(update={"next": (new, order.step)}))
     git.run("update-ref", record.branch, new)
     repository.move(record.branch, new, record.tip, f"plan {order.plan}: step {order.step}")
-    return record.model_copy(update={"tip": new, "last": order.step, "next": None})
+    return record.model_copy(update={"tip": new, "last": order.step, "next": None, "is_open": False})
 
 
-def _staged(tree: Tree, repository: Repository) -> str:
+def _unlock(tree: Tree) -> None:
+    for left in Path(tree.git_directory).rglob("*.lock"):  # of a git that was killed: we hold the only lock that counts
+        left.unlink()
+
+
+def caught_up(tree: Tree) -> Tree:
+    """A worktree whose files have followed its branch. Under its lock."""
+    if not tree.record.is_behind:
+        return tree
+    repository = Repository.of(tree.record.workspace)
+    _unlock(tree)
+    record = tree.settled(repository).record
+    tree.git(repository).run("read-tree", "--reset", "-u", record.tip)
+    record = record.model_copy(update={"is_behind": False})
+    write_record(tree.folder, record)
+    return Tree(tree.folder, record)
+
+
+def staged(tree: Tree, repository: Repository) -> str:
     """The files of a worktree as a tree object. In an index of its own until it is known to be good.
 
     Raises ToolError WORKTREE_NESTED if a step has made a repository inside: a commit would only have its name.

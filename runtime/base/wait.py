@@ -58,10 +58,11 @@ async def until(condition: Callable[[], Any], seconds: float = math.inf, every: 
 @contextmanager
 def locked(
     file: Path, seconds: float, stopped: Callable[[], bool] = lambda: False, *, shared: bool = False
-) -> Iterator[None]:
+) -> Iterator[int]:
     """Hold the lock; blocks this thread while another holds it. `shared`: with others who hold it shared.
 
-    Raises TimeoutError after `seconds`, or as soon as `stopped` returns true.
+    Yields its descriptor: a child process that inherits it holds the lock, too. Raises TimeoutError after `seconds`, or
+    as soon as `stopped` returns true.
     """
     with _opened(file) as descriptor:
         deadline, (pause, longest) = time.monotonic() + seconds, PAUSES
@@ -70,7 +71,7 @@ def locked(
                 raise TimeoutError(errno.EWOULDBLOCK, f"another process held its lock for {seconds:g} s")
             time.sleep(pause)
             pause = min(2 * pause, longest)
-        yield
+        yield descriptor
 
 
 @asynccontextmanager

@@ -184,6 +184,7 @@ def test_every_built_in_tool_has_a_form_that_gives_its_arguments_back() -> None:
         "write_file": {"path": "a", "content": "x\ny"},
         "run_command": {"command": "ls", "env": {"A": "1"}},
         "merge_worktrees": {"steps": ["a", "b"]},
+        "revert_merge": {"commits": ["a", "b"]},
     }
     for name, spec in known_tools(Settings.read({})).items():
         form = SchemaForm(spec.args_schema, given.get(name, {}), fill=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from plansurvive.activities.tools.tool import Tool
 from plansurvive.features.worktrees.in_worker import InTree
-from plansurvive.features.worktrees.model import WorktreeOrder
+from plansurvive.features.worktrees.model import Choice, WorktreeOrder
 from plansurvive.features.worktrees.trees import Trees
 from plansurvive.plans.activity_io import Return
 from plansurvive.plans.files.name_patterns import DEFAULT
@@ -64,9 +65,11 @@ class Site:
         call = here.call(args)
         return await here.run(tool, call.model_copy(update={"parts": {"worktrees": order.model_dump(by_alias=True)}}))
 
-    async def merge(self, tool: Tool, /, **args: Any) -> Return:
-        """What a call gave back that was made in the workspace."""
-        return await self._here().run(tool, **args)
+    async def merge(self, tool: Tool, /, *, chosen: Sequence[Choice] = (), plan: str = "p", **args: Any) -> Return:
+        """What a call gave back that was made in the workspace. `chosen`: what people chose about conflicts before."""
+        here, order = self._here(), WorktreeOrder(plan=plan, chosen=list(chosen))
+        call = here.call(args)
+        return await here.run(tool, call.model_copy(update={"parts": {"worktrees": order.model_dump(by_alias=True)}}))
 
     def _here(self) -> Attempts:
         layer = InTree(self.trees, DEFAULT, frozenset())

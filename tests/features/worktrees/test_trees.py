@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,11 @@ from pathlib import Path
 import pytest
 from temporalio.exceptions import ApplicationError
 
+from plansurvive.features.upkeep.sweep import cleared
+from plansurvive.features.worktrees.leftovers import LEFTOVERS
+from plansurvive.features.worktrees.merge_tool import merge_tool
 from plansurvive.plans.activity_io import Return
+from plansurvive.runtime.settings import Settings
 from tests.features.worktrees.repositories import Site, git
 
 
@@ -97,6 +102,20 @@ async def test_ignored_files_stay_out_of_the_commit(site: Site) -> None:
     )
     names = git(site.workspace, "ls-tree", "--name-only", "plans/p/fix").split()
     assert names == [".gitignore", "a.txt", "b.txt", "c.txt"]
+
+
+async def test_worktrees_of_plans_that_the_server_has_no_more_are_pruned_and_their_branches_stay(site: Site) -> None:
+    for plan in ("gone", "here", "resumed", "new"):
+        await site.run("fix", "write_file", plan=plan, path="c.txt", content="x")
+    await site.merge(merge_tool(site.root), steps=["fix"], plan="gone")
+    os.utime(site.files("fix", "new").parent / "record.json", (2e9, 2e9))
+    settings = Settings.read({"PLANS_WORKTREES": str(site.root)})
+    ids = ["plan-here", "plan-resumed-r2", "agent-x"]
+    for dry_run in (True, False):
+        assert cleared(settings, [LEFTOVERS], ids, 1.9e9, dry_run) == {"worktrees": 1}
+        assert (len(list(site.trees.all())), (site.root / "gone").exists()) == (4 if dry_run else 3, dry_run)
+    assert cleared(settings, [LEFTOVERS], ids, 1.9e9, dry_run=False) == {}
+    assert site.show("plans/gone/fix", "c.txt") == "x"
 
 
 Damage = Callable[[Site], object]
