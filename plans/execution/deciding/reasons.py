@@ -97,7 +97,7 @@ def asker(run: Run) -> str:
 
 def remembered_scope(run: Run, step: Step, call: StepCall) -> str:
     """What would be approved as well if the decision were remembered, in a sentence; empty if it cannot be."""
-    if run.facts.strict_approvals or step.is_block or run.steps[step.id].proposal:
+    if run.facts.strict_approvals or step.is_block or run.steps[step.id].proposal or step.id in run.unwaived:
         return ""
     until = f"until {'agent' if run.literal else 'plan'} {run.plan.id} ends; a resumed run asks again"
     if template_of(step.id) != step.id:

@@ -110,6 +110,9 @@ def test_the_scope_of_always_is_spelled_out() -> None:
     assert "whatever its arguments, less those of steps that say `requiresApproval: true`, until plan p ends" in scope
     run.facts = run.facts.model_copy(update={"strict_approvals": True})
     assert remembered_scope(run, one, upcoming(run, one).call) == "", "nothing is remembered there"
+    run.facts = run.facts.model_copy(update={"strict_approvals": False})
+    run.unwaived[one.id] = "rule 'a' of the policy asks"
+    assert remembered_scope(run, one, upcoming(run, one).call) == "", "against a policy it does not count"
     run.options = run.options.model_copy(update={"by": "ann"})
     assert asker(run) == 'plan p ("Nightly"), started by ann'
 
