@@ -20,7 +20,8 @@ ALLOWANCE = 1_000_000
 """Pairs of characters compared in one check: 50 mistakes among 200 names of 10 letters, in at most a quarter second."""
 ELSEWHERE = {
     "needs": "dependsOn", "requires": "dependsOn", "after": "dependsOn", "if": "when", "uses": "tool", "with": "args",
-    "params": "args", "retries": "retry", "cmd": "command", "script": "code", "filename": "path", "file": "path",
+    "params": "args", "retries": "retry",
+    "deadline": "timeout", "cmd": "command", "script": "code", "filename": "path", "file": "path",
     "bash": "run_command", "sh": "run_command", "shell": "run_command", "exec": "run_command", "cat": "read_file",
     "curl": "http_request", "http": "http_request", "fetch": "http_request", "rm": "delete_file",
     "ls": "list_directory", "wait": "sleep", "input": "ask", "question": "ask", "approval": "ask", "llm": "agent",
@@ -44,6 +45,7 @@ ANSWERS = {
     "allow_failure": _CONTINUES, "ignoreErrors": _CONTINUES, "trigger_rule": _CONTINUES,
     "parallel": "steps run side by side unless one depends on another; `maxParallel` limits how many",
     "loop": "a loop is `forEach: {items: LIST}`", "foreach": "a loop is `forEach: {items: LIST}`",
+    "<<": "merges of YAML are not read: write the fields in each step; `defaults` of the plan has those that all share",
     "secrets": "a secret is named where it is used: `{{secret.NAME}}`",
 }  # fmt: skip
 """Fields of other programs that no field of plans and steps stands for, and what to write instead."""

@@ -299,7 +299,7 @@ _SHAPES = {
     "undo": "{tool: delete_file, args: {path: a.txt}}", "catch": "[{steps: [...]}]",
     "switch": "[{when: EXPRESSION, steps: [...]}]",
     "inputs": "{name: {type: string}}", "outputs": "{name: EXPRESSION}", "labels": "{team: billing}",
-    "dependsOn": "[STEP]", "defaults": "{retry: {attempts: 3}}",
+    "forEach": "{items: [a, b]}", "dependsOn": "[STEP]", "defaults": "{retry: {attempts: 3}}",
 }  # fmt: skip
 """By field that is an object or a list, how it may look."""
 

@@ -74,6 +74,17 @@ FILES: dict[str, Mistake] = {
     "a time with its unit": Mistake(
         "check FILE", "should be a number of seconds; it is '5m': write 300", f"timeout: 5m\nsteps: [{LOOK}]\n"
     ),
+    "a loop over a number": Mistake(
+        "check FILE", "such as `forEach: {items: [a, b]}`; it is 5",
+        f"steps: [{LOOK.removesuffix('}')}, forEach: 5}}]\n",
+    ),
+    "a deadline": Mistake(
+        "check FILE", "there is no field 'deadline'; did you mean 'timeout'?", f"deadline: tomorrow\n{OK}"
+    ),
+    "a merge of YAML": Mistake(
+        "check FILE", "there is no field '<<'; merges of YAML are not read: write the fields in each step",
+        "steps:\n  - &a {id: a, tool: sleep, args: {seconds: 1}}\n  - {<<: *a, id: b}\n",
+    ),
     "retries as a number": Mistake(
         "check FILE",
         "such as `retry: {attempts: 3}`; it is 3",
