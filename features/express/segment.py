@@ -127,6 +127,8 @@ class Segment:
             self.proceed(now)
             if self.is_over(now) or self.is_full():
                 return
+            if self.only is not None and self.made >= len(self.only):
+                return  # of a wide plan thousands may be ready, which the workflow acts on a few at a time
             step_id = next((name for name in schedule.ready if name not in self.left), None)
             if step_id is not None:
                 if (made := self._act_on(step_id, now)) is not None:

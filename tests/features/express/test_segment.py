@@ -183,6 +183,11 @@ def test_what_an_earlier_segment_has_left_is_in_no_other_one() -> None:
     assert (names(segment), segment.left) == (["b"], {"a": "an earlier segment left it"})
 
 
+def test_of_a_wide_plan_only_the_calls_of_the_segment_are_looked_at_when_it_is_settled() -> None:
+    segment = begun(plan(*(note(f"s{i}") for i in range(100))), only={("s0", 1), ("s1", 1)})
+    assert (names(segment), segment.left) == (["s0", "s1"], {})
+
+
 def test_a_round_that_has_to_wait_is_left() -> None:
     segment = begun(plan(note("x", 1) | {"repeat": {"until": "@ == `2`", "delay": 5.0}}))
     assert names(segment) == ["x#1"]
