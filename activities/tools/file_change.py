@@ -123,7 +123,6 @@ class Change:
         check_replaceable(self.place)
         self._keep_preimage()
         self.place.make_folders()
-        self._sweep()
         self.context.fault("before_effect")
         name = self._temporary()
         try:
@@ -141,8 +140,8 @@ class Change:
         try:
             self._swap(effect)
         except ToolError:  # after any other error the effect stays open, and the next change of the file settles it
+            self.context.effects.log.forget(effect)  # first: without its temporary file it would be taken for made
             self._remove(name)
-            self.context.effects.log.forget(effect)
             raise
         self.context.fault("after_swap")
         self._end(effect)
@@ -246,9 +245,9 @@ class Change:
     def _prefix(self) -> str:
         return f".plans-{xxhash.xxh3_64_hexdigest(self.context.call.key.encode())}-"
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Remove temporary files of killed attempts of this call; their effects are already settled."""
-        if self.context.again:
+        if self.context.again and not self.place.missing:
             with os.scandir(self.place.directory) as entries:
                 left = [entry.name for entry in entries if entry.name.startswith(self._prefix())]
             for name in left:
@@ -274,7 +273,9 @@ def changing(context: ToolContext, path: str, *, follow: bool = True) -> Iterato
         if "/".join(place.real_parts) != real:
             raise ToolError("CONFLICT", f"{shown(path)} was moved while it was being locked; try again", retryable=True)
         settle(effects.log, workspace.root, place)
-        yield _with_content(Change(context, place, _earlier(context, real)))
+        change = Change(context, place, _earlier(context, real))
+        change.sweep()
+        yield _with_content(change)
 
 
 def _earlier(context: ToolContext, real: str) -> Effect | None:

@@ -1,8 +1,9 @@
 """Crash recovery for the effect log: inspects the files to decide whether each open effect was applied.
 
 New content is complete in a temporary file before its effect is logged, and the temporary file is removed only after
-the effect. So whether the file exists, and its content, show whether the worker died before or after the effect. Call
-this with the file locked.
+the effect. So whether the file exists, and its content, show whether the worker died before or after the effect. What
+was found is recorded before that evidence is removed: a recovery may be killed as well, and a temporary file that is
+gone means that the effect was made. Call this with the file locked.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def settle(log: EffectLog, workspace: str, place: Place) -> None:
             log.settle(effect, "doubt")  # its directory is gone, and the evidence with it
         else:
             happened = _deleted(effect, place) if effect.kind == "delete" else _written(effect, place)
+            os.fsync(place.directory)
             _record(log, effect, happened)
+            _remove(effect.temporary, place.directory)
     place.look_again()
 
 
@@ -51,7 +54,6 @@ def _written(effect: Effect, place: Place) -> bool:
             exchange(effect.temporary, place.name, place.directory)
     elif not effect.before:
         happened = _same_file(effect.temporary, place.name, place.directory)
-    _remove(effect.temporary, place.directory)
     return happened
 
 
@@ -61,7 +63,6 @@ def _deleted(effect: Effect, place: Place) -> bool:
     if not left:
         return False
     if left == effect.before or token(place.name, place.directory):
-        _remove(effect.temporary, place.directory)
         return left == effect.before
     # Another program saved the file just before it was renamed: put it back.
     os.rename(effect.temporary, place.name, src_dir_fd=place.directory, dst_dir_fd=place.directory)
@@ -79,4 +80,3 @@ def _same_file(one: str, other: str, directory: int) -> bool:
 def _remove(name: str, directory: int) -> None:
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=directory)
-    os.fsync(directory)

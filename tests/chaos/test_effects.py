@@ -107,6 +107,42 @@ def test_an_effect_happens_once_whenever_its_worker_dies(
         assert look(workspace) == expected[tool][1]
 
 
+RECOVERIES = [(tool, point) for tool, point in CELLS if point in ("after_intent", "after_swap", "after_effect")]
+
+
+@pytest.mark.parametrize(("tool", "point"), sampled(RECOVERIES, 2, in_ci=4))
+def test_an_effect_happens_once_at_whatever_line_its_recovery_dies_too(
+    victims: Victims, expected: dict[str, Any], tmp_path: Path, tool: str, point: str
+) -> None:
+    """The recovery removes the evidence by which the next one would have to decide."""
+    for number in range(1, 200):
+        where, workspace = lay(tmp_path / str(number))
+        case = {**where, "tool": tool, "args": TOOLS[tool], "step": "s"}
+        assert victims.attempt(**case, point=point) == {"killed": True}
+        died = victims.attempt(**case, again=True, line=["effect_recovery.py", number])["killed"]
+        again = victims.attempt(**case, again=True)
+        assert (again["value"], look(workspace)) == expected[tool], f"line {number} of those it came to"
+        if not died:
+            break
+    assert 1 < number < 199
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", TOOLS)
+def test_an_effect_happens_once_at_whatever_line_its_worker_dies(
+    victims: Victims, expected: dict[str, Any], tmp_path: Path, tool: str
+) -> None:
+    for number in range(1, 500):
+        where, workspace = lay(tmp_path / str(number))
+        case = {**where, "tool": tool, "args": TOOLS[tool], "step": "s"}
+        died = victims.attempt(**case, line=["file_change.py", number])["killed"]
+        again = victims.attempt(**case, again=True)
+        assert (again["value"], look(workspace)) == expected[tool], f"line {number} of those it came to"
+        if not died:
+            break
+    assert 20 < number < 499
+
+
 @pytest.mark.parametrize(
     ("tool", "point"), sampled([cell for cell in CELLS if cell[1] in ("after_swap", "after_effect")], 3)
 )

@@ -1,6 +1,8 @@
 """A program that makes attempts of tools in processes of their own, which may die: one JSON line in, one out.
 
-    {"workspace", "state", "tool", "args", "step", "point"?, "again"?}  ->  {"killed", "value"?, "code"?}
+    {"workspace", "state", "tool", "args", "step", "point"?, "line"?, "again"?}  ->  {"killed", "value"?, "code"?}
+
+`point` is one of `tests.chaos.faults`; `line` is `[FILE, N]`: it dies before the Nth line that it comes to in FILE.
 
 It has imported everything before, so that a death costs a fork and not a start.
 """
@@ -12,7 +14,9 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from temporalio.exceptions import ApplicationError
@@ -45,7 +49,27 @@ def _attempt(case: dict[str, Any]) -> dict[str, Any]:
     return {"killed": killed} | (json.loads(said) if said else {})
 
 
+def _dies_at(file: str, number: int) -> None:
+    """Kill this process when it comes to a line of a module for the nth time, in whatever thread."""
+    left = number
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal left
+        if not frame.f_code.co_filename.endswith(f"/{file}"):
+            return None
+        if event == "line":
+            left -= 1
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return trace
+
+    threading.settrace(trace)
+    sys.settrace(trace)
+
+
 def _outcome(case: dict[str, Any]) -> dict[str, Any]:
+    if "line" in case:
+        _dies_at(*case["line"])
     site = ToolEnvironment(fault=killed_at(case["point"])) if "point" in case else ToolEnvironment()
     state = Path(case["state"])
     attempts = Attempts(Path(case["workspace"]), ValueStore(LocalDirectory(state / "values")), Effects.at(state), site)
