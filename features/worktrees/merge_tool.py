@@ -98,10 +98,13 @@ def _call(context: ToolContext, into: str | None) -> Call:
 async def _value(merged: Merged, context: ToolContext) -> dict[str, Any]:
     """What a merge returns; its files are the call's. `plan undo` leaves them to the commits that revert it."""
     changed = await asyncio.to_thread(changed_files, context.workspace.root, merged)
-    for path, is_there in changed[:MAX_FILES]:
-        if is_there:
-            await asyncio.to_thread(context.wrote, path)
-        else:
-            context.deleted(path)
     context.more_files += max(0, len(changed) - MAX_FILES)
+    for path, is_there in changed[:MAX_FILES]:
+        if not is_there:
+            context.deleted(path)
+            continue
+        try:
+            await asyncio.to_thread(context.wrote, path)
+        except ToolError:  # a link out of the workspace, which is not followed; the merge has been made
+            context.more_files += 1
     return {"commits": merged.commits, "into": short(merged.into), "conflicts": []}
