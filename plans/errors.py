@@ -10,7 +10,8 @@
     ├── IllegalMove           an invalid status transition
     ├── ToolError             a tool failed; says whether a retry may help
     │   ├── LlmError          an LLM request that failed; activities/llm/errors.py
-    │   └── GitFailed         a command of git that failed; features/worktrees/git.py
+    │   ├── GitFailed         a command of git that failed; features/worktrees/git.py
+    │   └── Conflict          work that cannot be merged as it is, with a question; features/worktrees/conflicts.py
     ├── StorageError          stored data is missing or damaged; runtime/storage.py
     │   └── StorageGone       the whole storage is out of reach, perhaps for a while only
     ├── BadRing               PLANS_KEYS names something that is not a key ring; features/keys/ring.py

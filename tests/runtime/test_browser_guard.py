@@ -194,7 +194,8 @@ async def test_the_server_inherits_neither_keys_nor_settings(guarded: Server) ->
     assert guarded.guard is not None
     for pid in (guarded.pid, guarded.guard.pid):
         environ = psutil.Process(pid).environ()
-        assert set(environ) <= {*server.INHERITED, "HOME"}
+        assert set(environ) <= {*server.INHERITED, "HOME", "USER"}
+        assert environ.get("USER", "plans") == "plans"  # not ours
     assert os.environ["OPENAI_API_KEY"] not in str(psutil.Process(guarded.pid).environ())
 
 

@@ -44,7 +44,8 @@ async def waiting(screen: Screen) -> None:
     screen.app.workers.cancel_all()  # nothing newer is drawn over the view below
     view = screen.app.view
     [item] = view.pending
-    scope = {"always": "every call of delete_file in the workspace"}  # the real one names a directory of this test
+    # The real ones name a directory of this test.
+    scope = {"always": "every call of delete_file in the workspace", "workspace": "/the/workspace"}
     screen.app.take(view.model_copy(update={"pending": [item.model_copy(update=scope)]}))
     await screen.until_shown("in the workspace")
 

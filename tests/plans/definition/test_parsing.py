@@ -205,7 +205,7 @@ def test_snake_case_is_read_and_camel_case_written() -> None:
     written = plan.model_dump(mode="json", exclude_none=True)
     assert written["maxParallel"] == 2
     assert {"dependsOn", "requiresApproval"} <= written["steps"][0].keys()
-    assert written["steps"][0]["approval"] == {"onTimeout": "fail"}
+    assert written["steps"][0]["approval"]["onTimeout"] == "fail"
 
 
 def test_a_plan_goes_to_json_and_back_unchanged() -> None:
