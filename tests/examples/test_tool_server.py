@@ -41,13 +41,13 @@ async def test_the_tools_of_the_examples_server_are_checked_approved_and_called(
         assert [each["stepId"] for each in checked.json["asks"]] == ["reserve"]
         async with build(temporal_client, placed, tools, indexed=True, features=features):
             await until(lambda: listeners(temporal_client, placed.task_queue), "the server sees the worker poll")
-            running = asyncio.create_task(plan(environ, "run", order, "--id", "shop", "--workspace", str(workspace)))
+            running = asyncio.create_task(plan(environ, "run", order, "--id", "order", "--workspace", str(workspace)))
 
             async def asks() -> bool:
-                return "shop.reserve" in (await plan(environ, "pending", "shop")).out
+                return "shop.reserve" in (await plan(environ, "pending", "order")).out
 
             await until(asks, "the reservation awaits a person")
-            assert (await plan(environ, "approve", "shop", "reserve")).code == 0
+            assert (await plan(environ, "approve", "order", "reserve")).code == 0
             ended = await running
     assert ended.code == 0, ended.out + ended.err
     assert (workspace / "note.txt").read_text() == (EXAMPLE / "expected" / "note.txt").read_text()
