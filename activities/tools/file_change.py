@@ -140,7 +140,7 @@ class Change:
         try:
             self._swap(effect)
         except ToolError:  # after any other error the effect stays open, and the next change of the file settles it
-            self.context.effects.log.forget(effect)  # first: without its temporary file it would be taken for made
+            self.context.effects.log.forget(effect)  # first: without the file, recovery takes it for made
             self._remove(name)
             raise
         self.context.fault("after_swap")

@@ -1,9 +1,9 @@
 """Crash recovery for the effect log: inspects the files to decide whether each open effect was applied.
 
 New content is complete in a temporary file before its effect is logged, and the temporary file is removed only after
-the effect. So whether the file exists, and its content, show whether the worker died before or after the effect. What
-was found is recorded before that evidence is removed: a recovery may be killed as well, and a temporary file that is
-gone means that the effect was made. Call this with the file locked.
+the effect. So whether the file exists, and its content, show whether the worker died before or after the effect. The
+outcome is recorded before that evidence is removed, as a recovery may be killed as well: without its temporary file, a
+write would be taken for made, and a deletion for not made. Call this with the file locked.
 """
 
 from __future__ import annotations

@@ -204,8 +204,9 @@ def pending(
         if plan is not None and step is not None:
             found = [each for each in found if covers(step, each.step_id)]
         if mine:
-            others.update({f"{each.plan_id} {each.step_id}": why for each in found if (why := why_not(each, me))})
-            found = [each for each in found if not why_not(each, me)]
+            judged = [(each, why_not(each, me)) for each in found]
+            others.update({f"{each.plan_id} {each.step_id}": why for each, why in judged if why})
+            found = [each for each, why in judged if not why]
         if full:
             return [await with_values(each, here.settings) for each in found]
         return found if as_json else [await compared(here, each) for each in found]

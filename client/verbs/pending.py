@@ -92,7 +92,7 @@ def is_for(item: Pending, name: str) -> bool:
 
 
 def why_not(item: Pending, name: str) -> str:
-    """Why this person has not to decide about it; empty if they may."""
+    """Why this person may not decide about it; empty if they may."""
     if item.is_question:
         return f"it asks {item.to}" if item.to and not is_for(item, name) else ""
     mine, reasons = identity(name), list[str]()

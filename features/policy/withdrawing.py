@@ -45,7 +45,9 @@ def mine(run: Run, message: Withdraw) -> Mine:
         raise unknown_step(message.step_id, run.steps)
     consents, state = run.known_part(Consents), run.steps[step.id]
     known = run.decisions.get(step.id)
-    known = decision = known if known is not None and known.source != "timeout" else None
+    if known is not None and known.source == "timeout":
+        known = None
+    decision = known
     asked = consents.steps.get(step.id) if consents is not None else None
     collected = asked.decided if asked is not None else []
     votes = [each for each in collected if _is_by(message, each)]

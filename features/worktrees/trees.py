@@ -195,7 +195,8 @@ class Trees:
         locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_own(self.root)
         try:
-            with wait.locked(_lock_of(locks, folder), LOCK_SECONDS) as held:
+            lock = locks / f"{xxhash.xxh3_64_intdigest(os.fsencode(folder)) % LOCKS:02x}"
+            with wait.locked(lock, LOCK_SECONDS) as held:
                 before = HELD.set((held,))
                 try:
                     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -205,10 +206,6 @@ class Trees:
         except TimeoutError:
             text = f"the worktree {line(str(folder))} is still changed by another step"
             raise ToolError("FILE_BUSY", f"{text}; try again later", retryable=True) from None
-
-
-def _lock_of(locks: Path, folder: Path) -> Path:
-    return locks / f"{xxhash.xxh3_64_intdigest(os.fsencode(folder)) % LOCKS:02x}"
 
 
 def branch_of(plan: str, tree: str) -> str:

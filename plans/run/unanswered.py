@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from plansurvive.plans.run import PlanStatus, Run
 from plansurvive.plans.run.undone import outcomes
-from plansurvive.plans.step_state import ITEMS_DENIED, Status, StepState
+from plansurvive.plans.step_state import ITEMS_DENIED, Status
 
 
 def lacks_answers_alone(run: Run) -> bool:
@@ -20,7 +20,10 @@ def lacks_answers_alone(run: Run) -> bool:
     lacks = False
     for name, state in run.steps.items():
         if state.status is Status.FAILED and _matters(run, name):
-            if not _for_want_of_answers(state):
+            # What a loop's items lack is said of them; of a child plan, only its report says it.
+            is_loop = state.result is not None and state.result.code == ITEMS_DENIED
+            is_child = state.child is not None and state.child.report is not None and state.child.report.lacks_answers
+            if not (is_loop or is_child):
                 return False
             lacks = True
         elif state.is_denied:
@@ -39,9 +42,3 @@ def _matters(run: Run, name: str) -> bool:
     return not any(run.steps[each].status is Status.FAILED for each in inside) and not any(
         run.steps[each.id].status is Status.COMPLETED for each in around
     )
-
-
-def _for_want_of_answers(state: StepState) -> bool:
-    if state.result is not None and state.result.code == ITEMS_DENIED:  # its items say whether a person denied them
-        return True
-    return state.child is not None and state.child.report is not None and state.child.report.lacks_answers
