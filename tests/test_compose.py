@@ -284,7 +284,6 @@ def test_the_image_gets_the_versions_that_were_tested() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.parametrize(("start", "lock"), [("worker", "requirements.lock"), ("apps.web.__main__", "web.lock")])
 def test_what_an_image_starts_imports_what_is_installed_in_it(start: str, lock: str) -> None:
     """The program is imported without any library that the image lacks."""

@@ -111,7 +111,7 @@ def test_the_pages_that_show_commands_are_run() -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [only_sampled(page) if page.name in ("README.md", "tutorial.md") else only_nightly(page) for page in RUN_PAGES],
+    [only_sampled(page) if page.name == "README.md" else only_nightly(page) for page in RUN_PAGES],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 async def test_the_commands_of_a_page_print_what_it_says(page: Path, shell: dict[str, str], tmp_path: Path) -> None:

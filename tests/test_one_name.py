@@ -145,7 +145,6 @@ def test_what_names_our_packages_names_all_of_them() -> None:
     assert {f"!{name}" for name in copied} <= set((ROOT / ".dockerignore").read_text().split())
 
 
-@pytest.mark.sampled
 @pytest.mark.slow
 def test_every_module_imports_where_the_old_names_are_refused() -> None:
     done = importing()
@@ -154,10 +153,12 @@ def test_every_module_imports_where_the_old_names_are_refused() -> None:
     assert {Path(line) for line in done.stdout.split()} == {path for path in files if path.name != "__main__.py"}
 
 
+@pytest.mark.slow
 def test_an_import_by_an_old_name_is_refused() -> None:
     done = importing("import plans.errors")
     assert "plans is imported without plansurvive" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_users_packages_are_beside_the_tree(environ: dict[str, str], tmp_path: Path) -> None:
     assert beside(Path(sys.executable), environ, tmp_path, str(ROOT)) == [str(NAME), *BESIDE]

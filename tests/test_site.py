@@ -102,7 +102,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Starlette:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_site_is_readable_on_a_phone(site: Starlette, chromium: Browser) -> None:
     async with served(site) as origin:
         for size in (PHONE, DESK):

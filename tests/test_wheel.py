@@ -175,7 +175,6 @@ def test_a_users_packages_are_beside_an_installed_wheel(wheel: Path, environ: di
     assert _run(python, "-P", "-c", asked) == f"{packages}\n", "what a command may not change, and a service starts in"
 
 
-@pytest.mark.sampled
 @pytest.mark.slow
 def test_a_worker_of_a_wheel_finds_a_users_tools_in_a_package_named_as_ours(wheel: Path, tmp_path: Path) -> None:
     python = _environment(tmp_path / "env", shared=True)

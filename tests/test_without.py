@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plansurvive.features import FEATURES
-from tests.nightly import only_nightly, only_sampled
+from tests.nightly import only_nightly
 from tests.without import copy_without, run_tests
 
 CORE = ("tests/workflows/test_plan.py", "tests/workflows/test_retries.py", "tests/workflows/test_approvals.py")
@@ -16,7 +16,7 @@ MORE = ("tests/plans",)
 """More of the core: its pure tests, and tests of workflows that pass without any feature."""
 
 
-@pytest.mark.parametrize("left_out", [only_sampled("all"), *map(only_nightly, FEATURES)])
+@pytest.mark.parametrize("left_out", [only_nightly("all"), *map(only_nightly, FEATURES)])
 def test_plans_of_the_core_pass_without_a_feature_and_without_all(left_out: str, tmp_path: Path) -> None:
     copy_without(FEATURES if left_out == "all" else [left_out], tmp_path / "tree")
     done = run_tests(tmp_path / "tree", CORE)

@@ -114,6 +114,7 @@ def test_code_and_allowed_contexts_are_left_aside(tmp_path: Path) -> None:
     assert wrong_words(prose(page)) == []
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_sentences_of_code_and_documents() -> None:
     found = list(sentences(ROOT))
     first = drawn(found, 1, 200)

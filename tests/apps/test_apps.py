@@ -19,6 +19,7 @@ from plansurvive.apps import COMMANDS, EXTRAS
 from plansurvive.client.apps import Command, commands_of_apps, part
 from plansurvive.client.errors import AppMissing
 from tests.client.cli.command import plan_process
+from tests.nightly import sampled
 from tests.test_one_name import LINKED, ROOT
 
 PLAN = "steps: [{id: write, tool: write_file, args: {path: a.txt, content: without}}]"
@@ -47,7 +48,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(params=["all", *EXTRAS])
+@pytest.fixture(params=["all", *sampled(EXTRAS, 1)])
 def left_out(copied: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """An app that is not there while the test runs, or all of them."""
     name = str(request.param)

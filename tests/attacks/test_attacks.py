@@ -18,7 +18,7 @@ from tests.kit.lacking import require_sandbox
 from tests.nightly import sampled
 
 SAMPLE = 20
-SAMPLE_IN_CI = 400
+SAMPLE_IN_CI = 200
 CONTROLLED = [case for case in CASES if case.spelling.control and case.level == "off"]
 
 

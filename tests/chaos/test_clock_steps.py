@@ -38,7 +38,7 @@ STEPS = [
 @pytest.mark.skipif(bool(missing()), reason=missing())
 @pytest.mark.parametrize(
     ("seconds", "killed"),
-    [only_nightly(-HOUR, False), only_sampled(HOUR, False), only_sampled(-HOUR, True), only_nightly(HOUR, True)],
+    [only_nightly(-HOUR, False), only_sampled(HOUR, False), only_nightly(-HOUR, True), only_nightly(HOUR, True)],
 )
 async def test_no_deadline_of_a_plan_moves_with_the_clock_of_its_worker(
     chaos: Chaos, tmp_path: Path, seconds: int, killed: bool

@@ -16,7 +16,7 @@ from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from plansurvive.features.workflow_types import WORKFLOWS
 from tests.chaos.conftest import Chaos
 from tests.kit.driving import Started, step, terminated
-from tests.nightly import only_nightly, only_sampled
+from tests.nightly import only_nightly
 
 ROUND_TRIPS = 30
 """Requests after which one that was sent before them has reached the server."""
@@ -30,7 +30,7 @@ async def _cut_in_two(plan: Started) -> bool:
     return kinds[check + 1] == EventType.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED
 
 
-@pytest.mark.parametrize("is_cut", [only_nightly(False), only_sampled(True)], ids=["any", "its check cut in two"])
+@pytest.mark.parametrize("is_cut", [only_nightly(False), only_nightly(True)], ids=["any", "its check cut in two"])
 async def test_a_plan_that_was_queried_ahead_of_its_task_replays(chaos: Chaos, is_cut: bool) -> None:
     (chaos.plans.workspace / "a.txt").touch()
     steps = [

@@ -19,7 +19,7 @@ from tests.chaos.conftest import KILLS, ROOT, Chaos
 from tests.chaos.faults import POINTS, command
 from tests.kit.driving import statuses, step
 from tests.kit.waiting import until
-from tests.nightly import only_nightly, only_sampled, sampled
+from tests.nightly import only_nightly, sampled
 
 TOOLS: dict[str, dict[str, Any]] = {
     "write_file": {"path": "d/new", "content": "written\n"},
@@ -195,7 +195,7 @@ def test_a_directory_that_is_gone_leaves_the_outcome_unknown(victims: Victims, t
     assert victims.attempt(**case, again=True) == {"killed": False, "code": "OUTCOME_UNKNOWN"}
 
 
-@pytest.mark.parametrize("point", [only_sampled("after_intent"), only_nightly("after_effect")])
+@pytest.mark.parametrize("point", [only_nightly("after_intent"), only_nightly("after_effect")])
 async def test_killed_workers_of_a_real_server_lose_and_double_nothing(chaos: Chaos, point: str) -> None:
     """A chain of edits of one file, each adding one letter: every first attempt dies with its worker."""
     count = max(1, KILLS // 3)

@@ -58,7 +58,6 @@ async def test_thirty_steps_survive_a_server_that_is_killed(chaos: Chaos) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_both_killed_together_lose_nothing(chaos: Chaos) -> None:
     await chaos.worker.up()
     plan = await chaos.plans.start(thirty_steps())
@@ -89,7 +88,6 @@ async def test_the_death_of_a_worker_uses_up_no_attempt(chaos: Chaos) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_an_approval_and_a_timer_outlive_every_process(chaos: Chaos) -> None:
     steps = [work("gate", requiresApproval=True), {"id": "nap", "tool": "sleep", "args": {"seconds": 1.0}}]
     await chaos.worker.up()

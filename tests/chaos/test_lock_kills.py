@@ -15,7 +15,6 @@ ALONE: dict[str, Any] = {"workspaceLock": True}
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_lock_outlives_the_worker_of_its_plan_and_goes_to_the_next_when_that_ends(chaos: Chaos) -> None:
     plans = chaos.plans
     await chaos.worker.up()

@@ -50,7 +50,6 @@ async def killed_in_the_end(chaos: Chaos, environ: dict[str, str], tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_task_survives_its_server_its_worker_and_temporal_and_takes_the_decision_asked_before(
     chaos: Chaos, environ: dict[str, str], tmp_path: Path
 ) -> None:

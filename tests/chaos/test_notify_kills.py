@@ -12,11 +12,11 @@ from tests.chaos.faults import command
 from tests.kit.driving import work
 from tests.kit.sinks import targets_file, webhook_sink
 from tests.kit.waiting import until
-from tests.nightly import only_nightly, only_sampled
+from tests.nightly import only_nightly
 
 
 @pytest.mark.parametrize(
-    "point", [only_sampled("before_message"), only_nightly("after_message"), only_nightly("while it is sent")]
+    "point", [only_nightly("before_message"), only_nightly("after_message"), only_nightly("while it is sent")]
 )
 async def test_a_worker_that_is_killed_while_it_delivers(point: str, chaos: Chaos, state_dir: Path) -> None:
     with webhook_sink() as sink:

@@ -97,6 +97,7 @@ async def test_a_prune_that_is_killed_has_lost_nothing_that_a_plan_needs_and_the
     assert (chaos.plans.workspace / "copy.txt").read_text() == "b" * 100_000
 
 
+@pytest.mark.slow
 async def test_a_value_that_a_killed_prune_held_is_read_and_put_back(settings: Settings) -> None:
     client, driver = await connect(settings), storage(settings)
     assert isinstance(driver, LocalDirectory)

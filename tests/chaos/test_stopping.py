@@ -27,7 +27,6 @@ async def test_a_step_that_ends_within_the_grace_is_finished(chaos: Chaos) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running(chaos: Chaos) -> None:
     nap = a_nap()
     args = {"command": f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"}
@@ -51,7 +50,6 @@ async def test_a_step_that_takes_longer_is_handed_back_with_nothing_left_running
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_killed_worker_takes_its_commands_with_it(chaos: Chaos) -> None:
     nap = a_nap()
     command = f"(setsid sh -c 'exec {nap}' &); [ -e go ] || {nap}"

@@ -67,7 +67,7 @@ async def test_a_memo_that_cannot_be_read_hides_no_other_plan(temporal_client: C
                 await temporal_client.get_workflow_handle(f"{prefix}-{tag}-{kind}").terminate()
 
 
-@pytest.mark.parametrize("odd", ["", " ", "a b", "../x", "x" * 900, "a\nb", "é", "r2", "-r2", "\u202e"])
+@pytest.mark.parametrize("odd", sampled(["", " ", "a b", "../x", "x" * 900, "a\nb", "é", "r2", "-r2", "\u202e"], 2))
 async def test_an_odd_id_hides_no_other_plan(temporal_client: Client, odd: str) -> None:
     tag = uuid.uuid4().hex[:8]
     ours, theirs = f"plan-{tag}-ours", [f"plan-{odd}{tag}", f"agent-{odd}{tag}"]

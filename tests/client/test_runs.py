@@ -179,7 +179,6 @@ async def test_without_a_worker_a_question_is_answered_with_what_to_do(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_what_was_sent_without_a_worker_counts_when_one_comes(
     temporal_client: Client, settings: Settings, start: Start
 ) -> None:

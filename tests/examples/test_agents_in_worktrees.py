@@ -43,7 +43,6 @@ def shop(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_issues_are_solved_side_by_side_reviewed_and_merged_by_a_person(
     temporal_client: Client, at_home: dict[str, str], shop: Path
 ) -> None:

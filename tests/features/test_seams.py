@@ -210,6 +210,7 @@ async def test_agents_and_plans_as_steps_fail_on_a_worker_without_their_feature(
     assert all(each["result"]["code"] == "UNKNOWN_TOOL" for each in view["steps"] if each["status"] == "failed")
 
 
+@pytest.mark.slow
 async def test_a_plan_waits_for_a_worker_that_has_the_features_it_was_begun_with(
     temporal_client: Client, settings: Settings, queue: str, workspace: Path
 ) -> None:

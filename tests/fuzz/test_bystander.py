@@ -26,7 +26,7 @@ from tests.fuzz.shapes import UNDECODABLE
 from tests.fuzz.test_server import INCONSISTENT, start_raw
 from tests.kit.driving import Plans, Started, statuses, step, terminated, work
 from tests.kit.waiting import until
-from tests.nightly import only_nightly, only_sampled
+from tests.nightly import only_nightly
 
 TIMES = 3.0
 """How much longer a plan may take beside bad starts, p95."""
@@ -132,7 +132,7 @@ def p95(samples: list[float]) -> float:
     return quantiles(samples, n=20, method="inclusive")[-1]
 
 
-@pytest.mark.parametrize("rounds", [only_sampled(4), only_nightly(20)])
+@pytest.mark.parametrize("rounds", [only_nightly(4), only_nightly(20)])
 async def test_a_plan_beside_twenty_bad_starts_takes_at_most_three_times_as_long_as_alone(
     plans: Plans, serving: Serving, rounds: int
 ) -> None:

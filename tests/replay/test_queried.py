@@ -31,7 +31,6 @@ def histories() -> dict[str, WorkflowHistory]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_every_recorded_plan_replays_as_if_it_had_been_queried_while_it_was_checked() -> None:
     replayer = Replayer(
         workflows=WORKFLOWS,

@@ -32,7 +32,6 @@ async def connection(settings: Settings) -> AsyncIterator[Connection]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_it_listens_when_ensured_and_a_second_call_finds_it(settings: Settings, connection: Connection) -> None:
     first, second = await asyncio.gather(ensure_worker(settings, connection), ensure_worker(settings, connection))
     assert first is not None
@@ -55,7 +54,6 @@ async def test_a_killed_one_is_replaced_and_not_taken_for_alive(settings: Settin
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever_its_settings(
     settings: Settings, connection: Connection
 ) -> None:
@@ -68,7 +66,6 @@ async def test_who_only_looks_or_decides_takes_the_worker_that_is_there_whatever
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_other_code_means_another_worker_for_everybody(settings: Settings, connection: Connection) -> None:
     first = await ensure_worker(settings.with_flags(approvals="strict"), connection)
     assert first
@@ -80,7 +77,6 @@ async def test_other_code_means_another_worker_for_everybody(settings: Settings,
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_other_settings_mean_another_worker_while_the_first_finishes_its_steps(
     settings: Settings, connection: Connection, workspace: Path
 ) -> None:
@@ -106,7 +102,6 @@ async def test_other_settings_mean_another_worker_while_the_first_finishes_its_s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_the_code_it_is_known_by_is_all_that_a_worker_imports(settings: Settings) -> None:
     program = "import sys, plansurvive.worker; print(*(getattr(m, '__file__', '') for m in sys.modules.values()))"
     done = subprocess.run([sys.executable, "-c", program], cwd=CODE, capture_output=True, text=True, check=True)
@@ -139,7 +134,6 @@ async def test_one_that_cannot_start_shows_the_end_of_its_log(settings: Settings
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_stopping_ends_all_of_them(settings: Settings, connection: Connection) -> None:
     running = await ensure_worker(settings, connection)
     assert running

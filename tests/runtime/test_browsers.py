@@ -89,7 +89,6 @@ async def attack(browser: Chromium, page: str, of: list[tuple[str, int]]) -> tup
     return "".join(map(str, told)), errors
 
 
-@pytest.mark.sampled
 async def test_pages_start_and_read_plans_only_of_a_server_as_it_was_started_before(
     temporal_binary: Path, caches: dict[str, str], tmp_path: Path, evil: str
 ) -> None:

@@ -110,7 +110,6 @@ async def test_what_was_acknowledged_is_on_disk_and_takes_one_write(embedded: Se
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_server_whose_record_is_lost_keeps_others_off_its_data(embedded: Settings) -> None:
     running = await server.ensure(embedded)
     record = embedded.state_dir / "server.json"

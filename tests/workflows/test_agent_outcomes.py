@@ -128,7 +128,6 @@ async def test_a_decision_given_before_the_interruption_counts_after_it(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_result_stands_once_in_the_prompt_after_an_interruption_of_the_models_request(
     serve: Serving, start: Callable[[Agents], Any]
 ) -> None:

@@ -102,7 +102,6 @@ def joining(idle: Plans, settings: Settings) -> Iterator[Plans]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("width", "layers"), [(5, 2), pytest.param(WIDTH, LAYERS, marks=pytest.mark.slow)], ids=["15 steps", "200 steps"]
 )

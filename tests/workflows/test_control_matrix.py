@@ -214,6 +214,7 @@ async def test_all_that_is_asked_below_a_plan_is_shown_listed_and_decided_there(
             await runs.approve(plan.client, plan.id, Choice(step_id="each/call_1", by="ann"))
 
 
+@pytest.mark.slow
 @pytest.mark.on_server("lists")
 async def test_a_budget_is_shared_by_all_below_and_extended_once_for_all(serve: Serving) -> None:
     async with serve(story()) as agents:

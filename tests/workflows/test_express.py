@@ -241,6 +241,7 @@ async def test_a_cancellation_keeps_what_has_run(plans: Plans) -> None:
     assert (view["status"], calls(plans)) == ("cancelled", Counter(done))
 
 
+@pytest.mark.slow
 async def test_an_edit_counts_once_the_segment_has_ended(plans: Plans) -> None:
     started = await plans.start(chain(300, seconds=0.02), express=True)
     await started.until(lambda _: calls(plans), "a step has run")

@@ -74,7 +74,7 @@ async def test_thirty_updates_of_each_kind_at_once_are_all_answered(plans: Plans
     await plan.handle.terminate()
 
 
-@pytest.mark.parametrize("away", [2, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("away", [pytest.param(2, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)])
 async def test_updates_that_the_server_refused_or_dropped_are_sent_again_until_a_worker_is_back(
     idle: Plans, make_worker: MakeWorker, away: int
 ) -> None:
@@ -102,6 +102,7 @@ async def _of_another_process(plan: Started, update_id: str) -> None:
     await plan.handle.execute_update("control", {"action": "clear_session"}, id=update_id)
 
 
+@pytest.mark.slow
 async def test_who_gives_up_is_told_whether_the_server_has_the_message(idle: Plans, make_worker: MakeWorker) -> None:
     async with make_worker():
         plan = await asking(idle)

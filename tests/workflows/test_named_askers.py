@@ -52,6 +52,7 @@ async def said_to_followers(process: asyncio.subprocess.Process, root: str) -> N
         ways = {path: way for path, way in ways.items() if not re.search(way, said)}
 
 
+@pytest.mark.slow
 @pytest.mark.on_server("commands that call it")
 async def test_an_agents_question_names_its_plan_and_step_in_every_view(
     serve: Serving, environ: Mapping[str, str], tmp_path: Path

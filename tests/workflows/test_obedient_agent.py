@@ -139,7 +139,6 @@ async def test_no_injected_call_has_an_effect_that_nobody_approved(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.on_server("the worker's own server refuses")
 async def test_an_approval_does_not_open_an_address(
     serve_llm: Callable[..., Serving], sink: Site, outside: Path, server: Server

@@ -13,6 +13,7 @@ from temporalio.client import Client
 
 from tests.kit.driving import Plans, step
 from tests.kit.lacking import require_sandbox
+from tests.nightly import only_nightly
 from tests.workflows.conftest import MakeWorker
 
 pytestmark = [pytest.mark.modes("plain"), pytest.mark.on_server("commands that call it")]
@@ -62,7 +63,7 @@ async def attacked(idle: Plans, client: Client, *, network: bool) -> tuple[dict[
     return view, value["stdout"] + value["stderr"]
 
 
-@pytest.mark.parametrize("level", ["bwrap", "landlock"])
+@pytest.mark.parametrize("level", ["bwrap", only_nightly("landlock")])
 async def test_no_command_approves_its_own_plan(
     make_worker: MakeWorker, idle: Plans, temporal_client: Client, level: str
 ) -> None:

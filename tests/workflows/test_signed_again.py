@@ -362,6 +362,7 @@ async def test_a_decision_about_a_plan_approves_nothing_in_the_run_that_continue
         await terminated(plan.client, later.id)
 
 
+@pytest.mark.slow
 @pytest.mark.modes("plain")  # a run with hundreds of messages, replayed with each of them, outlasts its tasks
 @pytest.mark.on_server("replays its history")
 async def test_messages_count_once_also_when_there_are_more_than_a_run_remembers(

@@ -158,6 +158,7 @@ async def test_with_open_decisions_an_unsigned_undo_counts(idle: Plans, make_wor
         assert (await runs.undo(idle.client, plan.id)).restored
 
 
+@pytest.mark.slow
 @pytest.mark.on_server("lists")
 async def test_a_prune_that_anybody_sends_removes_no_audit_record_and_nothing_younger_than_the_settings_say(
     idle: Plans, settings: Settings, make_worker: MakeWorker

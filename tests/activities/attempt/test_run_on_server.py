@@ -68,7 +68,6 @@ async def test_a_failing_tool_is_tried_as_often_as_the_step_says(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_an_error_that_cannot_get_better_is_tried_once(
     temporal_client: Client, queue: str, attempts: Attempts
 ) -> None:
@@ -97,7 +96,6 @@ async def test_cancelling_ends_a_command_and_all_it_started_before_the_step_is_c
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_death_of_a_worker_uses_up_no_attempt_and_leaves_no_process(
     temporal_client: Client, server: Server, queue: str, attempts: Attempts, state_dir: Path
 ) -> None:

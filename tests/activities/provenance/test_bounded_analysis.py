@@ -78,7 +78,6 @@ def test_a_program_is_analysed_with_bounded_work(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_many_commands_of_a_program_share_one_budget() -> None:
     code = "import os\nfor a in (" + ", ".join(repr(f"a=x{n}; {'a=$a$a; ' * 500}") for n in range(50))
     code += "):\n os.system(a)"

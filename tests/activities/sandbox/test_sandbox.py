@@ -292,6 +292,7 @@ async def test_programs_of_one_command_talk_to_each_other_without_the_network(ho
     assert (await host.at(level).value("run_python", code=code))["stdout"] == "hi\n"
 
 
+@pytest.mark.slow
 @levels("off", "bwrap", "landlock")
 async def test_a_program_of_any_length_runs_and_its_input_is_empty(host: Host, level: Mode) -> None:
     code = f"import subprocess, sys\ntext = '{'ä' * 3_000_000}'\nprint(len(text), __name__, repr(sys.stdin.read()))\n"
@@ -350,7 +351,6 @@ async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(host:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @levels("bwrap", "landlock", "off")
 async def test_a_command_that_takes_the_last_room_of_a_disk_is_ended(host: Host, level: Mode) -> None:
     fill = "mkdir {name}; for i in $(seq {count}); do head -c 1000000 /dev/zero > {name}/$i; sleep 0.02; done; echo all"

@@ -31,7 +31,7 @@ from plansurvive.activities.tracing.trace import read
 from tests.activities.sandbox.workers import ORDINARY, User, Worker, a_worker
 from tests.kit.host import a_nap, running
 from tests.kit.lacking import require_sandbox
-from tests.nightly import sampled
+from tests.nightly import only_nightly, sampled
 
 PYTHON = "/usr/bin/python3"
 LEVELS: tuple[Level, ...] = ("bwrap", "landlock")
@@ -466,7 +466,7 @@ def test_a_directory_exchanged_with_a_link_while_bubblewrap_starts_shows_nothing
     assert b"canary" in without.stdout, without.stderr
 
 
-@pytest.mark.parametrize("moved", ["sub", "sub/.env"])
+@pytest.mark.parametrize("moved", [only_nightly("sub"), "sub/.env"])
 def test_a_protected_file_that_another_command_renames_to_and_fro_is_never_written(
     open_place: Path, moved: str
 ) -> None:

@@ -46,7 +46,6 @@ def test_a_costly_diff_ends_and_is_right(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_matcher_looks_at_no_more_pairs_than_it_may(name: str) -> None:
     before, after = (text.splitlines() for text in HOSTILE[name]())

@@ -157,7 +157,6 @@ def test_looking_whether_the_log_can_be_used_makes_none(state_dir: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_many_processes_log_at_once(state_dir: Path) -> None:
     program = f"""
         import sys

@@ -84,7 +84,6 @@ async def test_what_the_skill_names_is_there_and_its_plan_has_no_problem(host: H
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_an_agent_with_the_plugin_hands_a_plan_over_and_the_plan_goes_on_without_it(
     environ: dict[str, str], host: Host, worker: Worker, workspace: Path, tmp_path: Path
 ) -> None:

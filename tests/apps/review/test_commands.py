@@ -64,7 +64,6 @@ async def test_run_with_review_opens_the_screen_and_follows_the_plan_when_it_beg
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_and_followed(
     environ: dict[str, str], llm: ScriptedLlm, workspace: Path
 ) -> None:
@@ -82,7 +81,6 @@ async def test_a_sentence_becomes_a_plan_on_the_screen_which_is_revised_begun_an
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_review_that_is_left_keeps_the_plan_waiting_and_says_how_to_come_back(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -64,7 +64,6 @@ async def test_a_call_is_changed_read_with_its_diff_and_approved_as_shown(open_s
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_what_cannot_be_run_is_said_and_stays_typed_until_it_can(open_screen: Open) -> None:
     async with open_screen(NAP) as screen:
         await asked(screen, "nap")

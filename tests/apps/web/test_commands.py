@@ -28,7 +28,6 @@ async def _entered(link: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_page_is_served_named_by_other_commands_and_ends_with_its_viewers(
     environ: dict[str, str], settings: Settings, worker: Worker, tmp_path: Path
 ) -> None:

@@ -102,7 +102,6 @@ async def test_a_viewer_that_comes_back_gets_what_changed_meanwhile_and_nothing_
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_burst_of_changes_is_few_messages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -214,7 +213,6 @@ async def test_a_plan_is_paused_unpaused_and_cancelled_by_form(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_items_of_a_loop_are_folded_and_unfolded_in_pages(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

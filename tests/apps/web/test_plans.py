@@ -47,7 +47,6 @@ async def start(temporal_client: Client, queue: str, workspace: Path) -> AsyncIt
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_list_shows_plans_and_finds_them_by_title_id_and_status(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:
@@ -126,7 +125,6 @@ async def test_how_a_plan_ended_says_each_error_once(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_list_says_when_a_plan_must_have_ended(
     settings: Settings, temporal_client: Client, worker: Worker, start: Start
 ) -> None:

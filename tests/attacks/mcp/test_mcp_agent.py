@@ -226,7 +226,6 @@ async def held(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_an_obedient_agent_approves_and_waives_nothing(ground: Ground, environ: dict[str, str]) -> None:
     some = list(WAIVED)[::6]
     async with at_process(environ) as agent:

@@ -15,6 +15,7 @@ from tests.apps.web.plans.test_every_state import steps_of
 from tests.client.cli.command import plan
 from tests.client.test_every_view import AWAITED, CHILD, snapshots
 from tests.kit.shown import Shown, shown_on
+from tests.nightly import sampled
 
 Environ = dict[str, str]
 OF_A_PLAN = (
@@ -46,7 +47,7 @@ async def look(
     assert failed == [], run.status
 
 
-@pytest.mark.parametrize("status", list(PlanStatus))
+@pytest.mark.parametrize("status", sampled(PlanStatus, 2))
 async def test_every_command_shows_every_status_of_a_plan(
     status: PlanStatus, environ: Environ, temporal_client: Client, queue: str
 ) -> None:

@@ -38,7 +38,7 @@ from plansurvive.client.cli.commands import COMMANDS, imported
 from plansurvive.client.cli.terminal.console import SafeConsole
 from tests.client.cli.command import Ended, plan, written
 from tests.kit.waiting import until
-from tests.nightly import only_nightly
+from tests.nightly import only_nightly, only_sampled
 
 EVIL = "\x1b]0;PWNED\x07\x1b[31mRED\x9b1m\u202eflip\u200bgone\r\nINJECTED row\u2028INJECTED too"
 """What a terminal obeys, what reorders a line, what nobody sees, and what would be a row of its own."""
@@ -110,7 +110,7 @@ async def started_by_hand(client: Client, names: list[str], schedule: str) -> As
             await client.get_workflow_handle(name).terminate()
 
 
-@pytest.mark.parametrize("which", ["started by hand", only_nightly("waits"), only_nightly("ended")])
+@pytest.mark.parametrize("which", [only_sampled("started by hand"), only_nightly("waits"), only_nightly("ended")])
 async def test_every_command_escapes_what_others_named(
     temporal_client: Client, environ: dict[str, str], worker: Worker, tmp_path: Path, queue: str, which: str
 ) -> None:

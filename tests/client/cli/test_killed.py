@@ -25,7 +25,7 @@ from plansurvive.runtime.task_queues import listeners
 from plansurvive.runtime.value_store import ValueStore
 from tests.client.cli.command import Ended, plan, running, written
 from tests.kit.waiting import until
-from tests.nightly import only_sampled
+from tests.nightly import only_nightly
 from tests.test_worker import worker_process
 
 pytestmark = pytest.mark.slow
@@ -88,7 +88,7 @@ def is_as_before(workspace: Path) -> bool:
         ("worker", FILES - 1),
         ("worker", FILES // 2),
         ("command", FILES // 2),
-        only_sampled("both", FILES // 2),
+        only_nightly("both", FILES // 2),
         ("both", 0),
     ],
 )
@@ -125,7 +125,7 @@ async def test_an_undo_killed_at_any_file_is_finished_and_told_truthfully(
                 assert (await plan(environ, "undo", name)).err == "Nothing to undo.\n"
 
 
-@pytest.mark.parametrize("left", [STRAYS - 1, only_sampled(STRAYS // 2), 1])
+@pytest.mark.parametrize("left", [STRAYS - 1, only_nightly(STRAYS // 2), 1])
 async def test_a_prune_killed_at_any_value_loses_nothing_that_a_plan_needs_and_the_next_one_removes_the_rest(
     environ: Environ, settings: Settings, queue: str, workspace: Path, tmp_path: Path, left: int
 ) -> None:

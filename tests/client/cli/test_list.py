@@ -131,7 +131,6 @@ def test_the_table_names_hosts_where_workers_have_a_workspace_each() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_lists_are_filtered_and_say_what_is_awaited(environ: Environ, worker: Worker, tmp_path: Path) -> None:
     gate: dict[str, Any] = {"id": "gate", "tool": "run_command", "args": {"command": "true"}, "requiresApproval": True}
     look: dict[str, Any] = {"id": "look", "tool": "list_directory", "args": {"path": "."}}

@@ -40,7 +40,6 @@ def refused(ended: Ended) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_questions_are_listed_and_answered_and_events_are_sent_by_command(
     environ: Environ, worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import ResetReapplyType
 from temporalio.api.workflowservice.v1 import DeleteWorkflowExecutionRequest, ResetWorkflowExecutionRequest
@@ -49,6 +50,7 @@ def codes(found: AuditReport) -> set[str]:
     return {problem.code for problem in found.verification.problems} if found.verification else set()
 
 
+@pytest.mark.slow
 async def test_what_is_done_after_a_reset_is_in_the_record_and_a_record_without_it_is_not_whole(
     plans: Plans, client: Client, settings: Settings
 ) -> None:

@@ -175,7 +175,7 @@ async def obeyed(
 
 @pytest.mark.parametrize(
     "level",
-    ["bwrap", pytest.param("landlock", marks=[pytest.mark.slow, pytest.mark.sampled])],
+    ["bwrap", pytest.param("landlock", marks=pytest.mark.slow)],
 )
 async def test_nothing_that_it_reads_has_it_change_anything_outside_its_worktree(
     level: str, ground: Ground, idle: Plans, scene: Scene
@@ -186,7 +186,6 @@ async def test_nothing_that_it_reads_has_it_change_anything_outside_its_worktree
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_without_a_sandbox_and_with_approval_it_would_have_done_all_of_it(
     ground: Ground, idle: Plans, scene: Scene
 ) -> None:

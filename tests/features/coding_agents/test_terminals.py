@@ -52,6 +52,7 @@ async def test_a_terminal_is_a_command_that_a_person_allows_and_records_say_what
     assert step(of_agent, "p2")["status"] == "skipped"
 
 
+@pytest.mark.slow
 async def test_commands_show_what_they_write_are_killed_and_end_with_the_turn(idle: Plans, scene: Scene) -> None:
     policy = scene.settings.state_dir / "policy.toml"
     policy.write_text(

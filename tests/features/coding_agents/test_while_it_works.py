@@ -45,6 +45,7 @@ async def test_the_calls_and_the_text_of_an_agent_are_seen_while_it_works(idle: 
     assert tools == ["coding_agent", "coding_agent.execute", "coding_agent.search"]
 
 
+@pytest.mark.slow
 async def test_an_agent_that_uses_up_the_budget_within_a_turn_waits_for_a_person(idle: Plans, scene: Scene) -> None:
     never = {"until": str(idle.workspace / "never")}
     scene.script([{"say": "spending"}, {"tokens": 1_500}, never], [{"tokens": 200}, {"say": "the rest"}])

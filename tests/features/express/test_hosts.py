@@ -13,7 +13,7 @@ from tests.kit.driving import Plans, Started, View, statuses, step
 from tests.replay.hosts import segment_late
 from tests.workflows.quick_tools import CALLS
 
-pytestmark = [pytest.mark.uses("hosts"), pytest.mark.slow, pytest.mark.sampled]
+pytestmark = [pytest.mark.uses("hosts"), pytest.mark.slow]
 
 
 def write(name: str, text: str, *needs: str) -> dict[str, Any]:
@@ -49,6 +49,7 @@ async def test_only_what_changes_nothing_is_in_segments_and_they_are_at_the_host
     assert step(view, "last")["result"]["value"] == "one\n"
 
 
+@pytest.mark.sampled
 async def test_a_segment_whose_host_is_lost_runs_where_the_files_are(machines: Machines, plans: Plans) -> None:
     go = {"id": "go", "tool": "wait_for", "args": {"event": "go"}, "dependsOn": ["a"]}
     steps = [write("a", "one\n"), go, read("r1", "a.txt", "go"), read("r2", "a.txt", "r1"), write("b", "two\n", "r2")]

@@ -178,7 +178,6 @@ def test_timers_take_their_time_and_every_change_of_a_file_is_told() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_plan_of_any_size_is_looked_at_in_bounded_time() -> None:
     each = look("b", forEach={"items": list(range(MAX_STEPS + 500))}, args={"text": "$item"})
     walk = Walk(run_of(each, facts=FACTS, options=Options(parts={"cache": CacheChoice(cache="on")})), Ground(), NOW)

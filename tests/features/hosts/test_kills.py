@@ -124,7 +124,6 @@ async def test_a_host_killed_within_a_step_of_a_plan_in_a_plan(fleet: Fleet) -> 
     assert (found["c"], found["ledger.txt"]) == ("one\ninner\ndeep\n", "start b 1\nend b 1\n")
 
 
-@pytest.mark.sampled
 async def test_a_call_that_must_not_be_repeated_is_in_doubt_when_its_host_is_lost(fleet: Fleet) -> None:
     plan = await _killed_within(fleet, repeatable=False)
     view = await plan.ended()

@@ -170,7 +170,6 @@ def test_a_clock_that_is_set_back_admits_nobody_early() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_the_state_is_bounded_and_survives_as_json() -> None:
     limiter = Limiter()
     for number in range(MAX_BUCKETS + 50):

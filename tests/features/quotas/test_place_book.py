@@ -100,6 +100,7 @@ def test_a_quota_that_was_lowered_takes_no_place_away_and_a_raised_one_gives_mor
     assert told(book) == ["c", "d"]
 
 
+@pytest.mark.slow
 def test_the_line_has_an_end_and_survives_continue_as_new() -> None:
     book = line_of(*(str(number) for number in range(MOST)))
     assert not book.ask(request("late"))

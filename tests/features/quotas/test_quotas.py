@@ -131,7 +131,6 @@ async def test_continue_as_new_keeps_the_place_and_the_turn(plans: Plans, quotas
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_place_outlives_the_worker_of_its_plan(chaos: Chaos, tmp_path: Path) -> None:
     """A worker killed while a plan has a place: it is neither lost nor left behind."""
     plans, labels = chaos.plans, {"customer": "acme"}

@@ -88,6 +88,7 @@ def test_who_has_no_key_and_asks_for_no_signatures_signs_nothing(settings: Setti
     assert len(interceptors(settings)) == 1
 
 
+@pytest.mark.slow
 def test_the_commands_make_them_and_other_commands_sign_as_no_one_else(tmp_path: Path) -> None:
     state = tmp_path / "state"
 

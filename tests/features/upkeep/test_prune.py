@@ -136,7 +136,6 @@ async def is_reported(started: Started, size: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_value_that_only_a_stored_run_names_stays(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -163,7 +162,6 @@ async def test_a_value_that_only_a_stored_run_names_stays(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_the_record_of_an_ended_plan_stays_with_its_history(
     plans: Plans, client: Client, settings: Settings, workspace: Path
 ) -> None:
@@ -217,7 +215,6 @@ async def test_what_a_schedule_will_start_stays(client: Client, settings: Settin
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_what_is_young_stays_and_a_trial_removes_nothing(client: Client, settings: Settings) -> None:
     path = await stray(settings)
     assert (await prune(client, settings)).young == 1

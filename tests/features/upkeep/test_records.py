@@ -92,6 +92,7 @@ async def test_a_schedule_prunes_and_is_listed(
     assert plans.queue == settings.task_queue
 
 
+@pytest.mark.slow
 async def test_what_commands_had_as_tmp_goes_with_the_end_of_their_plan(
     plans: Plans, client: Client, settings: Settings
 ) -> None:
@@ -119,6 +120,7 @@ async def test_what_commands_had_as_tmp_goes_with_the_end_of_their_plan(
     await until(lambda: not places(), "it is removed at the end")
 
 
+@pytest.mark.slow
 async def test_notes_of_used_due_times_go_when_no_signature_can_count_for_them(
     client: Client, settings: Settings
 ) -> None:

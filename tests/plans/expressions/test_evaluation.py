@@ -98,7 +98,6 @@ def test_the_same_expression_costs_the_same_each_time() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_all_references_of_a_step_share_one_budget() -> None:
     piece = "{{rows|[*].n|length(@)}} "
     values = {"rows": ROWS}

@@ -153,7 +153,6 @@ async def _events(client: Client, name: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_state_directory_that_fails_fails_no_request_that_found_the_server_dead(embedded: Settings) -> None:
     client = (await reach(embedded, revives=True)).client
     await client.start_workflow("Nobody", id="kept", task_queue="nobody")

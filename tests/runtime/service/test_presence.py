@@ -32,7 +32,6 @@ async def own_server(embedded: Settings, environ: dict[str, str]) -> AsyncIterat
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_server_and_background_worker_end_when_their_state_directory_is_gone(embedded: Settings) -> None:
     running = await server.ensure(embedded)
     worker = await ensure_worker(embedded, await reach(embedded))

@@ -54,6 +54,7 @@ async def test_a_server_that_died_is_started_by_whoever_follows(embedded: Settin
     assert second.address == first.address
 
 
+@pytest.mark.slow
 async def test_a_server_that_was_stopped_on_purpose_is_not_started_by_whoever_follows(
     embedded: Settings, workspace: Path
 ) -> None:

@@ -35,7 +35,6 @@ async def own(environ: dict[str, str], temporal_binary: Path) -> AsyncIterator[d
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_plan_that_the_oldest_server_began_awaits_its_approval_on_the_newest_and_ends_there(
     own: dict[str, str], tmp_path: Path, workspace: Path, state_dir: Path, temporal_binary: Path
 ) -> None:

@@ -204,7 +204,6 @@ async def service_of(variables: dict[str, str], verdict: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_one_thing_at_a_time_is_asked_of_a_service(own: dict[str, str]) -> None:
     both = await plan_process(own, "up", "--install", "--print")
     assert (both.code, "BAD_USAGE" in both.err) == (2, True)

@@ -100,7 +100,6 @@ async def test_a_page_of_another_site_or_port_changes_and_reads_nothing(settings
         assert (True in {had for _, had in posts}, page.changed) == (True, [])
 
 
-@pytest.mark.sampled
 async def test_a_name_that_was_pointed_at_this_machine_sees_nothing(settings: Settings) -> None:
     async with served(settings) as page, chromium() as browser:
         port = page.origin.rpartition(":")[2]
@@ -113,7 +112,6 @@ async def test_a_name_that_was_pointed_at_this_machine_sees_nothing(settings: Se
         assert (await browser.run(tab, posted), page.changed) == (403, [])
 
 
-@pytest.mark.sampled
 async def test_the_link_leaves_no_trace_and_is_of_no_use_to_another_page(settings: Settings) -> None:
     async with served(settings) as page, attacker() as port, chromium() as browser:
         tab = await log_in(browser, page)
@@ -128,7 +126,6 @@ async def test_the_link_leaves_no_trace_and_is_of_no_use_to_another_page(setting
         assert await browser.run(tab, "document.referrer") == ""
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_window_that_was_opened_by_another_page_is_out_of_its_reach(settings: Settings, name: str) -> None:
     async with served(settings) as page, attacker() as port, chromium() as browser:

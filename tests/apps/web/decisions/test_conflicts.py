@@ -56,7 +56,6 @@ def code(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.usefixtures("agents")
 async def test_a_conflict_of_three_agents_is_resolved_in_a_browser_and_undone(
     ask: Ask, page_at: str, chromium: Browser, workspace: Path, temporal_client: Client, tmp_path: Path,

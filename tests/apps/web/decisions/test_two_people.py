@@ -23,7 +23,7 @@ from tests.kit.desks import signing
 from tests.kit.driving import Started
 from tests.kit.waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.sampled, pytest.mark.uses("policy", "signing")]
+pytestmark = [pytest.mark.slow, pytest.mark.uses("policy", "signing")]
 
 LOGINS = {
     "PLANS_WEB_PROXY_HEADER": "X-User", "PLANS_WEB_PROXY_FROM": HOST, "PLANS_WEB_ROLES": "@example.org=approver",

@@ -24,6 +24,7 @@ from tests.apps.web.page_client import SECRET
 from tests.apps.web.visiting import LIST, READ, WRITE, Start, working
 from tests.kit.driving import terminated
 from tests.kit.waiting import PATIENCE
+from tests.nightly import only_nightly, only_sampled
 
 WAIT = PATIENCE * 1_000
 """Milliseconds that the LLM may take, and a machine that is busy."""
@@ -52,9 +53,7 @@ async def is_good(page: Page) -> None:
     assert await overflow(page) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+@pytest.mark.parametrize("scripts", [only_sampled(True), only_nightly(False)], ids=["with scripts", "without scripts"])
 async def test_a_plan_is_started_by_form_edited_revised_and_begun_on_a_phone(
     scripts: bool, chromium: Browser, server: Server, temporal_client: Client, settings: Settings, workspace: Path
 ) -> None:

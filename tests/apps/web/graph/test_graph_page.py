@@ -147,6 +147,7 @@ async def test_a_line_to_a_group_is_left_out_where_a_longer_way_says_it_already(
                      "x > y", "x > z", "y > z"]  # fmt: skip
 
 
+@pytest.mark.slow
 async def test_every_step_of_a_big_plan_is_shown_in_its_unfolded_groups_and_folded_again(show: Show) -> None:
     async with show(document_of_plan(plan(layered(22, 97)))) as shown:
         nodes = shown.page.locator("[data-node]")

@@ -14,6 +14,7 @@ from tests.apps.web.decisions.page import Page
 from tests.apps.web.page_client import browsing, service_for
 from tests.client.test_every_view import AWAITED, CHILD, snapshots
 from tests.kit.shown import Shown, shown
+from tests.nightly import sampled
 
 PLAN = (
     "",
@@ -52,7 +53,7 @@ async def look(browser: httpx.AsyncClient, plan: str, run: Run, steps: list[str]
     assert f"status-{run.status.value}" in head or run.status.value in head
 
 
-@pytest.mark.parametrize("status", list(PlanStatus))
+@pytest.mark.parametrize("status", sampled(PlanStatus, 2))
 async def test_every_page_shows_every_status_of_a_plan(status: PlanStatus, settings: Settings, tmp_path: Path) -> None:
     async with shown(tmp_path / "values") as plans:
         for number, run in enumerate(snapshots()):

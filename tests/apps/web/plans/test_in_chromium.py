@@ -22,6 +22,7 @@ from tests.apps.web.page_client import SECRET
 from tests.apps.web.test_live import _worker as worker_process
 from tests.apps.web.visiting import Start
 from tests.kit.waiting import until
+from tests.nightly import only_nightly, only_sampled
 
 SPEAK = {
     "id": "speak",
@@ -75,10 +76,11 @@ async def test_a_plan_is_watched_through_the_death_of_its_worker(
         assert not (workspace / "go").exists()
 
 
-@pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("size", "dark"),
+    [only_sampled(PHONE, False), *(only_nightly(*each) for each in ((PHONE, True), (DESK, False), (DESK, True)))],
+    ids=["phone-light", "phone-dark", "desk-light", "desk-dark"],
+)
 async def test_every_page_about_a_plan_can_be_read_by_everybody_and_loads_little(
     size: Any, dark: bool, chromium: Browser, server: Server, temporal_client: Client, settings: Settings,
     worker: Worker, start: Start, workspace: Path,

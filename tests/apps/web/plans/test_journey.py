@@ -53,7 +53,6 @@ REVISED = {
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_person_takes_a_plan_from_its_form_to_its_end_on_a_phone_though_its_worker_dies(
     chromium: Browser, server: Server, temporal_client: Client, environ: dict[str, str], workspace: Path, tmp_path: Path
 ) -> None:

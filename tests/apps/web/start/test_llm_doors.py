@@ -23,7 +23,6 @@ async def running(client: Client, settings: Settings) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_each_command_and_form_that_asks_the_llm_refuses_without_a_key_before_it_starts_anything(
     environ: dict[str, str], settings: Settings, visitor: Visitor, start_unserved: Start, temporal_client: Client
 ) -> None:

@@ -54,7 +54,6 @@ def test_each_item_has_its_lines_in_a_small_loop() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_a_loop_of_thousands_of_items_is_told_in_few_lines_and_queries() -> None:
     player = big(3_000)
     found, queried = lines(player, before_it_begins(player))

@@ -192,7 +192,6 @@ async def test_keys_and_commands_answer_when_the_budget_of_two_agents_is_spent(
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan_alone(
     environ: dict[str, str], worker: Worker, tmp_path: Path
 ) -> None:
@@ -208,7 +207,6 @@ async def test_later_leaves_the_question_to_others_and_control_c_leaves_the_plan
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 async def test_a_call_longer_than_the_screen_is_approved_only_once_all_of_it_was_shown(
     environ: dict[str, str], worker: Worker, tmp_path: Path, workspace: Path
 ) -> None:
