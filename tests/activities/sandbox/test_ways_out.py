@@ -61,7 +61,6 @@ unsigned la_version(unsigned version) { return version; }
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 @pytest.mark.skipif(not shutil.which("gcc"), reason="it takes a compiler")
 @pytest.mark.parametrize("variable", ["LD_PRELOAD", "LD_AUDIT"])
 def test_no_library_of_a_step_is_loaded_outside(worker: Worker, level: Level, variable: str) -> None:
@@ -79,7 +78,6 @@ EVIL = "import os; open(os.environ.get('MARK') or {mark!r}, 'w')\n"
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
 def test_no_module_of_a_workspace_and_no_python_variable_reaches_the_launcher(worker: Worker, level: Level) -> None:
     mark = worker.place / "mark"
     for name in ("json", "marshal", "select", "sitecustomize", "usercustomize", "activities"):
@@ -93,7 +91,6 @@ def test_no_module_of_a_workspace_and_no_python_variable_reaches_the_launcher(wo
     assert mark.exists()
 
 
-@pytest.mark.sampled
 def test_the_environment_of_a_step_is_in_no_process_outside(worker: Worker, level: Level) -> None:
     mark, go = f"CANARY{uuid.uuid4().hex}=1".encode(), worker.workspace / "go"
     waits = "while [ ! -e go ]; do sleep 0.05; done"
@@ -131,8 +128,6 @@ def test_bubblewrap_is_never_looked_up_on_a_path(worker: Worker) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.sampled
 def test_a_command_has_the_standard_descriptors_only(worker: Worker, level: Level) -> None:
     assert worker.run(level, "cd /proc/self/fd; echo *").stdout == "0 1 2 3\n"  # 3: the directory that it lists
     assert worker.run("none", "cd /proc/self/fd; echo *").stdout == "0 1 2 3\n"
@@ -236,7 +231,6 @@ KERNEL = (
 )
 
 
-@pytest.mark.sampled
 def test_the_settings_of_the_kernel_cannot_be_opened_for_writing(worker: Worker, level: Level) -> None:
     script = f"import os\nfor p in {KERNEL}:\n try: os.open(p, os.O_WRONLY); print(p)\n except OSError: pass"
     assert worker.run(level, f'{PYTHON} -c "{script}"').stdout == ""
@@ -248,8 +242,6 @@ FAMILIES = ("AF_VSOCK", "AF_ALG", "AF_PACKET", "AF_BLUETOOTH", "AF_CAN", "AF_TIP
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.sampled
 def test_key_rings_queues_and_odd_sockets_are_denied(worker: Worker, level: Level) -> None:
     if not seccomp.is_possible() or os.uname().machine != "x86_64":
         pytest.skip("the numbers below are those of x86_64")
@@ -277,8 +269,6 @@ for name in FAMILIES:
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.sampled
 def test_a_command_cannot_write_to_a_terminal_of_its_user(worker: Worker, level: Level) -> None:
     master, slave = pty.openpty()
     try:
@@ -314,7 +304,6 @@ def test_a_home_is_not_opened_by_an_entry_of_path(worker: Worker, level: Level, 
     assert "canary" in worker.run("none", reading, environ=environ).stdout
 
 
-@pytest.mark.sampled
 def test_a_tool_on_path_finds_its_parts_but_not_its_credentials(worker: Worker, level: Level) -> None:
     tool = worker.place / "elsewhere/.cargo"
     for name, text in {"bin/tool": "#!/bin/sh\necho ran\n", "credentials.toml": "canary"}.items():
@@ -349,8 +338,6 @@ def test_named_sockets_of_the_host_are_out_of_reach_at_level_2(worker: Worker) -
 
 
 @pytest.mark.slow
-@pytest.mark.sampled
-@pytest.mark.sampled
 def test_a_recursive_function_ends_and_leaves_nothing(worker: Worker, level: Level) -> None:
     nap = a_nap()
     said = worker.run(level, f"f() {{ {nap} & f & f; }}; f; sleep 20", processes=100)
@@ -358,7 +345,6 @@ def test_a_recursive_function_ends_and_leaves_nothing(worker: Worker, level: Lev
     assert running(nap) == []
 
 
-@pytest.mark.sampled
 def test_all_processes_end_with_a_killed_launcher(worker: Worker, level: Level) -> None:
     nap = a_nap()
     with ThreadPoolExecutor() as pool:
@@ -502,7 +488,6 @@ def test_a_protected_file_that_another_command_renames_to_and_fro_is_never_writt
     assert "evil" in (workspace / "sub" / ".env").read_text()
 
 
-@pytest.mark.sampled
 def test_too_many_protected_files_are_refused_and_not_left_open(worker: Worker) -> None:
     require_sandbox("bwrap")
     names = tuple(f".env.{number}" for number in range(bubblewrap.MAX_BINDS + 1))
@@ -530,7 +515,6 @@ def test_ordinary_work_goes_on(worker: Worker, level: Level, what: str) -> None:
     assert said.code == 0, said
 
 
-@pytest.mark.sampled
 def test_locks_between_processes_work_where_shared_memory_is_private(worker: Worker, level: Level) -> None:
     code = "import multiprocessing as m; p = m.Pool(2); print(p.map(abs, [-1, -2])); p.close(); p.join()"
     said = worker.run(level, f'{PYTHON} -c "{code}"')
@@ -556,7 +540,6 @@ def test_the_files_of_a_command_are_traced_for_every_worker_at_each_level(worker
     assert trace.is_whole
 
 
-@pytest.mark.sampled
 def test_a_trace_is_out_of_reach_of_its_command(worker: Worker, level: Level) -> None:
     said = worker.run(level, f"echo x > f; cd {worker.place}; cat trace; echo y >> trace; ls -l /proc/self/fd")
     assert "(" not in said.stdout
