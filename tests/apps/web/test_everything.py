@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from starlette.routing import Route
@@ -117,10 +116,11 @@ def commands() -> Iterator[str]:
             yield name
 
 
-@pytest.fixture
-def routes(tmp_path: Path) -> set[tuple[str, str]]:
+@pytest.fixture(scope="module")
+def routes(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
     """Methods and paths of the application."""
-    found = application(service_for(Settings.read({"HOME": str(tmp_path)}), None)).routes
+    home = str(tmp_path_factory.mktemp("home"))
+    found = application(service_for(Settings.read({"HOME": home}), None)).routes
     return {(method, each.path) for each in found if isinstance(each, Route) for method in each.methods or ()}
 
 
