@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from temporalio.api.common.v1 import Payload
 from temporalio.common import RawValue
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
 from plansurvive.plans.model import Value
+from plansurvive.runtime.conversion.payloads import json_payload
 
 
 class Compacted(RawValue):
@@ -20,7 +20,7 @@ class Compacted(RawValue):
 
     def __init__(self, result: Value) -> None:
         text = result.model_dump_json(exclude_defaults=True)
-        super().__init__(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
+        super().__init__(json_payload(text.encode()))
         self.result = result
 
 

@@ -6,8 +6,7 @@ The worker and `plan doctor` both build their sandbox here, from the settings.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -68,23 +67,24 @@ class ToolEnvironment:
         if self.rules is not None:
             self.rules.check_recorded(workspace)
 
-    @asynccontextmanager
-    async def around(self, tool: Tool, context: ToolContext, args: dict[str, Any]) -> AsyncIterator[None]:
-        """Surrounds a tool call: watches for file changes if the tool may make any, without cost if it cannot."""
+    async def around(
+        self, tool: Tool, context: ToolContext, args: dict[str, Any], call: Callable[[], Awaitable[Any]]
+    ) -> Any:
+        """Calls a tool: watches for file changes if the tool may make any, without cost if it cannot."""
         if self.watcher is None:
-            yield
-        elif tool.spec.effect == "pure":
-            yield
+            return await call()
+        if tool.spec.effect == "pure":
+            value = await call()
             if context.files_read:
                 await asyncio.to_thread(self.watcher.read, context)
-        elif tool.is_opaque:
-            await asyncio.to_thread(self.watcher.enter, context)
+            return value
+        await asyncio.to_thread(self.watcher.enter, context)
+        if tool.is_opaque:
             async with self.watcher.watching(context, args):
-                yield
-        else:
-            await asyncio.to_thread(self.watcher.enter, context)
-            yield
-            await asyncio.to_thread(self.watcher.wrote, context)
+                return await call()
+        value = await call()
+        await asyncio.to_thread(self.watcher.wrote, context)
+        return value
 
     async def replaced(self, tool: Tool, context: ToolContext) -> None:
         """A layer gave the result instead of the tool: files it has written are the call's own, for undo and beside

@@ -58,14 +58,16 @@ class Heartbeat:
     def __init__(self, report: Callable[[], Mapping[str, Any]], retry: Retry, earlier: Sequence[Attempt] = ()) -> None:
         info = activity.info()
         known = _known(info.heartbeat_details)
-        self.errors = errors_so_far(info.heartbeat_details) if known else len(earlier)
-        found = attempts_of(known.get("attempts")) if known else list(earlier)
-        self.attempts, self.more = found[-MAX_ATTEMPTS:], _count(known.get("moreAttempts"))
-        self.waits = _count(known.get("waits"))
-        self._report, self._retry = report, retry
+        self.errors, self.attempts, self.more, self.waits = len(earlier), list(earlier)[-MAX_ATTEMPTS:], 0, 0
+        self._report, self._retry, self._info = report, retry, info
         self._began, self._started, self._earlier = info.started_time, time.monotonic(), len(earlier)
-        self._count_unrecorded()
-        self._add_lost(info, known)
+        if known:
+            self.errors = errors_so_far(info.heartbeat_details)
+            self.attempts = attempts_of(known.get("attempts"))[-MAX_ATTEMPTS:]
+            self.more, self.waits = _count(known.get("moreAttempts")), _count(known.get("waits"))
+        if known or earlier or info.attempt > 1:  # a first attempt has none before it
+            self._count_unrecorded()
+            self._add_lost(info, known)
 
     @contextmanager
     def beating(self, *, at_once: bool = False) -> Iterator[None]:
@@ -74,11 +76,12 @@ class Heartbeat:
         Call `failure` after the block: a later heartbeat would overwrite its count with the old one. Raises ToolError
         WORKER_LOST if more workers were lost than an activity without limits is retried for.
         """
-        if activity.info().attempt - self.waits > self._retry.attempts + MAX_LOST:
+        info = self._info
+        if info.attempt - self.waits > self._retry.attempts + MAX_LOST:
             raise ToolError(WORKER_LOST, _WORN_OUT)
-        allowed = activity.info().heartbeat_timeout
+        allowed = info.heartbeat_timeout
         self._pause = min(BEAT_SECONDS, allowed.total_seconds() / 3) if allowed else BEAT_SECONDS
-        if at_once or activity.info().attempt > 1:
+        if at_once or info.attempt > 1:
             activity.heartbeat(self._details())
         self._wait()
         try:

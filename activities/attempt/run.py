@@ -7,7 +7,6 @@ Meanwhile `activities.attempt.heartbeat` reports progress and counts the tool's 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -109,9 +108,9 @@ def tool_activity(
 
     @activity.defn(name=tool.spec.name)
     async def attempt(call: Call) -> Return:
-        if (ended := undelivered.of_earlier_attempt()) is not None:
-            return ended
         info = activity.info()
+        if (ended := undelivered.of_earlier_attempt(info)) is not None:
+            return ended
         context = calls.begun(tool, call, again=info.attempt > 1 or bool(call.earlier), began=info.started_time)
         heartbeat = Heartbeat(lambda: _progress(context, here.secrets), call.retry, call.earlier)
         started = time.monotonic()
@@ -119,7 +118,7 @@ def tool_activity(
             with heartbeat.beating():
                 done = await calls.made(tool, context, heartbeat.errors + 1)
             done = done.model_copy(update=heartbeat.before) if heartbeat.before else done
-            undelivered.keep(done)
+            undelivered.keep(info, done)
             return done
         except Waits as wait:
             raise await waiting(wait, heartbeat, here.lift) from None
@@ -130,7 +129,7 @@ def tool_activity(
             failure = heartbeat.failure(told, told.message, details, LONGEST_WAIT)
             if failure.non_retryable:
                 calls.ended(context)
-                undelivered.keep(failure)
+                undelivered.keep(info, failure)
             raise failure from None
         finally:
             context.cancel()
@@ -162,13 +161,15 @@ async def _call(
     keywords = _checked(tool, args, call, context, is_filled=args is not written)
     context.sandbox, context.addresses = site.sandbox, site.addresses
 
+    async def made() -> Any:
+        for confirm in context.confirm:
+            await confirm()
+        value = await _in_time(tool, call, context, keywords)
+        context.ended = time.time_ns()
+        return value
+
     async def watched() -> Any:
-        async with site.around(tool, context, as_texts(written)):
-            for confirm in context.confirm:
-                await confirm()
-            value = await _in_time(tool, call, context, keywords)
-            context.ended = time.time_ns()
-        return await keep(value, values, site.secrets)
+        return await keep(await site.around(tool, context, as_texts(written), made), values, site.secrets)
 
     attempt = Attempt(tool, context, written, args is not written, site.secrets.out_of, values)
     value = await around_call(site.layers, attempt, watched)
@@ -181,7 +182,7 @@ async def _in_time(tool: Tool, call: Call, context: ToolContext, keywords: dict[
     """Call the tool within the step's timeout. Raises STEP_TIMEOUT."""
     try:
         async with asyncio.timeout(call.timeout) as limit:
-            if inspect.iscoroutinefunction(tool.function):
+            if tool.is_async:
                 return await tool.function(**keywords)
             return await _in_thread(tool.function, keywords, context)
     except TimeoutError:

@@ -31,21 +31,20 @@ class Undelivered:
 
     _outcomes: OrderedDict[_Key, Return | ApplicationError] = field(default_factory=OrderedDict)
 
-    def keep(self, outcome: Return | ApplicationError) -> None:
+    def keep(self, info: activity.Info, outcome: Return | ApplicationError) -> None:
         """Keep what the present attempt came to."""
-        self._outcomes[_key()] = outcome
+        self._outcomes[_key(info)] = outcome
         if len(self._outcomes) > MOST:
             self._outcomes.popitem(last=False)
 
-    def of_earlier_attempt(self) -> Return | None:
+    def of_earlier_attempt(self, info: activity.Info) -> Return | None:
         """What an earlier attempt of the present activity came to; None if none has ended here. Raises its failure."""
-        outcome = self._outcomes.get(_key()) if activity.info().attempt > 1 else None
+        outcome = self._outcomes.get(_key(info)) if info.attempt > 1 else None
         if isinstance(outcome, ApplicationError):
             raise outcome
         return outcome
 
 
-def _key() -> _Key:
+def _key(info: activity.Info) -> _Key:
     """The activity within its run of the workflow, by when it was scheduled: a step may begin again under its id."""
-    info = activity.info()
     return info.workflow_run_id or "", info.activity_id, info.scheduled_time

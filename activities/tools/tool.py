@@ -20,11 +20,13 @@ that may take longer than a few seconds should check `context.cancelled`.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal, overload
 
 from pydantic import BaseModel
@@ -212,6 +214,11 @@ class Tool:
     def is_opaque(self) -> bool:
         """Whether it may change files without reporting which."""
         return self.spec.effect == "opaque" and self.touches_files
+
+    @cached_property
+    def is_async(self) -> bool:
+        """Whether the function is a coroutine function; others are called in a thread."""
+        return inspect.iscoroutinefunction(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

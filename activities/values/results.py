@@ -54,13 +54,13 @@ async def keep(value: Any, values: ValueStore, secrets: Secrets | None = None) -
 def json_text(value: Any) -> str:
     """The value as JSON text that every JSON parser accepts. Raises ToolError BAD_VALUE."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_model)
+        text = _ENCODER.encode(value)
         text.encode()
     except UnicodeEncodeError:
         raise _bad("it contains text that is not valid Unicode (lone surrogates)") from None
     except (ValueError, TypeError, RecursionError) as error:
         raise _bad(str(error) or type(error).__name__) from None
-    if _depth(value) > MAX_DEPTH:
+    if type(value) not in _SCALARS and _depth(value) > MAX_DEPTH:
         raise _bad(f"it is nested deeper than {MAX_DEPTH}")
     return text
 
@@ -113,6 +113,9 @@ def _children(value: Any) -> Iterable[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list | tuple) else ()
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_model)
 
 
 def _bad(reason: str) -> ToolError:

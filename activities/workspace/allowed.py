@@ -53,6 +53,8 @@ _IN_A_HOME = (
 )
 """Refused with everything below them, in every home; besides the strictly protected names."""
 
+_KIND = stat.S_IFMT(0o777777)
+"""The bits of a mode that say what kind of file it is."""
 MAX_ANSWERS = 1_000
 """Answers about directories that a worker keeps."""
 Identity = tuple[int, int]
@@ -255,12 +257,15 @@ def _without_links(path: str) -> tuple[Identity, ...]:
     if not path.startswith("/") or os.path.normpath(path) != path:
         return ()
     with suppress(OSError, ValueError):
-        for each in _with_parents([path]):
-            status = os.lstat(each)
-            if not stat.S_ISDIR(status.st_mode):
+        each = path
+        while True:
+            status = os.lstat(each)  # several at every step: no generator, and the mode is compared as it is
+            if status.st_mode & _KIND != stat.S_IFDIR:
                 return ()
             found.append((status.st_dev, status.st_ino))
-        return tuple(found)
+            if len(each) <= 1:
+                return tuple(found)
+            each = each.rpartition("/")[0] or "/"
     return ()
 
 

@@ -130,8 +130,12 @@ class Workspace:
 
         `directory`: the only one that it may be, of the plan `plan_id`.
         """
-        self._given, self._names, self._closed = Path(root), names, closed
+        self._path, self._names, self._closed = root, names, closed
         self._directory, self._plan_id = directory, plan_id
+
+    @cached_property
+    def _given(self) -> Path:
+        return Path(self._path)
 
     @cached_property
     def root(self) -> str:

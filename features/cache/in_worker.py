@@ -41,8 +41,8 @@ class Results(Layer):
 
     async def call(self, attempt: Attempt, inner: Callable[[], Awaitable[Any]]) -> Any:
         """The value of an earlier run, if its plan asks for one that fits; else the tool's own, kept for later runs."""
-        order = attempt.context.call.part(CacheOrder)
-        if not order.asked:
+        order = attempt.context.call.known_part(CacheOrder)
+        if order is None or not order.asked:
             return await inner()
         cached = self.of_call(
             attempt.tool, attempt.context, attempt.args, order, attempt.values, is_filled=attempt.is_filled

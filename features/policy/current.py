@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 
 from plansurvive.features.policy.model import kept_as
 from plansurvive.features.policy.policy_file import file_of, policy_of
@@ -36,7 +37,7 @@ class Current:
 
     def _look(self) -> tuple[int, ...] | None:
         try:
-            found = self._path.stat()
+            found = os.stat(self._path)  # noqa: PTH116 - at every call, and a Path costs more than the call
         except OSError:
             return None
         # The time of the last change of its status: also of its mode and owner.

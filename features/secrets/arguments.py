@@ -32,8 +32,8 @@ class SecretArguments(Layer):
 
     async def arguments(self, tool: Tool, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         """The arguments with their secrets. Raises ToolError SECRET_REFUSED, SECRET_MISSING, SECRET_MISPLACED."""
-        named = call.part(NamedSecrets)
-        if not named.places:
+        named = call.known_part(NamedSecrets)
+        if named is None or not named.places:
             return args
         return await asyncio.to_thread(with_secrets, tool.spec, args, named, self.store)
 

@@ -52,8 +52,12 @@ def _errors(spec: ToolSpec, args: dict[str, Any]) -> list[ValidationError]:
 def _are_plain(spec: ToolSpec, args: dict[str, Any]) -> bool:
     """Whether the arguments fit for their types alone, which most do. Asking the library costs ten times that."""
     kinds, required = spec.plain_arguments, spec.args_schema.get("required", ())
-    fit = bool(kinds) and all(name in kinds and type(value) in kinds[name] for name, value in args.items())
-    return fit and type(required) in (list, tuple) and all(name in args for name in required)
+    if not kinds or type(required) not in (list, tuple):
+        return False
+    for name, value in args.items():
+        if name not in kinds or type(value) not in kinds[name]:
+            return False
+    return all(name in args for name in required)
 
 
 class _Pending:

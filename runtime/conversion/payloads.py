@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
+from pydantic_core import to_json
 from temporalio.api.common.v1 import Payload
+from temporalio.common import RawValue
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import CompositePayloadConverter, EncodingPayloadConverter
+from temporalio.converter import CompositePayloadConverter, EncodingPayloadConverter, SerializationContext
 
 from plansurvive.plans.errors import Undecodable
 
@@ -17,6 +19,13 @@ UNDECODABLE = b"plans/undecodable"
 """Encoding of the payload that takes the place of one that cannot be retrieved or decrypted."""
 strict: ContextVar[bool] = ContextVar("strict", default=False)
 """Whether what cannot be decoded raises: for clients and activities."""
+
+
+def json_payload(data: bytes) -> Payload:
+    """JSON as a payload. Metadata given to the constructor would be merged in Python."""
+    payload = Payload(data=data)
+    payload.metadata["encoding"] = b"json/plain"
+    return payload
 
 
 class OnePayloadConverter(PydanticPayloadConverter):
@@ -28,6 +37,19 @@ class OnePayloadConverter(PydanticPayloadConverter):
 
     def __init__(self) -> None:
         CompositePayloadConverter.__init__(self, *_converters())
+
+    def with_context(self, context: SerializationContext) -> Self:  # noqa: ARG002
+        """None of its converters looks at the context."""
+        return self
+
+    def to_payloads(self, values: Sequence[Any]) -> list[Payload]:
+        """Convert values; texts and what is JSON already without asking one converter after the other."""
+        return [self._payload(value) for value in values]
+
+    def _payload(self, value: Any) -> Payload:
+        if isinstance(value, RawValue):
+            return value.payload
+        return json_payload(to_json(value)) if type(value) is str else super().to_payloads([value])[0]
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         """Convert payloads to values. Without types, which is how messages arrive, what cannot be converted becomes
